@@ -1,0 +1,54 @@
+# Every target does the set-up it needs: `make demo` and `make test` work in a fresh clone.
+SHELL := /bin/bash
+VENV  := .venv
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test quick lint format bench docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## make .venv and install the package with everything it can use
+
+# The newest Python that is at least 3.11, unless PYTHON= says otherwise.
+$(READY): pyproject.toml
+	@set -e; \
+	for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	  if command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then python=$$p; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "imcc needs Python 3.11 or newer; none was found (set PYTHON=/path/to/python)" >&2; exit 1; fi; \
+	echo "setting up $(VENV) with $$($$python --version)"; \
+	$$python -m venv $(VENV); \
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev]'
+	@touch $@
+
+demo: $(READY)  ## the main job on real data: search, fit and judge IMCC on yeast
+	@$(PY) -m imcc.demo
+
+test: $(READY)  ## the whole test suite, with coverage
+	$(PY) -m pytest --cov
+
+quick: $(READY)  ## the tests without the slow ones
+	$(PY) -m pytest -m "not slow and not data"
+
+lint: $(READY)  ## ruff and mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(READY)  ## let ruff format and fix
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(READY)  ## the speed and memory table of the README
+	$(PY) -m benchmarks.classifier
+
+docs: $(READY)  ## build the documentation into docs/_build/html
+	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) docs/_build docs/api/generated .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,154 @@
+r"""One setting of the exact kernel model, by Cholesky: no eigenvectors needed.
+
+In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form of
+:mod:`imcc.solver` reads
+
+    A = M^-1 (Y + [J, P] C),        J = K^-1 k(X, Z),
+
+where J holds the coefficients of the centres' projections on the span of the rows.  So a fit is a
+Cholesky factorisation of M and one of K.  K may be singular (rows that occur twice): J is solved
+with K + eps I and refined, and the part of the centres that is missed is measured.
+For the augmented span no J is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from imcc.solver import ClusterTerms, eliminate
+from imcc.virtual import VirtualExamples
+
+# eps, relative to the mean diagonal of K.  Small enough for two refinements to reach rounding
+# where K has eigenvalues above 1e-6, large enough for K + eps I to be factorised always.
+JITTER = 1e-10
+REFINEMENTS = 2
+# Largest influence on the solution, relative, that a missed part of a centre may have.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """Coefficients of the exact kernel model.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_rows, q)
+        A: scores are k(x, X) A + k(x, Z) A_z + b.
+    center_coef : ndarray of shape (c, q)
+        A_z: zero for the paper's span.
+    intercept : ndarray of shape (q,)
+    missed : float
+        Bound on the relative influence of the parts of the centres that J missed.
+    """
+
+    coef: np.ndarray
+    center_coef: np.ndarray
+    intercept: np.ndarray
+    missed: float
+
+
+def solve_dual(
+    K: np.ndarray,
+    K_centers: np.ndarray,
+    signs: np.ndarray,
+    virtual: VirtualExamples,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    K_between: np.ndarray | None = None,
+) -> DualSolution:
+    """Solve one setting.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_rows, n_rows)
+        Kernel matrix of the training rows; it is overwritten.
+    K_centers : ndarray of shape (c, n_rows)
+    signs : ndarray of shape (n_rows, q)
+    virtual : VirtualExamples
+    alpha, beta, gamma : float
+    K_between : ndarray of shape (c, c), optional
+        Kernel values between the centres: asks for the augmented span.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If K has eigenvalues so negative that it cannot be factorised.
+    """
+    n, c = K.shape[0], len(virtual.sizes)
+    terms = ClusterTerms.of(virtual)
+    inside, missed = np.zeros((n, c)), 0.0
+    if K_between is None and (alpha > 0 or gamma > 0):
+        inside, leftover = _project(K, K_centers)
+        missed = float((alpha + gamma * terms.sizes) @ leftover) / beta
+
+    M = K
+    M *= 1 + gamma
+    M[np.diag_indices_from(M)] += beta
+    factor = _factorise(M)
+
+    P = virtual.membership.toarray()
+    first_block = inside if K_between is None else K_centers.T
+    solved = _solve(factor, np.hstack([first_block, P, signs]))
+    by_centers, by_members, by_labels = np.split(solved, [c, 2 * c], axis=1)
+
+    # V^T B^-1 V, from K J = k(X, Z) and K M^-1 = (I - beta M^-1) / (1 + gamma).
+    gram = np.empty((2 * c, 2 * c))
+    gram[:c, :c] = K_centers @ by_centers
+    if K_between is not None:
+        gram[:c, :c] = (K_between - (1 + gamma) * gram[:c, :c]) / beta
+    gram[:c, c:] = K_centers @ by_members
+    gram[c:, :c] = gram[:c, c:].T
+    members = virtual.membership.T
+    gram[c:, c:] = (members @ P - beta * (members @ by_members)) / (1 + gamma)
+    cross = np.vstack(
+        [K_centers @ by_labels, (members @ signs - beta * (members @ by_labels)) / (1 + gamma)]
+    )
+
+    corrections, intercepts = eliminate(
+        terms, (gram + gram.T) / 2, cross, np.array([alpha]), gamma
+    )
+    of_centers, of_members = corrections[0, :c], corrections[0, c:]
+    coef = by_labels + by_members @ of_members
+    if K_between is None:
+        coef += by_centers @ of_centers
+        return DualSolution(coef, np.zeros((c, signs.shape[1])), intercepts[0], missed)
+    coef -= ((1 + gamma) / beta) * (by_centers @ of_centers)
+    return DualSolution(coef, of_centers / beta, intercepts[0], missed)
+
+
+def _project(K: np.ndarray, K_centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return J with K J = k(X, Z), and for each centre the squared norm of what J misses.
+
+    With R = k(X, Z) - K J, the part of phi(z) within the span of the rows that J misses has the
+    squared norm r^T K^+ r; it is measured with K + eps I.
+    """
+    n = K.shape[0]
+    jitter = JITTER * np.trace(K) / n
+    shifted = K.copy(order="F")
+    shifted[np.diag_indices_from(shifted)] += jitter
+    factor = _factorise(shifted)
+    inside = np.zeros((n, K_centers.shape[0]), order="F")
+    residual = np.asfortranarray(K_centers.T)
+    for _ in range(1 + REFINEMENTS):
+        inside += _solve(factor, residual)
+        residual = K_centers.T - K @ inside
+    leftover = np.einsum("ij,ij->j", residual, _solve(factor, residual))
+    return inside, leftover
+
+
+def _factorise(A: np.ndarray) -> np.ndarray:
+    """Return the lower Cholesky factor of a symmetric matrix, in place where the layout allows."""
+    # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
+    factor, info = lapack.dpotrf(A.T if A.flags.c_contiguous else A, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite")
+    return factor
+
+
+def _solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+    solved, _ = lapack.dpotrs(factor, right, lower=1)
+    return solved

@@ -1,0 +1,79 @@
+"""Feature maps psi: what stands between the rows and the one linear solver.
+
+==============  ==========================================================
+map             psi(x)
+==============  ==========================================================
+IdentityMap     x, moved by the mean of the training rows
+KernelMap       diag(lam)^(-1/2) Q^T k(X, x)  with  K = Q diag(lam) Q^T
+==============  ==========================================================
+
+The kernel map is the paper's restriction W = phi(X)^T A to the span of the training rows: a linear
+model W on psi gives the scores of A = Q diag(lam)^(-1/2) W on k(X, x).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from imcc._validation import Features
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """psi(x) = x - shift.
+
+    The model has an unpenalised intercept, so moving the rows changes nothing but the rounding:
+    products of centred rows lose fewer digits.  Sparse rows are left where they are.
+    """
+
+    shift: np.ndarray | None
+
+    @classmethod
+    def fit(cls, X: Features) -> IdentityMap:
+        """Take the mean of dense rows as the shift."""
+        return cls(None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
+
+    def transform(self, X: Features) -> Features:
+        """Map rows, in float64."""
+        X = X.astype(np.float64, copy=False)
+        return X if self.shift is None else X - self.shift
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """The empirical kernel map of the training rows.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_rows, rank)
+        Q diag(lam)^(-1/2), in Fortran order.
+    eigenvalues : ndarray of shape (rank,)
+        lam, those at or below ``n * eps * max(lam)`` left out.
+    negative : float
+        Size of the most negative eigenvalue, relative to the largest: rounding for a kernel, more
+        for a similarity that is none.
+    """
+
+    basis: np.ndarray
+    eigenvalues: np.ndarray
+    negative: float
+
+    @classmethod
+    def fit(cls, K: np.ndarray) -> KernelMap:
+        """Decompose a kernel matrix, which is overwritten."""
+        values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        largest = max(values[-1], np.finfo(np.float64).tiny)
+        negative = float(max(-values[0], 0.0) / largest)
+        # The values ascend, so the ones to keep are a tail: a view, not a copy.
+        first = int(np.searchsorted(values, len(values) * np.finfo(np.float64).eps * largest))
+        values, vectors = values[first:], vectors[:, first:]
+        vectors /= np.sqrt(values)
+        return cls(vectors, values, negative)
+
+    def transform(self, K: np.ndarray) -> np.ndarray:
+        """Map rows given by their kernel values with the training rows, (n_new, n_rows)."""
+        return K @ self.basis

@@ -1,0 +1,256 @@
+r"""The closed form of IMCC: one factorisation, then only work of rank 2c.
+
+With features Psi of the rows and Psi_z of the centres, labels Y in {-1, +1}, soft labels T, the
+membership matrix P and D = P^T P, the objective (Eq. 7 and 16 of the paper) is
+
+    1/2 |Psi W + 1b - Y|^2  +  alpha/2 |Psi_z W + 1b - T|^2  +  beta/2 |W|^2
+                            +  gamma/2 |Psi W - P Psi_z W|^2 .
+
+Put G = Psi^T Psi and V = [Psi_z^T, Psi^T P] (r x 2c).  The row P Psi_z repeats c centres, so the
+last term is gamma (G + V S V^T) with S of size 2c x 2c, and
+
+    B = (1 + gamma) G + beta I                  is all there is to factorise;
+    S = gamma [[D, -I], [-I, 0]]                the pull towards the centres,
+
+and then the virtual examples and the intercept are eliminated one after the other:
+
+1. the pull:      B' = B + V S V^T.   V^T B'^-1 V = (I + Gv S)^-1 Gv   with   Gv = V^T B^-1 V.
+2. the virtual examples, through their residuals U = T - 1b - Psi_z W:
+                  (I + alpha G'_zz) U = (T - h'_z) - (1 - g_z) b
+   with G' = V^T B'^-1 V, h' = V^T B'^-1 Psi^T Y and g = V^T B'^-1 Psi^T 1.
+3. the intercept: (n - 1^T Psi B'^-1 Psi^T 1 + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (1 - g_z)) b
+                  = the same with the labels on one side.
+
+What comes out is C (2c x q) and b, such that  W = B^-1 (Psi^T Y + V C).
+
+B depends on beta and gamma only through rho = beta / (1 + gamma): B = (1 + gamma) (G + rho I).
+With several clusterings (their blocks stacked) gamma is shared out evenly over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from imcc.features import KernelMap
+from imcc.statistics import Statistics
+from imcc.virtual import VirtualExamples
+
+
+@dataclass(frozen=True)
+class ClusterTerms:
+    """What the elimination needs to know of the clusters, whatever the features.
+
+    Attributes
+    ----------
+    soft_labels : ndarray of shape (c, q)
+        T.
+    sizes : ndarray of shape (c,)
+        The diagonal of D.
+    first : ndarray of shape (c,)
+        1.0 for clusters of the first clustering: P first = 1, so Psi^T 1 = Psi^T P first.
+    share : float
+        1 / number of clusterings.
+    n_rows : float
+    label_totals : ndarray of shape (q,)
+        1^T Y.
+    """
+
+    soft_labels: np.ndarray
+    sizes: np.ndarray
+    first: np.ndarray
+    share: float
+    n_rows: float
+    label_totals: np.ndarray
+
+    @classmethod
+    def of(cls, virtual: VirtualExamples) -> ClusterTerms:
+        """Read them off virtual examples."""
+        sizes, first = virtual.sizes, virtual.first
+        return cls(
+            soft_labels=virtual.soft_labels,
+            sizes=sizes,
+            first=first,
+            share=1.0 / virtual.assignment.shape[1],
+            n_rows=float(first @ sizes),
+            label_totals=(first * sizes) @ virtual.soft_labels,
+        )
+
+
+def eliminate(
+    terms: ClusterTerms, gram: np.ndarray, cross: np.ndarray, alphas: np.ndarray, gamma: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eliminate pull, virtual examples and intercept, for several alpha at once.
+
+    Parameters
+    ----------
+    terms : ClusterTerms
+    gram : ndarray of shape (2c, 2c)
+        Gv = V^T B^-1 V, symmetric.
+    cross : ndarray of shape (2c, q)
+        V^T B^-1 Psi^T Y.
+    alphas : ndarray of shape (a,)
+    gamma : float
+
+    Returns
+    -------
+    corrections : ndarray of shape (a, 2c, q)
+        C, such that W = B^-1 (Psi^T Y + V C).
+    intercepts : ndarray of shape (a, q)
+        b.
+    """
+    c = len(terms.sizes)
+    sizes, first = terms.sizes, terms.first
+    pull = gamma * terms.share
+    if pull > 0:
+        left = np.eye(2 * c)
+        left[:, :c] += pull * (gram[:, :c] * sizes - gram[:, c:])
+        left[:, c:] -= pull * gram[:, :c]
+        solved = np.linalg.solve(left, np.hstack([gram, cross]))
+        gram, cross = (solved[:, : 2 * c] + solved[:, : 2 * c].T) / 2, solved[:, 2 * c :]
+
+    of_ones = gram[:, c:] @ first
+    slack = 1.0 - of_ones[:c]
+    systems = np.eye(c) + alphas[:, np.newaxis, np.newaxis] * gram[:c, :c]
+    residuals = np.linalg.solve(
+        systems, np.column_stack([terms.soft_labels - cross[:c], slack])[np.newaxis]
+    )
+    by_labels, by_intercept = residuals[..., :-1], residuals[..., -1]
+
+    above = terms.label_totals - first @ cross[c:] + alphas[:, np.newaxis] * (slack @ by_labels)
+    below = terms.n_rows - first @ of_ones[c:] + alphas * (by_intercept @ slack)
+    intercepts = above / below[:, np.newaxis]
+
+    corrections = np.empty((len(alphas), 2 * c, cross.shape[1]))
+    corrections[:, :c] = by_labels - by_intercept[..., np.newaxis] * intercepts[:, np.newaxis]
+    corrections[:, :c] *= alphas[:, np.newaxis, np.newaxis]
+    corrections[:, c:] = -first[:, np.newaxis] * intercepts[:, np.newaxis]
+    if pull > 0:
+        fitted = cross + gram @ corrections
+        corrections[:, :c] -= pull * (sizes[:, np.newaxis] * fitted[:, :c] - fitted[:, c:])
+        corrections[:, c:] += pull * fitted[:, :c]
+    return corrections, intercepts
+
+
+@dataclass(frozen=True)
+class SpectralProblem:
+    """The problem in the eigenbasis of G = Psi^T Psi, where B is diagonal.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (r,)
+        omega, those of G.
+    factors : ndarray of shape (2c, r)
+        V^T: the centres' features, then the sums of the rows' features over clusters.
+    cross : ndarray of shape (q, r)
+        (Psi^T Y)^T.
+    terms : ClusterTerms
+    outside : ndarray of shape (c, c) or None
+        For the augmented span: K_zz - Psi_z Psi_z^T, the centres' inner products outside the
+        span of the rows.  There B is beta.
+    """
+
+    eigenvalues: np.ndarray
+    factors: np.ndarray
+    cross: np.ndarray
+    terms: ClusterTerms
+    outside: np.ndarray | None = None
+
+    @classmethod
+    def of_kernel(
+        cls,
+        kernel_map: KernelMap,
+        K_centers: np.ndarray,
+        signs: np.ndarray,
+        virtual: VirtualExamples,
+        K_between: np.ndarray | None = None,
+    ) -> SpectralProblem:
+        """Set up the exact kernel model.
+
+        Parameters
+        ----------
+        kernel_map : KernelMap
+            Of the training rows.  On them Psi = basis * lam, and G = diag(lam).
+        K_centers : ndarray of shape (c, n_rows)
+            Kernel values of the centres with the training rows.
+        signs : ndarray of shape (n_rows, q)
+        virtual : VirtualExamples
+        K_between : ndarray of shape (c, c), optional
+            Kernel values between the centres: asks for the augmented span.
+        """
+        of_centers = kernel_map.transform(K_centers)
+        of_sums = (virtual.membership.T @ kernel_map.basis) * kernel_map.eigenvalues
+        return cls(
+            eigenvalues=kernel_map.eigenvalues,
+            factors=np.vstack([of_centers, of_sums]),
+            cross=(signs.T @ kernel_map.basis) * kernel_map.eigenvalues,
+            terms=ClusterTerms.of(virtual),
+            outside=None if K_between is None else K_between - of_centers @ of_centers.T,
+        )
+
+
+def solve_spectral(
+    problem: SpectralProblem, alpha: float, beta: float, gamma: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve one setting in the eigenbasis.
+
+    Returns
+    -------
+    weights : ndarray of shape (r, q)
+        W, in the eigenbasis.
+    intercept : ndarray of shape (q,)
+    outer : ndarray of shape (c, q)
+        For the augmented span, the weights on phi(z) less its projection on the span of the rows;
+        zero for the paper's span.
+    """
+    scaled = problem.factors / ((1 + gamma) * problem.eigenvalues + beta)
+    gram = scaled @ problem.factors.T
+    gram = (gram + gram.T) / 2
+    c = len(problem.terms.sizes)
+    if problem.outside is not None:
+        gram[:c, :c] += problem.outside / beta
+    corrections, intercepts = eliminate(
+        problem.terms, gram, scaled @ problem.cross.T, np.array([alpha]), gamma
+    )
+    right = problem.cross.T + problem.factors.T @ corrections[0]
+    weights = right / ((1 + gamma) * problem.eigenvalues + beta)[:, np.newaxis]
+    outer = corrections[0, :c] / beta if problem.outside is not None else np.zeros_like(corrections[0, :c])
+    return weights, intercepts[0], outer
+
+
+def solve_primal(
+    sums: Statistics,
+    of_centers: np.ndarray,
+    terms: ClusterTerms,
+    alpha: float,
+    beta: float,
+    gamma: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve one setting for features of which the statistics are known, by Cholesky.
+
+    Parameters
+    ----------
+    sums : Statistics
+    of_centers : ndarray of shape (c, r)
+        Psi_z.
+    terms : ClusterTerms
+    alpha, beta, gamma : float
+
+    Returns
+    -------
+    weights : ndarray of shape (r, q)
+    intercept : ndarray of shape (q,)
+    """
+    B = (1 + gamma) * sums.gram
+    B[np.diag_indices_from(B)] += beta
+    factor = scipy.linalg.cho_factor(B, lower=True, overwrite_a=True, check_finite=False)
+    V = np.vstack([of_centers, sums.cluster_sums]).T
+    solved = scipy.linalg.cho_solve(factor, np.hstack([V, sums.cross]), check_finite=False)
+    by_factors, by_labels = solved[:, : V.shape[1]], solved[:, V.shape[1] :]
+    gram = V.T @ by_factors
+    corrections, intercepts = eliminate(
+        terms, (gram + gram.T) / 2, V.T @ by_labels, np.array([alpha]), gamma
+    )
+    return by_labels + by_factors @ corrections[0], intercepts[0]

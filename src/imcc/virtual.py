@@ -1,0 +1,211 @@
+"""Virtual examples: the centres of clusters of training rows, with soft labels.
+
+For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair
+
+    z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
+    t_j = mean of y_i over Z_j        (Eq. 2)
+
+Several clusterings may be used at once; their virtual examples are stacked.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from imcc._validation import Features, check_count
+
+DEFAULT_N_CLUSTERS = 32
+
+
+@dataclass(frozen=True)
+class VirtualExamples:
+    """Centres, soft labels and who belongs where.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    soft_labels : ndarray of shape (n_clusters, n_outputs)
+        Mean of the {-1, +1} labels of the members.
+    sizes : ndarray of shape (n_clusters,)
+        Number of members, as floats.
+    assignment : ndarray of shape (n_rows, n_clusterings)
+        Cluster of each row in each clustering, as indices into ``centers``.
+    """
+
+    centers: np.ndarray
+    soft_labels: np.ndarray
+    sizes: np.ndarray
+    assignment: np.ndarray
+
+    @cached_property
+    def membership(self) -> sp.csr_array:
+        """The 0/1 matrix P of shape (n_rows, n_clusters)."""
+        return membership_matrix(self.assignment, len(self.sizes))
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """1.0 for the clusters of the first clustering, 0.0 for the others."""
+        return (np.arange(len(self.sizes)) <= self.assignment[:, 0].max()).astype(np.float64)
+
+
+def membership_matrix(assignment: np.ndarray, n_clusters: int) -> sp.csr_array:
+    """Return the 0/1 matrix P with a one for each (row, cluster of that row)."""
+    n_rows, n_clusterings = assignment.shape
+    return sp.csr_array(
+        (
+            np.ones(assignment.size),
+            assignment.ravel(),
+            np.arange(0, assignment.size + 1, n_clusterings),
+        ),
+        shape=(n_rows, n_clusters),
+    )
+
+
+def virtual_examples(X: Features, signs: np.ndarray, assignment: np.ndarray) -> VirtualExamples:
+    """Average rows and labels over clusters (Eq. 1 and 2).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    signs : ndarray of shape (n_rows, n_outputs)
+        Labels as -1 and +1.
+    assignment : ndarray of shape (n_rows, n_clusterings)
+        As made by :func:`assign_rows`: every index from 0 to the largest occurs.
+    """
+    n_clusters = int(assignment.max()) + 1
+    P = membership_matrix(assignment, n_clusters)
+    sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
+    sums = P.T @ X
+    centers = (sums.toarray() if sp.issparse(sums) else sums) / sizes[:, np.newaxis]
+    soft_labels = (P.T @ signs) / sizes[:, np.newaxis]
+    return VirtualExamples(centers, soft_labels, sizes, assignment)
+
+
+def assign_rows(
+    X: Features, n_clusters: int | Sequence[int] | None, clusterer: Any, seed: int
+) -> np.ndarray:
+    """Cluster the rows, once or several times.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    n_clusters : int, sequence of int or None
+        A sequence asks for one clustering for each entry.  None leaves the number to the
+        clusterer (32 for the k-means that is used without one).
+    clusterer : scikit-learn clusterer or None
+        None is k-means with k-means++ starts.
+    seed : int
+        The k-th clustering is seeded with the k-th number drawn from it.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusterings)
+        Indices into the stacked clusters; each one occurs.
+    """
+    counts = split_n_clusters(n_clusters)
+    draws = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(counts))
+    columns: list[np.ndarray] = []
+    offset = 0
+    for count, draw in zip(counts, draws, strict=True):
+        labels = _cluster_once(X, count, clusterer, int(draw))
+        columns.append(labels + offset)
+        offset += int(labels.max()) + 1
+    return np.stack(columns, axis=1)
+
+
+def split_n_clusters(n_clusters: Any) -> list[int | None]:
+    """Return the number of clusters of each clustering asked for, checked."""
+    if n_clusters is None:
+        return [None]
+    if isinstance(n_clusters, (numbers.Number, str)):
+        return [check_count("n_clusters", n_clusters)]
+    counts = [check_count("n_clusters", count) for count in n_clusters]
+    if not counts:
+        raise ValueError("n_clusters must name at least one number of clusters, got none")
+    return list(counts)
+
+
+def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int) -> np.ndarray:
+    if clusterer is None:
+        return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
+    model = clone(clusterer, safe=False)
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    if n_clusters is not None:
+        if "n_clusters" not in parameters:
+            raise ValueError(
+                f"n_clusters={n_clusters} cannot be passed on: the clusterer "
+                f"{type(model).__name__} has no parameter n_clusters; use n_clusters=None to let "
+                "it decide"
+            )
+        model.set_params(n_clusters=min(n_clusters, X.shape[0]))
+    if "random_state" in parameters and parameters["random_state"] is None:
+        model.set_params(random_state=seed)
+    model.fit(X)
+    return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
+
+
+def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
+    n_rows = X.shape[0]
+    with warnings.catch_warnings():
+        # Fewer distinct rows than clusters: said below, in this library's words.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
+    found, labels = np.unique(model.labels_, return_inverse=True)
+    if len(found) < n_clusters:
+        warnings.warn(
+            f"n_clusters={n_clusters} is more than the distinct training rows allow: "
+            f"{len(found)} clusters are used",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return labels
+
+
+def _read_labels(model: Any, X: Features) -> Any:
+    if hasattr(model, "labels_"):
+        return model.labels_
+    if hasattr(model, "predict"):
+        return model.predict(X)
+    raise ValueError(
+        f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
+    )
+
+
+def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
+    """Check a clusterer's labels; number the clusters 0, 1, ...; give noise rows their own.
+
+    A noise row (-1, as DBSCAN has them) becomes a cluster with one member: it has no centre but
+    itself, so nothing pulls its output elsewhere.
+    """
+    labels = np.asarray(labels)
+    if labels.shape != (n_rows,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"the clusterer {name} must give one whole number for each of the {n_rows} rows, got "
+            f"an array of shape {labels.shape} and type {labels.dtype}"
+        )
+    if labels.min() < -1:
+        raise ValueError(
+            f"the clusterer {name} gave the label {labels.min()}: labels are >= 0, or -1 for noise"
+        )
+    noise = labels == -1
+    if noise.any():
+        warnings.warn(
+            f"the clusterer {name} left {noise.sum()} of {n_rows} rows out as noise (-1): each of "
+            "them is a cluster of its own",
+            UserWarning,
+            stacklevel=2,
+        )
+        labels = labels.astype(np.int64)
+        labels[noise] = labels.max() + 1 + np.arange(noise.sum())
+    return np.unique(labels, return_inverse=True)[1]
