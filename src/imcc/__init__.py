@@ -1,1 +1,7 @@
-"""x"""
+"""Multi-label learning with cluster centres as virtual examples (IMCC)."""
+
+from imcc.estimator import IMCCClassifier
+from imcc.estimator_cv import KERNEL_SEARCH, IMCCClassifierCV
+
+__all__ = ["KERNEL_SEARCH", "IMCCClassifier", "IMCCClassifierCV"]
+__version__ = "0.1.0.dev0"

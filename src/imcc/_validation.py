@@ -157,9 +157,7 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     if values.ndim == 1:
         return _encode_classes(values)
     on = label_matrix(values, "y")
-    return Target(
-        np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), _column_names(y)
-    )
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), _column_names(y))
 
 
 def _encode_classes(values: np.ndarray) -> Target:

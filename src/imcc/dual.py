@@ -40,14 +40,11 @@ class DualSolution:
     center_coef : ndarray of shape (c, q)
         A_z: zero for the paper's span.
     intercept : ndarray of shape (q,)
-    missed : float
-        Bound on the relative influence of the parts of the centres that J missed.
     """
 
     coef: np.ndarray
     center_coef: np.ndarray
     intercept: np.ndarray
-    missed: float
 
 
 def solve_dual(
@@ -65,7 +62,7 @@ def solve_dual(
     Parameters
     ----------
     K : ndarray of shape (n_rows, n_rows)
-        Kernel matrix of the training rows; it is overwritten.
+        Kernel matrix of the training rows.  It is overwritten, except when an error is raised.
     K_centers : ndarray of shape (c, n_rows)
     signs : ndarray of shape (n_rows, q)
     virtual : VirtualExamples
@@ -76,14 +73,20 @@ def solve_dual(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If K has eigenvalues so negative that it cannot be factorised.
+        If K has negative eigenvalues, or is so ill-conditioned that the solution would not be
+        good to about nine digits: the spectral solver is then the one to use.
     """
     n, c = K.shape[0], len(virtual.sizes)
     terms = ClusterTerms.of(virtual)
-    inside, missed = np.zeros((n, c)), 0.0
+    inside = np.zeros((n, c))
     if K_between is None and (alpha > 0 or gamma > 0):
-        inside, leftover = _project(K, K_centers)
-        missed = float((alpha + gamma * terms.sizes) @ leftover) / beta
+        inside, missed = _project(K, K_centers)
+        influence = float(np.max((alpha + gamma * terms.sizes) * missed)) / beta
+        if not influence < TOLERANCE:
+            raise np.linalg.LinAlgError(
+                "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
+                f"rounding may change the solution by a factor of {influence:.0e}"
+            )
 
     M = K
     M *= 1 + gamma
@@ -108,16 +111,14 @@ def solve_dual(
         [K_centers @ by_labels, (members @ signs - beta * (members @ by_labels)) / (1 + gamma)]
     )
 
-    corrections, intercepts = eliminate(
-        terms, (gram + gram.T) / 2, cross, np.array([alpha]), gamma
-    )
+    corrections, intercepts = eliminate(terms, (gram + gram.T) / 2, cross, np.array([alpha]), gamma)
     of_centers, of_members = corrections[0, :c], corrections[0, c:]
     coef = by_labels + by_members @ of_members
     if K_between is None:
         coef += by_centers @ of_centers
-        return DualSolution(coef, np.zeros((c, signs.shape[1])), intercepts[0], missed)
+        return DualSolution(coef, np.zeros((c, signs.shape[1])), intercepts[0])
     coef -= ((1 + gamma) / beta) * (by_centers @ of_centers)
-    return DualSolution(coef, of_centers / beta, intercepts[0], missed)
+    return DualSolution(coef, of_centers / beta, intercepts[0])
 
 
 def _project(K: np.ndarray, K_centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,14 +137,16 @@ def _project(K: np.ndarray, K_centers: np.ndarray) -> tuple[np.ndarray, np.ndarr
     for _ in range(1 + REFINEMENTS):
         inside += _solve(factor, residual)
         residual = K_centers.T - K @ inside
-    leftover = np.einsum("ij,ij->j", residual, _solve(factor, residual))
-    return inside, leftover
+    missed = np.einsum("ij,ij->j", residual, _solve(factor, residual))
+    return inside, missed
 
 
 def _factorise(A: np.ndarray) -> np.ndarray:
     """Return the lower Cholesky factor of a symmetric matrix, in place where the layout allows."""
     # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
-    factor, info = lapack.dpotrf(A.T if A.flags.c_contiguous else A, lower=1, clean=0, overwrite_a=1)
+    factor, info = lapack.dpotrf(
+        A.T if A.flags.c_contiguous else A, lower=1, clean=0, overwrite_a=1
+    )
     if info != 0:
         raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite")
     return factor

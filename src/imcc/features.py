@@ -13,6 +13,7 @@ model W on psi gives the scores of A = Q diag(lam)^(-1/2) W on k(X, x).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from imcc._validation import Features
+
+# A similarity that is no kernel has eigenvalues below -INDEFINITE times the largest one.
+INDEFINITE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,17 @@ class KernelMap:
     def transform(self, K: np.ndarray) -> np.ndarray:
         """Map rows given by their kernel values with the training rows, (n_new, n_rows)."""
         return K @ self.basis
+
+    def train_sums(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights @ Psi for the training rows, where Psi = basis * lam."""
+        return (weights @ self.basis) * self.eigenvalues
+
+    def warn_if_indefinite(self) -> None:
+        """Say so when the matrix was not that of a kernel: its negative part has been left out."""
+        if self.negative > INDEFINITE:
+            warnings.warn(
+                "the kernel is not positive semi-definite: the negative part of its matrix "
+                f"({self.negative:.1g} of the largest eigenvalue) is left out",
+                UserWarning,
+                stacklevel=2,
+            )

@@ -37,9 +37,9 @@ from imcc._validation import Features
 BLOCK_ENTRIES = 2**20
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Split rows into slices of about BLOCK_ENTRIES entries each."""
-    step = max(1, BLOCK_ENTRIES // max(1, n_columns))
+def row_blocks(n_rows: int, n_columns: int, entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
+    """Split rows into slices of about so many entries each."""
+    step = max(1, entries // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -72,6 +72,10 @@ class Kernel:
         """Return the part that does not depend on the width, between rows of X and Y (or X)."""
         values = pairwise_kernels(X, Y, metric=self.function, **self.parameters)
         return np.asarray(values.toarray() if sp.issparse(values) else values)
+
+    def origin(self, X: Features) -> np.ndarray | None:
+        """Return a point to subtract from all rows, which loses fewer digits, or None."""
+        return None
 
     def mean_distance(self, base: np.ndarray) -> float | None:
         """Return the mean over all pairs of different rows, or None without a width."""
@@ -124,13 +128,12 @@ class _WidthKernel(Kernel):
 class RBFKernel(_WidthKernel):
     """k(x, x') = exp(-|x - x'|_2^2 / (2 width^2)), the paper's kernel."""
 
+    def origin(self, X: Features) -> np.ndarray | None:
+        """Return the mean of dense rows: distances stay, the products they come from shrink."""
+        return None if sp.issparse(X) else X.mean(axis=0)
+
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
         """Return the squared Euclidean distances, |x|^2 + |y|^2 - 2 <x, y>."""
-        if not sp.issparse(X) and not (Y is not None and sp.issparse(Y)):
-            # Distances do not change when all rows are moved; the products lose fewer digits.
-            shift = (X if Y is None else Y).mean(axis=0)
-            X = X - shift
-            Y = None if Y is None else Y - shift
         squares = row_norms(X, squared=True)
         other = squares if Y is None else row_norms(Y, squared=True)
         out = _inner_products(X, X if Y is None else Y)

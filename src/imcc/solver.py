@@ -158,36 +158,83 @@ class SpectralProblem:
     terms: ClusterTerms
     outside: np.ndarray | None = None
 
+
+def kernel_problem(
+    kernel_map: KernelMap,
+    cross: np.ndarray,
+    K_centers: np.ndarray,
+    virtual: VirtualExamples,
+    K_between: np.ndarray | None = None,
+) -> SpectralProblem:
+    """Set up the exact kernel model.
+
+    Parameters
+    ----------
+    kernel_map : KernelMap
+        Of the training rows; there G is diagonal already.
+    cross : ndarray of shape (q, r)
+        ``kernel_map.train_sums(Y^T)``; it does not depend on the clustering.
+    K_centers : ndarray of shape (c, n_rows)
+        Kernel values of the centres with the training rows.
+    virtual : VirtualExamples
+    K_between : ndarray of shape (c, c), optional
+        Kernel values between the centres: asks for the augmented span.
+    """
+    of_centers = kernel_map.transform(K_centers)
+    of_sums = kernel_map.train_sums(virtual.membership.T)
+    return SpectralProblem(
+        eigenvalues=kernel_map.eigenvalues,
+        factors=np.vstack([of_centers, of_sums]),
+        cross=cross,
+        terms=ClusterTerms.of(virtual),
+        outside=None if K_between is None else K_between - of_centers @ of_centers.T,
+    )
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """The eigenbasis of G = Psi^T Psi for features of finite dimension.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (r,)
+    vectors : ndarray of shape (r, r)
+        E: weights in the features are E times those in the eigenbasis.
+    """
+
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+
     @classmethod
-    def of_kernel(
-        cls,
-        kernel_map: KernelMap,
-        K_centers: np.ndarray,
-        signs: np.ndarray,
+    def of_gram(cls, gram: np.ndarray) -> Rotation:
+        """Decompose G."""
+        values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def problem(
+        self,
+        cross: np.ndarray,
+        of_centers: np.ndarray,
+        cluster_sums: np.ndarray,
         virtual: VirtualExamples,
-        K_between: np.ndarray | None = None,
     ) -> SpectralProblem:
-        """Set up the exact kernel model.
+        """Set up the model on the features.
 
         Parameters
         ----------
-        kernel_map : KernelMap
-            Of the training rows.  On them Psi = basis * lam, and G = diag(lam).
-        K_centers : ndarray of shape (c, n_rows)
-            Kernel values of the centres with the training rows.
-        signs : ndarray of shape (n_rows, q)
+        cross : ndarray of shape (r, q)
+            Psi^T Y.
+        of_centers : ndarray of shape (c, r)
+            Psi_z.
+        cluster_sums : ndarray of shape (c, r)
+            P^T Psi.
         virtual : VirtualExamples
-        K_between : ndarray of shape (c, c), optional
-            Kernel values between the centres: asks for the augmented span.
         """
-        of_centers = kernel_map.transform(K_centers)
-        of_sums = (virtual.membership.T @ kernel_map.basis) * kernel_map.eigenvalues
-        return cls(
-            eigenvalues=kernel_map.eigenvalues,
-            factors=np.vstack([of_centers, of_sums]),
-            cross=(signs.T @ kernel_map.basis) * kernel_map.eigenvalues,
+        return SpectralProblem(
+            eigenvalues=self.eigenvalues,
+            factors=np.vstack([of_centers, cluster_sums]) @ self.vectors,
+            cross=cross.T @ self.vectors,
             terms=ClusterTerms.of(virtual),
-            outside=None if K_between is None else K_between - of_centers @ of_centers.T,
         )
 
 
@@ -205,7 +252,8 @@ def solve_spectral(
         For the augmented span, the weights on phi(z) less its projection on the span of the rows;
         zero for the paper's span.
     """
-    scaled = problem.factors / ((1 + gamma) * problem.eigenvalues + beta)
+    diagonal = (1 + gamma) * problem.eigenvalues + beta
+    scaled = problem.factors / diagonal
     gram = scaled @ problem.factors.T
     gram = (gram + gram.T) / 2
     c = len(problem.terms.sizes)
@@ -215,8 +263,8 @@ def solve_spectral(
         problem.terms, gram, scaled @ problem.cross.T, np.array([alpha]), gamma
     )
     right = problem.cross.T + problem.factors.T @ corrections[0]
-    weights = right / ((1 + gamma) * problem.eigenvalues + beta)[:, np.newaxis]
-    outer = corrections[0, :c] / beta if problem.outside is not None else np.zeros_like(corrections[0, :c])
+    weights = right / diagonal[:, np.newaxis]
+    outer = corrections[0, :c] * (0.0 if problem.outside is None else 1 / beta)
     return weights, intercepts[0], outer
 
 

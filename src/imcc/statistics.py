@@ -59,10 +59,14 @@ class Statistics:
         )
 
     def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+        return Statistics(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
     def __sub__(self, other: Statistics) -> Statistics:
-        return Statistics(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
+        return Statistics(
+            **{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)}
+        )
 
 
 def _dense(matrix: Features) -> np.ndarray:

@@ -1,0 +1,139 @@
+"""Tables of search results, in the shape of scikit-learn's GridSearchCV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.model_selection import ParameterGrid
+
+from imcc._validation import check_choice
+from imcc.kernels import Kernel
+from imcc.metrics import METRICS
+from imcc.search import FoldResult, Grid
+
+# A kernel as the user named it, and what it stands for.
+NamedKernel = tuple[Any, Kernel]
+
+
+def check_scoring(scoring: Any, refit: Any) -> tuple[list[str], str | None]:
+    """Return the metrics to compute and the one that decides (None: nothing is decided)."""
+    if isinstance(scoring, str):
+        if not isinstance(refit, bool) and refit != scoring:
+            raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
+        return [check_choice("scoring", scoring, METRICS)], scoring
+    names = [check_choice("scoring", name, METRICS) for name in scoring]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"scoring must name different metrics, at least one; got {scoring!r}")
+    if refit is not False and refit not in names:
+        raise ValueError(
+            f"refit must name the metric of scoring that decides, or be False; got {refit!r} "
+            f"where scoring is {names}"
+        )
+    return names, refit or None
+
+
+def parameter_grids(
+    grid: Grid, kernels: Sequence[NamedKernel], width_scales: Sequence[float]
+) -> list[dict[str, list[Any]]]:
+    """Return the grids of settings: one for the kernels with a width, one for those without."""
+    grids = []
+    for has_width in (True, False):
+        names = [name for name, kernel in kernels if kernel.has_width == has_width]
+        if names:
+            axes = {
+                "alpha": [float(v) for v in grid.alphas],
+                "beta": [float(v) for v in grid.betas],
+                "gamma": [float(v) for v in grid.gammas],
+                "kernel": names,
+                "n_clusters": list(grid.n_clusters),
+            }
+            grids.append({**axes, "width_scale": list(width_scales)} if has_width else axes)
+    return grids
+
+
+def cv_results(
+    grid: Grid,
+    kernels: Sequence[NamedKernel],
+    width_scales: Sequence[float],
+    metrics: Sequence[str],
+    outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
+) -> dict[str, Any]:
+    """Lay out the values of all settings as ``GridSearchCV.cv_results_``.
+
+    Parameters
+    ----------
+    grid, kernels, width_scales, metrics
+        The axes.
+    outcomes : mapping of (kernel index, width scale index) to the results of the folds
+        Kernels without a width have the index 0 only.
+    """
+    params: list[dict[str, Any]] = []
+    values, fit_seconds, score_seconds = [], [], []
+    for axes in parameter_grids(grid, kernels, width_scales):
+        settings = list(ParameterGrid(axes))
+        n_scales = len(axes.get("width_scale", [None]))
+        members = [
+            k
+            for k, (_, kernel) in enumerate(kernels)
+            if kernel.has_width == ("width_scale" in axes)
+        ]
+        # ParameterGrid counts through the sorted names, the last one fastest:
+        # alpha, beta, gamma, kernel, n_clusters, width_scale.
+        block = [[outcomes[k, w] for w in range(n_scales)] for k in members]
+        stacked = np.stack(
+            [np.stack([np.stack([f.values for f in folds]) for folds in row]) for row in block]
+        )  # kernel, scale, fold, metric, alpha, beta, gamma, n_clusters
+        stacked = stacked.transpose(2, 3, 4, 5, 6, 0, 7, 1)
+        values.append(stacked.reshape(*stacked.shape[:2], len(settings)))
+        params += settings
+        for seconds, name in ((fit_seconds, "fit_seconds"), (score_seconds, "score_seconds")):
+            each = [
+                sum(getattr(row[f], name) for rows in block for row in rows)
+                for f in range(len(block[0][0]))
+            ]
+            seconds.append(
+                np.repeat(np.array(each)[:, np.newaxis] / len(settings), len(settings), 1)
+            )
+
+    results: dict[str, Any] = {}
+    for name, seconds in (("fit_time", fit_seconds), ("score_time", score_seconds)):
+        table = np.hstack(seconds)
+        results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
+    results.update(_parameter_columns(params))
+    results["params"] = params
+    for name, table in zip(metrics, np.concatenate(values, axis=2).transpose(1, 0, 2), strict=True):
+        results.update(_metric_columns(name, "score" if len(metrics) == 1 else name, table))
+    return results
+
+
+def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
+    names = sorted({name for setting in params for name in setting})
+    columns = {}
+    for name in names:
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for i, setting in enumerate(params):
+            if name in setting:
+                column[i] = setting[name]
+        columns[f"param_{name}"] = column
+    return columns
+
+
+def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
+    columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
+    # A metric is undefined on a fold for all settings or for none: such folds are left out.
+    defined = ~np.isnan(table).any(axis=1)
+    if not defined.any():
+        raise ValueError(
+            f"scoring={metric!r} is undefined on every fold: each held-out row has either no "
+            "label or all of them; use scoring='hamming_loss'"
+        )
+    mean = table[defined].mean(axis=0)
+    columns[f"mean_test_{key}"] = mean
+    columns[f"std_test_{key}"] = table[defined].std(axis=0)
+    towards_best = -mean if METRICS[metric].greater_is_better else mean
+    columns[f"rank_test_{key}"] = rankdata(towards_best, method="min").astype(np.int32)
+    return columns

@@ -1,0 +1,234 @@
+"""Fitted models: from rows, labels and virtual examples to coefficients, and from rows to scores.
+
+Here the pieces meet: kernel or feature map, statistics, solver.  Arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc._validation import Features
+from imcc.dual import solve_dual
+from imcc.features import IdentityMap, KernelMap
+from imcc.kernels import Kernel, LinearKernel, choose_width, row_blocks
+from imcc.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
+from imcc.statistics import Statistics
+from imcc.virtual import VirtualExamples
+
+SOLVERS = ("auto", "cholesky", "spectral")
+SPANS = ("train", "augmented")
+# Kernel values held at a time when rows are scored: large enough for fast products, 32 MiB.
+SCORE_ENTRIES = 2**22
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The three weights of the objective."""
+
+    alpha: float
+    beta: float
+    gamma: float
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Scores x W + b.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (q, n_features)
+        W^T.
+    intercept : ndarray of shape (q,)
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    def scores(self, X: Features) -> np.ndarray:
+        """Return the scores of rows, (n_rows, q), in the precision of the rows."""
+        return X @ self.coef.T.astype(X.dtype) + self.intercept.astype(X.dtype)
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """Scores k(x, X) A + k(x, Z) A_z + b.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    width : float or None
+    origin : ndarray of shape (n_features,) or None
+        Subtracted from all rows before they meet the kernel.
+    rows : ndarray or CSR matrix of shape (n_rows, n_features)
+        The training rows, moved by the origin.
+    centers : ndarray of shape (c, n_features) or None
+        The centres, moved likewise; None for the paper's span, where A_z = 0.
+    coef : ndarray of shape (n_rows, q)
+    center_coef : ndarray of shape (c, q) or None
+    intercept : ndarray of shape (q,)
+    """
+
+    kernel: Kernel
+    width: float | None
+    origin: np.ndarray | None
+    rows: Features
+    centers: np.ndarray | None
+    coef: np.ndarray
+    center_coef: np.ndarray | None
+    intercept: np.ndarray
+
+    def scores(self, X: Features) -> np.ndarray:
+        """Return the scores of rows, (n_rows, q), in the precision of the rows."""
+        dtype = np.result_type(X.dtype, self.rows.dtype)
+        parts = [(self.rows, self.coef)]
+        if self.centers is not None and self.center_coef is not None:
+            parts.append((self.centers, self.center_coef))
+        parts = [
+            (rows.astype(dtype, copy=False), coef.astype(dtype, copy=False)) for rows, coef in parts
+        ]
+        out = np.tile(self.intercept.astype(dtype), (X.shape[0], 1))
+        for block in row_blocks(X.shape[0], self.rows.shape[0], SCORE_ENTRIES):
+            moved = _moved(X[block].astype(dtype, copy=False), self.origin)
+            for rows, coef in parts:
+                out[block] += self.kernel.finish(self.kernel.base(moved, rows), self.width) @ coef
+        return out
+
+
+def fit_linear(
+    X: Features, signs: np.ndarray, virtual: VirtualExamples, setting: Setting, solver: str
+) -> LinearModel:
+    """Fit psi(x) = x.
+
+    In the primal (d x d) when there are fewer features than rows, otherwise as a kernel model with
+    K = X X^T (n x n).
+    """
+    n_rows, n_features = X.shape
+    feature_map = IdentityMap.fit(X)
+    if n_features >= n_rows:
+        rows = feature_map.transform(X)
+        centers = feature_map.transform(virtual.centers)
+        kernel = LinearKernel("linear")
+        coef, _, intercept = _solve_kernel(
+            kernel.base(rows), kernel.base(centers, rows), None, signs, virtual, setting, solver
+        )
+        weights = rows.T @ coef
+    else:
+        problem = linear_statistics(X, signs, virtual, feature_map)
+        of_centers = feature_map.transform(virtual.centers)
+        weights, intercept = _solve_features(problem, of_centers, virtual, setting, solver)
+    if feature_map.shift is not None:
+        intercept = intercept - feature_map.shift @ weights
+    return LinearModel(np.ascontiguousarray(weights.T), intercept)
+
+
+def linear_statistics(
+    X: Features, signs: np.ndarray, virtual: VirtualExamples, feature_map: IdentityMap
+) -> Statistics:
+    """Sum over the rows, block by block: no moved copy of all of X is made."""
+    P = virtual.membership
+    if sp.issparse(X):
+        return Statistics.of_rows(feature_map.transform(X), signs, P)
+    blocks = row_blocks(X.shape[0], X.shape[1])
+    parts = (Statistics.of_rows(feature_map.transform(X[b]), signs[b], P[b]) for b in blocks)
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _solve_features(
+    sums: Statistics,
+    of_centers: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    solver: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    weights = (setting.alpha, setting.beta, setting.gamma)
+    if solver != "spectral":
+        return solve_primal(sums, of_centers, ClusterTerms.of(virtual), *weights)
+    rotation = Rotation.of_gram(sums.gram)
+    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, virtual)
+    rotated, intercept, _ = solve_spectral(problem, *weights)
+    return rotation.vectors @ rotated, intercept
+
+
+def fit_kernel(
+    X: Features,
+    signs: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    *,
+    kernel: Kernel,
+    width: Any,
+    width_scale: float,
+    span: str,
+    solver: str,
+) -> KernelModel:
+    """Fit the exact kernel model.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    signs : ndarray of shape (n_rows, q)
+    virtual : VirtualExamples
+    setting : Setting
+    kernel : Kernel
+    width : "mean_distance" or float
+    width_scale : float
+    span : {"train", "augmented"}
+    solver : {"auto", "cholesky", "spectral"}
+    """
+    origin = kernel.origin(X)
+    kept = _moved(X, origin)
+    rows, centers = kept.astype(np.float64, copy=False), _moved(virtual.centers, origin)
+    base = kernel.base(rows)
+    chosen = choose_width(kernel, base, width, width_scale)
+    K = kernel.finish(base, chosen)
+    K_centers = kernel.finish(kernel.base(centers, rows), chosen)
+    K_between = kernel.finish(kernel.base(centers), chosen) if span == "augmented" else None
+    if solver == "auto" and not kernel.is_semidefinite:
+        solver = "spectral"
+    coef, center_coef, intercept = _solve_kernel(
+        K, K_centers, K_between, signs, virtual, setting, solver
+    )
+    if span == "train":
+        return KernelModel(kernel, chosen, origin, kept, None, coef, None, intercept)
+    return KernelModel(kernel, chosen, origin, kept, centers, coef, center_coef, intercept)
+
+
+def _solve_kernel(
+    K: np.ndarray,
+    K_centers: np.ndarray,
+    K_between: np.ndarray | None,
+    signs: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    solver: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A, A_z and b; "auto" is Cholesky, and spectral where that would lose digits."""
+    weights = (setting.alpha, setting.beta, setting.gamma)
+    if solver != "spectral":
+        try:
+            solution = solve_dual(K, K_centers, signs, virtual, *weights, K_between)
+            return solution.coef, solution.center_coef, solution.intercept
+        except np.linalg.LinAlgError as error:
+            if solver == "cholesky":
+                raise np.linalg.LinAlgError(
+                    f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
+                ) from error
+    kernel_map = KernelMap.fit(K)
+    kernel_map.warn_if_indefinite()
+    cross = kernel_map.train_sums(signs.T)
+    problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
+    inner, intercept, outer = solve_spectral(problem, *weights)
+    # phi(z) outside the span is phi(z) less its projection, which the rows express.
+    inner = inner - problem.factors[: len(outer)].T @ outer
+    return kernel_map.basis @ inner, outer, intercept
+
+
+def _moved(X: Features, origin: np.ndarray | None) -> Features:
+    return X if origin is None else X - origin.astype(X.dtype)
