@@ -54,7 +54,7 @@ class KernelMap:
     Attributes
     ----------
     basis : ndarray of shape (n_rows, rank)
-        Q diag(lam)^(-1/2), in Fortran order.
+        Q diag(lam)^(-1/2).
     eigenvalues : ndarray of shape (rank,)
         lam, those at or below ``n * eps * max(lam)`` left out.
     negative : float
@@ -72,11 +72,11 @@ class KernelMap:
         values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
         largest = max(values[-1], np.finfo(np.float64).tiny)
         negative = float(max(-values[0], 0.0) / largest)
-        # The values ascend, so the ones to keep are a tail: a view, not a copy.
+        # The values ascend, so the ones to keep are a tail.
         first = int(np.searchsorted(values, len(values) * np.finfo(np.float64).eps * largest))
         values, vectors = values[first:], vectors[:, first:]
-        vectors /= np.sqrt(values)
-        return cls(vectors, values, negative)
+        # LAPACK's vectors are in Fortran order, which sparse products would copy again and again.
+        return cls(np.divide(vectors, np.sqrt(values), order="C"), values, negative)
 
     def transform(self, K: np.ndarray) -> np.ndarray:
         """Map rows given by their kernel values with the training rows, (n_new, n_rows)."""

@@ -306,27 +306,32 @@ def _run(
     values = np.empty((len(metrics), *grid.shape))
     score_seconds = 0.0
     eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
-    held_out = np.empty_like(fold.held_out)
+    # The factors of all clusterings in one array: one product for all, and one buffer.
+    stacked = np.vstack([problem.factors for problem in fold.problems])
+    ends = np.cumsum([len(problem.factors) for problem in fold.problems])
+    factors, held_out = np.empty_like(stacked), np.empty_like(fold.held_out)
     for rho, pairs in _pairs_by_rho(grid.betas, grid.gammas).items():
         scale = 1 / np.sqrt(eigenvalues + rho)
+        np.multiply(stacked, scale, out=factors)
         np.multiply(fold.held_out, scale, out=held_out)
         labels = cross * scale
-        plain = labels @ held_out.T
-        for k, problem in enumerate(fold.problems):
-            c = len(problem.terms.sizes)
-            factors = problem.factors * scale
-            gram, reach = factors @ factors.T, factors @ held_out.T
-            factors_labels = factors @ labels.T
+        plain, cross_all, reach_all = labels @ held_out.T, factors @ labels.T, factors @ held_out.T
+        for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
+            block = slice(end - len(problem.factors), end)
+            gram = factors[block] @ factors[block].T
             for i, j in pairs:
                 beta, gamma = grid.betas[i], grid.gammas[j]
-                gram_now, reach_now = gram / (1 + gamma), reach / (1 + gamma)
-                if problem.outside is not None and fold.outside is not None:
-                    gram_now[:c, :c] += problem.outside / beta
-                    reach_now[:c] += fold.outside[k] / beta
                 corrections, intercepts = eliminate(
-                    problem.terms, gram_now, factors_labels / (1 + gamma), grid.alphas, gamma
+                    problem.terms,
+                    _with_outside(gram / (1 + gamma), problem, beta),
+                    cross_all[block] / (1 + gamma),
+                    grid.alphas,
+                    gamma,
                 )
-                scores = _scores(corrections, reach_now)
+                scores = _scores(corrections / (1 + gamma), reach_all[block])
+                if fold.outside is not None:
+                    c = len(fold.outside[k])
+                    scores += _scores(corrections[:, :c] / beta, fold.outside[k])
                 scores += (plain / (1 + gamma))[:, np.newaxis]
                 scores += intercepts.T[:, :, np.newaxis]
                 before = time.perf_counter()
@@ -342,6 +347,14 @@ def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tup
         for j, gamma in enumerate(gammas):
             groups[float(f"{beta / (1 + gamma):.13g}")].append((i, j))
     return groups
+
+
+def _with_outside(gram: np.ndarray, problem: SpectralProblem, beta: float) -> np.ndarray:
+    """Add what the centres have outside the span of the rows, where B is beta."""
+    if problem.outside is not None:
+        c = len(problem.outside)
+        gram[:c, :c] += problem.outside / beta
+    return gram
 
 
 def _scores(corrections: np.ndarray, reach: np.ndarray) -> np.ndarray:

@@ -104,31 +104,36 @@ def eliminate(
     c = len(terms.sizes)
     sizes, first = terms.sizes, terms.first
     pull = gamma * terms.share
+    # Of V^T B^-1 [Psi_z^T, Psi^T P, Psi^T Y] only these are needed: the centres' block, the sum of
+    # all rows, and the labels'.
+    columns = np.hstack([gram[:, :c], gram[:, c:] @ first[:, np.newaxis], cross])
     if pull > 0:
         left = np.eye(2 * c)
         left[:, :c] += pull * (gram[:, :c] * sizes - gram[:, c:])
         left[:, c:] -= pull * gram[:, :c]
-        solved = np.linalg.solve(left, np.hstack([gram, cross]))
-        gram, cross = (solved[:, : 2 * c] + solved[:, : 2 * c].T) / 2, solved[:, 2 * c :]
+        columns = np.linalg.solve(left, columns)
+    of_centers, of_ones, of_labels = columns[:, :c], columns[:, c], columns[:, c + 1 :]
 
-    of_ones = gram[:, c:] @ first
     slack = 1.0 - of_ones[:c]
-    systems = np.eye(c) + alphas[:, np.newaxis, np.newaxis] * gram[:c, :c]
+    systems = np.eye(c) + alphas[:, np.newaxis, np.newaxis] * of_centers[:c]
     residuals = np.linalg.solve(
-        systems, np.column_stack([terms.soft_labels - cross[:c], slack])[np.newaxis]
+        systems, np.column_stack([terms.soft_labels - of_labels[:c], slack])[np.newaxis]
     )
     by_labels, by_intercept = residuals[..., :-1], residuals[..., -1]
 
-    above = terms.label_totals - first @ cross[c:] + alphas[:, np.newaxis] * (slack @ by_labels)
+    above = terms.label_totals - first @ of_labels[c:] + alphas[:, np.newaxis] * (slack @ by_labels)
     below = terms.n_rows - first @ of_ones[c:] + alphas * (by_intercept @ slack)
     intercepts = above / below[:, np.newaxis]
 
-    corrections = np.empty((len(alphas), 2 * c, cross.shape[1]))
-    corrections[:, :c] = by_labels - by_intercept[..., np.newaxis] * intercepts[:, np.newaxis]
-    corrections[:, :c] *= alphas[:, np.newaxis, np.newaxis]
-    corrections[:, c:] = -first[:, np.newaxis] * intercepts[:, np.newaxis]
+    weighted = alphas[:, np.newaxis, np.newaxis] * (
+        by_labels - by_intercept[..., np.newaxis] * intercepts[:, np.newaxis]
+    )
+    corrections = np.concatenate(
+        [weighted, -first[:, np.newaxis] * intercepts[:, np.newaxis]], axis=1
+    )
     if pull > 0:
-        fitted = cross + gram @ corrections
+        fitted = of_labels - of_ones[:, np.newaxis] * intercepts[:, np.newaxis]
+        fitted += of_centers @ weighted
         corrections[:, :c] -= pull * (sizes[:, np.newaxis] * fitted[:, :c] - fitted[:, c:])
         corrections[:, c:] += pull * fitted[:, :c]
     return corrections, intercepts
