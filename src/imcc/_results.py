@@ -50,7 +50,9 @@ def parameter_grids(
                 "kernel": names,
                 "n_clusters": list(grid.n_clusters),
             }
-            grids.append({**axes, "width_scale": list(width_scales)} if has_width else axes)
+            if has_width:
+                axes["width_scale"] = [float(v) for v in width_scales]
+            grids.append(axes)
     return grids
 
 
@@ -58,55 +60,53 @@ def cv_results(
     grid: Grid,
     kernels: Sequence[NamedKernel],
     width_scales: Sequence[float],
-    metrics: Sequence[str],
+    keys: Mapping[str, str],
     outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
 ) -> dict[str, Any]:
     """Lay out the values of all settings as ``GridSearchCV.cv_results_``.
 
     Parameters
     ----------
-    grid, kernels, width_scales, metrics
+    grid, kernels, width_scales
         The axes.
+    keys : mapping of str to str
+        For each metric, in the order of the values, the word it has in the columns' names.
     outcomes : mapping of (kernel index, width scale index) to the results of the folds
         Kernels without a width have the index 0 only.
     """
     params: list[dict[str, Any]] = []
-    values, fit_seconds, score_seconds = [], [], []
+    blocks = []
     for axes in parameter_grids(grid, kernels, width_scales):
         settings = list(ParameterGrid(axes))
-        n_scales = len(axes.get("width_scale", [None]))
-        members = [
-            k
-            for k, (_, kernel) in enumerate(kernels)
-            if kernel.has_width == ("width_scale" in axes)
-        ]
-        # ParameterGrid counts through the sorted names, the last one fastest:
-        # alpha, beta, gamma, kernel, n_clusters, width_scale.
-        block = [[outcomes[k, w] for w in range(n_scales)] for k in members]
-        stacked = np.stack(
-            [np.stack([np.stack([f.values for f in folds]) for folds in row]) for row in block]
-        )  # kernel, scale, fold, metric, alpha, beta, gamma, n_clusters
-        stacked = stacked.transpose(2, 3, 4, 5, 6, 0, 7, 1)
-        values.append(stacked.reshape(*stacked.shape[:2], len(settings)))
+        has_width = "width_scale" in axes
+        members = [k for k, (_, kernel) in enumerate(kernels) if kernel.has_width == has_width]
+        scales = range(len(width_scales) if has_width else 1)
+        block = np.array(
+            [[[_with_times(f) for f in outcomes[k, w]] for w in scales] for k in members]
+        )
+        # Now: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid counts
+        # through the sorted names of the parameters, the last one fastest.
+        block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
+        blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
-        for seconds, name in ((fit_seconds, "fit_seconds"), (score_seconds, "score_seconds")):
-            each = [
-                sum(getattr(row[f], name) for rows in block for row in rows)
-                for f in range(len(block[0][0]))
-            ]
-            seconds.append(
-                np.repeat(np.array(each)[:, np.newaxis] / len(settings), len(settings), 1)
-            )
+    fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
 
     results: dict[str, Any] = {}
-    for name, seconds in (("fit_time", fit_seconds), ("score_time", score_seconds)):
-        table = np.hstack(seconds)
+    for name, table in (("fit_time", fit_time), ("score_time", score_time)):
         results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
     results.update(_parameter_columns(params))
     results["params"] = params
-    for name, table in zip(metrics, np.concatenate(values, axis=2).transpose(1, 0, 2), strict=True):
-        results.update(_metric_columns(name, "score" if len(metrics) == 1 else name, table))
+    for (metric, key), table in zip(keys.items(), tables, strict=True):
+        results.update(_metric_columns(metric, key, table))
     return results
+
+
+def _with_times(result: FoldResult) -> np.ndarray:
+    """Put before the metrics the fold's times, shared out evenly over its settings."""
+    shape = result.values.shape[1:]
+    times = [result.fit_seconds, result.score_seconds]
+    shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
+    return np.concatenate([*shares, result.values])
 
 
 def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:

@@ -52,7 +52,7 @@ class Target:
 def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Features:
     """Return X as a finite float64 or float32 ndarray or CSR matrix, names and width checked."""
     return validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
+        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
     )
 
 
@@ -86,7 +86,7 @@ def _as_table(labels: Any, name: str) -> np.ndarray:
     if values.dtype == object:
         values = _plain_numbers(values)
     if values.dtype.kind in "fc":
-        check_array(values, ensure_2d=False, dtype=None, input_name=name, ensure_min_samples=0)
+        check_array(values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name)
     return values
 
 

@@ -189,9 +189,10 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             progress=_print_progress if self.progress is True else self.progress or None,
         )
         self.n_splits_ = len(outcomes[0, 0])
-        self.cv_results_ = cv_results(grid, kernels, width_scales, metrics, outcomes)
         self._remember_target(target)
         self.multimetric_ = not isinstance(self.scoring, str)
+        keys = {metric: metric if self.multimetric_ else "score" for metric in metrics}
+        self.cv_results_ = cv_results(grid, kernels, width_scales, keys, outcomes)
         for name in (
             "best_index_",
             "best_params_",
@@ -201,7 +202,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         ):
             self.__dict__.pop(name, None)
         if decides is not None:
-            self._decide(decides if self.multimetric_ else "score")
+            self._decide(keys[decides])
         if self.refit is not False:
             self._refit(given, y)
         return self

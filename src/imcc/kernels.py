@@ -37,9 +37,9 @@ from imcc._validation import Features
 BLOCK_ENTRIES = 2**20
 
 
-def row_blocks(n_rows: int, n_columns: int, entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
-    """Split rows into slices of about so many entries each."""
-    step = max(1, entries // max(1, n_columns))
+def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
+    """Split rows into slices of about so many entries each (BLOCK_ENTRIES by default)."""
+    step = max(1, (entries or BLOCK_ENTRIES) // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 

@@ -159,8 +159,8 @@ def search(
     for i, of_fold, said in clustered:
         assignments[i] = of_fold
         messages.update(said)
-    for message in sorted(messages):
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    if messages:
+        warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
 
     outcomes: dict[tuple[int, int], list[FoldResult]] = {}
     done, total = 0, len(folds) * sum(len(width_scales) if k.has_width else 1 for k in kernels)

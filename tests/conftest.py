@@ -1,0 +1,72 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
+
+DATA = Path(__file__).parent / "data"
+
+
+class FixedClusters:
+    """A clusterer that says what it was told: the way to test without k-means."""
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def fit(self, X):
+        self.labels_ = np.asarray(self.labels)
+        return self
+
+
+class Oracle:
+    """A small problem and what the authors' program gives on it (1) and exact arithmetic (2)."""
+
+    def __init__(self):
+        with np.load(DATA / "oracle_small.npz") as small:
+            self.X, self.Y = small["Xtr"], small["Ytr"]
+            self.X_new, self.Y_new = small["Xte"], small["Yte"]
+            self.settings = {
+                i: {
+                    "weights": dict(
+                        zip(
+                            ("alpha", "beta", "gamma"), map(float, small[f"params_{i}"].ravel()[1:])
+                        )
+                    ),
+                    "assignment": small[f"assignments_{i}"].ravel().astype(int),
+                    "scores": small[f"scores_{i}"],
+                    "metrics": small[f"metrics_{i}"].ravel(),
+                }
+                for i in range(1, 8)
+            }
+        with np.load(DATA / "oracle_exact.npz") as exact:
+            for i, setting in self.settings.items():
+                setting["exact"] = exact[f"scores_{i}"]
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    return Oracle()
+
+
+@pytest.fixture(scope="session")
+def small_problem():
+    """Rows in clumps with dependent labels, and new rows: (X, Y in {0, 1}, X_new, Y_new)."""
+    rng = np.random.default_rng(7)
+    middles = rng.normal(size=(6, 5)) * 2
+    X = middles[rng.integers(6, size=130)] + rng.normal(size=(130, 5))
+    Y = (X @ rng.normal(size=(5, 4)) + 1.5 * rng.normal(size=(130, 4)) > 0.4).astype(int)
+    return X[:90], Y[:90], X[90:], Y[90:]
+
+
+@pytest.fixture(scope="session")
+def mirror():
+    """The folder with the paper's data files; without it the test is skipped, under CI it fails."""
+    folder = os.environ.get("IMCC_DATA_MIRROR")
+    if folder and Path(folder).is_dir():
+        return Path(folder)
+    reason = "IMCC_DATA_MIRROR names no folder with the paper's data files"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,116 @@
+"""IMCC the slow, obvious way: as the paper prints it, and as one big least-squares problem."""
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist
+
+
+def rbf(X, Z, sigma):
+    return np.exp(-(cdist(X, Z) ** 2) / (2 * sigma**2))
+
+
+def laplacian(X, Z, sigma):
+    return np.exp(-cdist(X, Z, "cityblock") / sigma)
+
+
+def linear(X, Z, sigma=None):
+    return X @ Z.T
+
+
+def mean_distance(X, metric="euclidean"):
+    return pdist(X, metric).mean()
+
+
+def centers_and_soft_labels(X, Y, assignment):
+    """Eq. 1 and 2, cluster by cluster."""
+    clusters = np.unique(assignment)
+    Z = np.array([X[assignment == j].mean(axis=0) for j in clusters])
+    T = np.array([Y[assignment == j].mean(axis=0) for j in clusters])
+    return Z, T, np.searchsorted(clusters, assignment)
+
+
+def equation_20(K, K_centers, Y, T, assignment, alpha, beta, gamma, jitter=0.0):
+    """Eq. 20 and 21 as printed; the authors' program adds 1e-10 to the diagonal."""
+    n, c = len(Y), len(T)
+    K_hat = K_centers[assignment]
+    ones_n, ones_c = np.ones((n, 1)), np.ones((c, 1))
+    u = K.T @ ones_n + alpha * K_centers.T @ ones_c
+    left = (
+        K.T @ K
+        + alpha * K_centers.T @ K_centers
+        + beta * K
+        + gamma * (K - K_hat).T @ (K - K_hat)
+        - u @ u.T / (n + alpha * c)
+        + jitter * np.eye(n)
+    )
+    totals = ones_n.T @ Y + alpha * ones_c.T @ T
+    right = K.T @ Y + alpha * K_centers.T @ T - u @ totals / (n + alpha * c)
+    A = np.linalg.solve(left, right)
+    b = (totals - ones_n.T @ K @ A - alpha * ones_c.T @ K_centers @ A) / (n + alpha * c)
+    return A, b[0]
+
+
+def stacked_least_squares(psi, blocks, Y, alpha, beta, gamma):
+    """Minimise the objective as one least-squares problem in (W, b).
+
+    ``blocks`` is a list of (features of the centres, soft labels, assignment), one for each
+    clustering; gamma is shared out over them.
+    """
+    n, r = psi.shape
+    q = Y.shape[1]
+    rows = [np.column_stack([psi, np.ones(n)])]
+    targets = [Y]
+    for psi_z, T, assignment in blocks:
+        share = gamma / len(blocks)
+        rows.append(np.sqrt(alpha) * np.column_stack([psi_z, np.ones(len(psi_z))]))
+        targets.append(np.sqrt(alpha) * T)
+        rows.append(np.sqrt(share) * np.column_stack([psi - psi_z[assignment], np.zeros(n)]))
+        targets.append(np.zeros((n, q)))
+    rows.append(np.sqrt(beta) * np.column_stack([np.eye(r), np.zeros(r)]))
+    targets.append(np.zeros((r, q)))
+    solution = np.linalg.lstsq(np.vstack(rows), np.vstack(targets), rcond=None)[0]
+    return solution[:-1], solution[-1]
+
+
+def objective(psi, blocks, Y, W, b, alpha, beta, gamma):
+    """The objective, term by term (Eq. 7 and 16)."""
+    value = 0.5 * np.sum((psi @ W + b - Y) ** 2) + 0.5 * beta * np.sum(W**2)
+    for psi_z, T, assignment in blocks:
+        value += 0.5 * alpha * np.sum((psi_z @ W + b - T) ** 2)
+        pull = psi @ W - (psi_z @ W)[assignment]
+        value += 0.5 * gamma / len(blocks) * np.sum(pull**2)
+    return value
+
+
+def kernel_features(K, *others):
+    """Features whose inner products are K, for the training rows and for others by their kernel."""
+    values, vectors = np.linalg.eigh(K)
+    kept = values > len(K) * np.finfo(float).eps * values[-1]
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    return [M @ basis for M in (K, *others)]
+
+
+def scores(X, Y, X_new, assignments, alpha, beta, gamma, kernel, sigma, augmented=False):
+    """Scores of new rows, from the stacked least-squares problem.
+
+    ``assignments`` is a list of assignment vectors, one for each clustering.
+    """
+    virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
+    Z = np.vstack([z for z, _, _ in virtual])
+    basis_rows = np.vstack([X, Z]) if augmented else X
+    K = kernel(basis_rows, basis_rows, sigma)
+    _, psi, psi_new, *psi_z = kernel_features(
+        K,
+        kernel(X, basis_rows, sigma),
+        kernel(X_new, basis_rows, sigma),
+        *[kernel(z, basis_rows, sigma) for z, _, _ in virtual],
+    )
+    blocks = [(pz, T, a) for pz, (_, T, a) in zip(psi_z, virtual, strict=True)]
+    W, b = stacked_least_squares(psi, blocks, Y, alpha, beta, gamma)
+    return psi_new @ W + b
+
+
+def linear_scores(X, Y, X_new, assignments, alpha, beta, gamma):
+    """Scores of the linear model, with X itself as the features."""
+    virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
+    W, b = stacked_least_squares(X, virtual, Y, alpha, beta, gamma)
+    return X_new @ W + b

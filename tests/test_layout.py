@@ -1,0 +1,108 @@
+"""The house rules that can be checked: who imports whom, and with what installed."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import imcc
+
+PACKAGE = Path(imcc.__file__).parent
+# Along the way of a training row; a room may use the rooms before it, never one after it.
+ROOMS = [
+    "_validation",
+    "virtual",
+    "kernels",
+    "features",
+    "statistics",
+    "solver",
+    "dual",
+    "models",
+    "metrics",
+    "search",
+    "_results",
+    "estimator",
+    "estimator_cv",
+    "demo",
+]
+# Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
+PURE = ["virtual", "kernels", "features", "statistics", "solver", "dual", "models", "metrics"]
+CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
+# What these bring along themselves.
+BROUGHT = ["threadpoolctl", "narwhals", "loky", "cloudpickle"]
+
+
+def modules():
+    return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def imported(path):
+    """Every module a file imports at its top level (whatever is not inside a function)."""
+    found = set()
+    for node in ast.parse((PACKAGE / path).read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: use absolute imports"
+            found.add(node.module)
+    return found
+
+
+def room(path):
+    return path.parts[0].removesuffix(".py")
+
+
+def test_every_module_has_its_place():
+    assert {room(path) for path in modules()} == {*ROOMS, "__init__"}
+
+
+@pytest.mark.parametrize("path", [p for p in modules() if room(p) != "__init__"], ids=str)
+def test_imports_only_point_back(path):
+    allowed = ROOMS[: ROOMS.index(room(path)) + 1]
+    used = {name.split(".")[1] for name in imported(path) if name.startswith("imcc.")}
+    assert used <= set(allowed)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_rooms_stay_pure(name):
+    tree = ast.parse((PACKAGE / f"{name}.py").read_text())
+    calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    assert not calls & {"print", "open", "input"}
+    assert not {i.split(".")[0] for i in imported(Path(f"{name}.py"))} & {"pandas", "os", "pathlib"}
+    bases = {b.id for n in ast.walk(tree) if isinstance(n, ast.ClassDef) for b in n.bases if isinstance(b, ast.Name)}
+    assert "BaseEstimator" not in bases
+
+
+def test_modules_are_short():
+    long = {str(p): n for p in modules() if (n := len((PACKAGE / p).read_text().splitlines())) > 400}
+    assert not long
+
+
+def test_every_module_imports_with_the_core_dependencies_only():
+    """In a process where only the core dependencies and the standard library can be found."""
+    names = [".".join(("imcc", *p.with_suffix("").parts)).removesuffix(".__init__") for p in modules()]
+    program = f"""
+import importlib, sys
+
+class OnlyCore:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        if top not in {CORE + BROUGHT!r} and top not in sys.stdlib_module_names and not top.startswith("_"):
+            raise ModuleNotFoundError(f"not a core dependency: {{name}}", name=name)
+
+sys.meta_path.insert(0, OnlyCore())
+try:
+    import rich
+except ModuleNotFoundError:
+    pass
+else:
+    sys.exit("the guard does not work")
+for name in {names!r}:
+    importlib.import_module(name)
+print("imported", len({names!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"imported {len(names)}"

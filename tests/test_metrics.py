@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import (
+    coverage_error,
+    label_ranking_average_precision_score,
+    label_ranking_loss,
+)
+from sklearn.metrics import hamming_loss as sk_hamming_loss
+
+import imcc.metrics as m
+from tests.naive import metrics as naive
+
+NAMES = ["one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"]
+
+
+@pytest.mark.parametrize("setting", range(1, 8))
+def test_equals_the_authors_program(oracle, setting):
+    expected = oracle.settings[setting]
+    found = m.evaluate(oracle.Y_new, expected["scores"])
+    assert list(found) == NAMES
+    np.testing.assert_allclose(list(found.values()), expected["metrics"], atol=1e-12)
+
+
+@st.composite
+def truths_and_scores(draw):
+    shape = draw(st.tuples(st.integers(1, 12), st.integers(1, 9)))
+    truth = draw(hnp.arrays(bool, shape))
+    # Few different values, so that ties are common; zero among them.
+    scores = draw(hnp.arrays(np.float64, shape, elements=st.sampled_from([-1.5, -1, 0, 0.5, 2])))
+    return truth, scores
+
+
+@given(truths_and_scores())
+@settings(max_examples=300, deadline=None)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_equals_the_naive_version(case):
+    truth, scores = case
+    expected, found = naive.evaluate(truth, scores), m.evaluate(truth, scores)
+    for name in NAMES:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-12, err_msg=name)
+    for name, values in m.evaluate_rows(truth, scores).items():
+        rows = [naive.row_metrics(t, s)[name] for t, s in zip(truth, scores, strict=True)]
+        rows = [np.nan if v is None else v for v in rows]
+        np.testing.assert_allclose(values, rows, atol=1e-12, err_msg=name)
+
+
+@given(truths_and_scores())
+@settings(max_examples=200, deadline=None)
+def test_both_ways_of_counting_agree(case):
+    truth, scores = case
+    judge, layout = m.Judge(truth), np.ascontiguousarray(scores.T)[:, np.newaxis]
+    by_comparing, by_sorting = judge._counts_by_comparing(layout), judge._counts_by_sorting(layout)
+    np.testing.assert_array_equal(by_comparing[0], by_sorting[0])
+    np.testing.assert_array_equal(by_comparing[1], by_sorting[1])
+
+
+def test_counting_changes_to_sorting_for_crowded_rows(monkeypatch):
+    used = []
+    for way in ("_counts_by_comparing", "_counts_by_sorting"):
+        original = getattr(m.Judge, way)
+        monkeypatch.setattr(
+            m.Judge, way, lambda self, s, way=way, f=original: used.append(way) or f(self, s)
+        )
+    rng = np.random.default_rng(0)
+    for density in (0.02, 0.5):
+        m.ranking_loss(rng.random((20, 300)) < density, rng.normal(size=(20, 300)))
+    assert used == ["_counts_by_comparing", "_counts_by_sorting"]
+
+
+def test_more_than_255_labels_and_many_blocks(monkeypatch):
+    monkeypatch.setattr(m, "_BLOCK", 5000)
+    rng = np.random.default_rng(1)
+    truth, scores = rng.random((15, 600)) < 0.03, np.round(rng.normal(size=(15, 600)), 1)
+    expected, found = naive.evaluate(truth, scores), m.evaluate(truth, scores)
+    for name in NAMES:
+        assert found[name] == pytest.approx(expected[name], abs=1e-12)
+
+
+def test_equals_scikit_learn_where_conventions_coincide():
+    rng = np.random.default_rng(3)
+    truth = rng.random((50, 8)) < 0.4
+    truth[truth.all(axis=1) | ~truth.any(axis=1), :4] = [True, True, False, False]
+    scores = rng.normal(size=truth.shape)
+    assert m.coverage(truth, scores) == pytest.approx((coverage_error(truth, scores) - 1) / 8)
+    assert m.ranking_loss(truth, scores) == pytest.approx(label_ranking_loss(truth, scores))
+    assert m.average_precision(truth, scores) == pytest.approx(
+        label_ranking_average_precision_score(truth, scores)
+    )
+    assert m.hamming_loss(truth, scores) == pytest.approx(sk_hamming_loss(truth, scores >= 0))
+
+
+def test_conventions_on_one_row_each():
+    # A tie at the top with a relevant label is no one-error, but it is a ranking error.
+    assert m.one_error([[1, 0, 0]], [[1.0, 1.0, 0.0]]) == 0
+    assert m.ranking_loss([[1, 0, 0]], [[1.0, 1.0, 0.0]]) == 0.5
+    assert m.average_precision([[1, 0, 0]], [[1.0, 1.0, 0.0]]) == 0.5
+    assert m.coverage([[1, 0, 0]], [[1.0, 1.0, 0.0]]) == pytest.approx(1 / 3)
+    # A score of zero predicts the label.
+    assert m.hamming_loss([[1, 0]], [[0.0, -1.0]]) == 0
+    # Rows with no label count 0 in coverage, and not at all in the ranking metrics.
+    truth, scores = [[0, 0], [1, 0]], [[1.0, 2.0], [1.0, 2.0]]
+    assert m.coverage(truth, scores) == 0.25
+    assert m.one_error(truth, scores) == 1
+
+
+@pytest.mark.parametrize("name", ["one_error", "ranking_loss", "average_precision"])
+def test_undefined_is_nan_with_a_warning(name):
+    with pytest.warns(UndefinedMetricWarning, match=name):
+        value = getattr(m, name)([[0, 0], [1, 1]], [[1.0, 2.0], [0.0, 1.0]])
+    assert np.isnan(value)
+
+
+def test_codings_and_containers_make_no_difference():
+    rng = np.random.default_rng(5)
+    truth, scores = rng.random((30, 6)) < 0.3, rng.normal(size=(30, 6))
+    truth[0] = [True, False, False, False, False, False]
+    expected = m.evaluate(truth, scores)
+    for other in (
+        truth.astype(int),
+        np.where(truth, 1, -1),
+        truth.tolist(),
+        sp.csr_matrix(truth.astype(float)),
+        sp.coo_array(truth.astype(int)),
+    ):
+        assert m.evaluate(other, scores) == expected
+    assert m.evaluate(truth, scores.tolist()) == expected
+    assert m.evaluate(truth, scores, ["coverage"]) == {"coverage": expected["coverage"]}
+
+
+@pytest.mark.parametrize(
+    ("truth", "scores", "message"),
+    [
+        ([[0, 2]], [[1.0, 2.0]], "y_true must hold labels coded"),
+        ([[0, 1]], [[1.0, np.nan]], "scores contains NaN"),
+        ([[0, 1]], [[1.0, 2.0, 3.0]], "same shape"),
+        ([0, 1], [[1.0, 2.0]], "two-dimensional"),
+        ([[0, 1]], sp.csr_matrix([[1.0, 2.0]]), "scores must be dense"),
+    ],
+)
+def test_bad_input_is_named(truth, scores, message):
+    with pytest.raises(ValueError, match=message):
+        m.evaluate(truth, scores)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="metrics must be one of"):
+        m.evaluate([[0, 1]], [[1.0, 2.0]], ["f1"])
+    with pytest.raises(ValueError, match="name must be one of"):
+        m.get_scorer("f1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scorers_point_upwards(name, small_problem):
+    from imcc import IMCCClassifier
+
+    X, Y, X_new, Y_new = small_problem
+    clf = IMCCClassifier(n_clusters=6, random_state=0).fit(X, Y)
+    value = getattr(m, name)(Y_new, clf.decision_function(X_new))
+    sign = 1 if m.METRICS[name].greater_is_better else -1
+    assert m.get_scorer(name)(clf, X_new, Y_new) == pytest.approx(sign * value)
+    assert value > 0

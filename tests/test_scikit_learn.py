@@ -1,0 +1,100 @@
+"""At home in scikit-learn: its own checks, pipelines, searches, clones and pickles."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.metrics import METRICS, get_scorer
+
+SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [2, 4], "cv": 3}
+
+# Checks that do not apply, and why.  Nothing fails.
+SKIPPED = {
+    "check_array_api_input": "needs SCIPY_ARRAY_API to be set before scipy is imported",
+    "check_classifiers_multilabel_output_format_predict_proba": "no predict_proba: scores of least "
+    "squares are no probabilities",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        IMCCClassifier(n_clusters=4, random_state=0),
+        IMCCClassifier(random_state=0),
+        IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
+        IMCCClassifier(n_clusters=(2, 3), span="augmented", solver="spectral", random_state=0),
+        IMCCClassifierCV(**SMALL, random_state=0),
+        IMCCClassifierCV(**SMALL, kernels=["linear"], random_state=0),
+    ],
+    ids=str,
+)
+def test_check_estimator(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    assert {r["check_name"] for r in results if r["status"] != "passed"} <= set(SKIPPED)
+    assert len(results) > 50
+
+
+def test_tags_say_what_it_is():
+    for estimator in (IMCCClassifier(), IMCCClassifierCV()):
+        tags = get_tags(estimator)
+        assert is_classifier(estimator)
+        assert tags.classifier_tags.multi_label
+        assert tags.target_tags.multi_output
+        assert tags.input_tags.sparse
+
+
+def test_pipeline_and_grid_search(small_problem):
+    X, Y, X_new, _ = small_problem
+    pipeline = make_pipeline(StandardScaler(), PCA(3), IMCCClassifier(n_clusters=5, random_state=0))
+    search = GridSearchCV(
+        pipeline,
+        {"imccclassifier__alpha": [0.1, 10.0], "pca__n_components": [2, 4]},
+        scoring=get_scorer("ranking_loss"),
+        cv=3,
+    ).fit(X, Y)
+    assert search.predict(X_new).shape == (40, 4)
+    inner = make_pipeline(StandardScaler(), IMCCClassifierCV(**SMALL, random_state=0)).fit(X, Y)
+    assert inner[-1].best_params_["alpha"] in (0.1, 10.0)
+    assert inner.decision_function(X_new).shape == (40, 4)
+
+
+def test_cross_validation_with_all_metrics(small_problem):
+    X, Y, *_ = small_problem
+    clf = IMCCClassifier(n_clusters=5, random_state=0)
+    found = cross_validate(clf, X, Y, scoring={name: get_scorer(name) for name in METRICS}, cv=3)
+    assert all(np.isfinite(found[f"test_{name}"]).all() for name in METRICS)
+    assert cross_val_predict(clf, X, Y, method="decision_function", cv=3).shape == Y.shape
+
+
+def test_text_in_labels_out():
+    """The sparse output of a vectoriser goes straight in."""
+    texts = ["red apple", "green apple", "red car", "green car", "blue car", "red pear"] * 3
+    Y = [[("red" in t), ("apple" in t or "pear" in t)] for t in texts]
+    model = make_pipeline(TfidfVectorizer(), IMCCClassifier(n_clusters=4, beta=0.1, random_state=0))
+    model.fit(texts, Y)
+    np.testing.assert_array_equal(model.predict(["red apple", "blue car"]), [[1, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("make", [IMCCClassifier, IMCCClassifierCV])
+def test_clone_set_params_and_pickle(small_problem, make):
+    X, Y, X_new, _ = small_problem
+    extra = SMALL if make is IMCCClassifierCV else {"n_clusters": 4}
+    clf = make(**extra, random_state=0).set_params(span="augmented")
+    copy = clone(clf)
+    assert copy.get_params() == clf.get_params()
+    scores = clf.fit(X, Y).decision_function(X_new)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.decision_function(X_new), scores)
+    assert not hasattr(copy, "classes_")
