@@ -29,11 +29,15 @@ class Oracle:
             self.X_new, self.Y_new = small["Xte"], small["Yte"]
             self.settings = {
                 i: {
-                    "weights": dict(
-                        zip(
-                            ("alpha", "beta", "gamma"), map(float, small[f"params_{i}"].ravel()[1:])
+                    "weights": {
+                        name: float(value)
+                        for name, value in zip(
+                            ("n_clusters", "alpha", "beta", "gamma"),
+                            small[f"params_{i}"].ravel(),
+                            strict=True,
                         )
-                    ),
+                        if name != "n_clusters"
+                    },
                     "assignment": small[f"assignments_{i}"].ravel().astype(int),
                     "scores": small[f"scores_{i}"],
                     "metrics": small[f"metrics_{i}"].ravel(),

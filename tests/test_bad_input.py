@@ -100,7 +100,7 @@ def test_predict_before_fit(make):
 def test_wrong_number_of_features(make):
     small = {"alphas": 1.0, "betas": 1.0, "gammas": 0.1} if make is IMCCClassifierCV else {}
     clf = make(n_clusters=3, random_state=0, **small).fit(X, Y)
-    with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         clf.decision_function(X[:, :3])
 
 

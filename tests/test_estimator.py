@@ -10,7 +10,7 @@ from sklearn.cluster import AgglomerativeClustering
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from imcc import IMCCClassifier, models
+from imcc import IMCCClassifier, kernels, models
 from tests.conftest import FixedClusters
 from tests.naive import imcc as naive
 
@@ -68,6 +68,13 @@ def test_linear_model_never_builds_n_by_n(monkeypatch):
     assert clf.coef_.shape == (2, 5)
 
 
+def test_linear_model_sums_over_blocks_of_rows(small_problem, monkeypatch):
+    whole = fitted(small_problem, kernel="linear")
+    monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 60)
+    blocks = fitted(small_problem, kernel="linear")
+    np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-10)
+
+
 def test_linear_model_far_from_the_origin_keeps_its_digits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -82,7 +89,7 @@ def test_linear_model_far_from_the_origin_keeps_its_digits():
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 @pytest.mark.parametrize("span", ["train", "augmented"])
 def test_attributes_describe_the_model(small_problem, kernel, span):
-    X, Y, X_new, _ = small_problem
+    X, _, X_new, _ = small_problem
     clf = fitted(small_problem, kernel=kernel, span=span, alpha=50.0, width_scale=0.5)
     assert clf.cluster_centers_.shape == (6, 5)
     assert clf.soft_labels_.shape == (6, 4)
@@ -160,11 +167,8 @@ def test_span_and_solver_have_an_effect(small_problem, monkeypatch):
     for kernel in ("rbf", "linear"):
         for solver in ("auto", "cholesky", "spectral"):
             fitted(small_problem, kernel=kernel, solver=solver)
-    assert used == ["solve_dual", "solve_dual", "solve_spectral"] + [
-        "solve_primal",
-        "solve_primal",
-        "solve_spectral",
-    ]
+    kernel, linear = ["solve_dual"] * 2, ["solve_primal"] * 2
+    assert used == [*kernel, "solve_spectral", *linear, "solve_spectral"]
 
 
 def test_auto_changes_to_spectral_where_digits_would_be_lost():

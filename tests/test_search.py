@@ -171,12 +171,10 @@ def test_results_have_the_shape_of_grid_search(small_problem):
     assert set(one.cv_results_) == set(grid.cv_results_)
     for key, column in grid.cv_results_.items():
         assert len(one.cv_results_[key]) == len(column), key
-        if key.startswith(("param", "rank", "mean_test", "split")):
-            np.testing.assert_array_equal(
-                np.asarray(one.cv_results_[key]), np.asarray(column), err_msg=key
-            ) if key.startswith("param") else np.testing.assert_allclose(
-                one.cv_results_[key], column
-            )
+        if key.startswith("param"):
+            np.testing.assert_array_equal(np.asarray(one.cv_results_[key]), np.asarray(column))
+        elif "time" not in key:
+            np.testing.assert_allclose(one.cv_results_[key], column, atol=1e-12, err_msg=key)
     assert one.best_index_ == grid.best_index_
     assert one.best_score_ == pytest.approx(grid.best_score_)
     assert one.refit_time_ > 0
@@ -223,7 +221,6 @@ def test_any_splitter(small_problem):
 def test_held_out_rows_have_no_influence_on_training(small_problem):
     """Changing held-out rows beyond recognition changes nothing in what is trained for them."""
     X, Y, *_ = small_problem
-    pairs = [(np.arange(60), np.arange(60, 90))]
     odd = X.copy()
     odd[75:] += 1e3
     narrow = [(np.arange(60), np.arange(60, 75))]
@@ -231,11 +228,10 @@ def test_held_out_rows_have_no_influence_on_training(small_problem):
     a = kept.fit(X, Y).cv_results_["mean_test_score"].copy()
     b = kept.fit(odd, Y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(a, b, atol=1e-12)
-    assert pairs
 
 
 def test_jobs_make_no_difference(small_problem):
-    X, Y, X_new, _ = small_problem
+    X, Y, *_ = small_problem
     expected = IMCCClassifierCV(**SMALL, **KERNEL_SEARCH, random_state=0).fit(X, Y)
     alone = expected.cv_results_["mean_test_score"]
     with parallel_config("threading"):
@@ -287,7 +283,7 @@ def test_single_values_stay_fixed(small_problem):
 
 def test_a_metric_without_rows_to_judge(small_problem):
     X, Y, *_ = small_problem
-    with pytest.raises(ValueError, match="undefined on every fold.*hamming_loss"):
+    with pytest.raises(ValueError, match=r"undefined on every fold.*hamming_loss"):
         IMCCClassifierCV(**SMALL, random_state=0).fit(X, Y[:, :1])
     search = IMCCClassifierCV(**SMALL, scoring="hamming_loss", random_state=0).fit(X, Y[:, :1])
     assert search.predict(X).shape == (90, 1)

@@ -133,7 +133,7 @@ def test_primal_solvers_equal_the_least_squares_twin(weights, clusters):
 def test_the_solution_is_a_minimum(weights):
     """Steps in any direction raise the objective; the augmented span reaches at most as high."""
     case = Case(clusters=(6, 3))
-    K, K_centers, K_between, *_ = case.kernels()
+    K, K_centers, *_ = case.kernels()
     solution = solve_dual(K, K_centers, case.Y, case.virtual, *weights)
     K = case.kernels()[0]
     psi, psi_z = naive.kernel_features(K, K_centers)
@@ -184,8 +184,8 @@ def test_indefinite_matrices_lose_their_negative_part():
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     values = np.array([3.0, 2.0, 1.0, 0.5, -0.2, -1.0])
+    kernel_map = KernelMap.fit((Q * values) @ Q.T)
     with pytest.warns(UserWarning, match="not positive semi-definite"):
-        kernel_map = KernelMap.fit((Q * values) @ Q.T)
         kernel_map.warn_if_indefinite()
     np.testing.assert_allclose(np.sort(kernel_map.eigenvalues), [0.5, 1, 2, 3])
     positive = (Q[:, :4] * values[:4]) @ Q[:, :4].T

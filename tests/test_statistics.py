@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import asdict
 
 import numpy as np
@@ -14,7 +15,7 @@ def problem(seed, n=23):
     return (
         rng.normal(size=(n, 4)),
         np.where(rng.random((n, 3)) < 0.4, 1.0, -1.0),
-        membership_matrix(rng.integers(5, size=(n, 2)) + [0, 5], 10),
+        membership_matrix(np.stack([rng.integers(5, size=n), rng.integers(5, 10, size=n)], 1), 10),
     )
 
 
@@ -40,10 +41,7 @@ def test_the_sums_are_what_they_say():
 def test_parts_add_up_to_the_whole_and_can_be_taken_away(seed, cuts):
     psi, Y, P = problem(seed)
     edges = [0, *sorted(set(cuts)), 23]
-    parts = [
-        Statistics.of_rows(psi[a:b], Y[a:b], P[a:b])
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    parts = [Statistics.of_rows(psi[a:b], Y[a:b], P[a:b]) for a, b in itertools.pairwise(edges)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part

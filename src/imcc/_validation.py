@@ -115,8 +115,8 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
     if values.shape[0] == 0 or values.shape[1] == 0:
         raise ValueError(f"{name} is empty: it has shape {values.shape}")
     if not _is_indicator(values):
-        odd = [v for v in np.unique(values.astype(str) if values.dtype == object else values)]
-        shown = ", ".join(str(v) for v in odd[:5]) + (", ..." if len(odd) > 5 else "")
+        found = np.unique(values.astype(str) if values.dtype == object else values)
+        shown = ", ".join(str(v) for v in found[:5]) + (", ..." if len(found) > 5 else "")
         raise ValueError(
             f"{name} must hold labels coded {{0, 1}}, {{-1, +1}} or boolean, "
             f"but its values are {shown}"
@@ -176,16 +176,12 @@ def check_number(
 ) -> float:
     """Return a finite real number within its bound, or say what was wrong."""
     bound = f"> {above:g}" if above is not None else f">= {at_least:g}"
-    ok = (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, (bool, np.bool_))
-        and math.isfinite(value)
-        and (above is None or value > above)
-        and (at_least is None or value >= at_least)
-    )
-    if not ok:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    number = float(value) if is_number else math.nan
+    within = (above is None or number > above) and (at_least is None or number >= at_least)
+    if not within or math.isinf(number):
         raise ValueError(f"{name} must be a finite number {bound}, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_count(name: str, value: Any) -> int:

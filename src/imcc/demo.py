@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
 from imcc.estimator import IMCCClassifier
 from imcc.estimator_cv import IMCCClassifierCV
@@ -86,18 +86,12 @@ def run(X: np.ndarray, Y: np.ndarray, progress: Any = False, **search: Any) -> O
         IMCCClassifier(random_state=0),
         SAMPLED,
         scoring=get_scorer("average_precision"),
-        cv=[next(iter(_splits(model, X, Y)))],
+        cv=[next(KFold(model.n_splits_).split(X))],
         refit=False,
     ).fit(X, Y)
     each = (time.perf_counter() - start) / len(sample.cv_results_["params"])
     one_by_one = each * len(model.cv_results_["params"]) * model.n_splits_
     return Outcome(model, metrics, seconds, one_by_one)
-
-
-def _splits(model: IMCCClassifierCV, X: np.ndarray, Y: np.ndarray) -> Any:
-    from sklearn.model_selection import check_cv
-
-    return check_cv(model.cv, Y, classifier=True).split(X, Y)
 
 
 def main() -> int:

@@ -21,10 +21,10 @@ from scipy.linalg import lapack
 from imcc.solver import ClusterTerms, eliminate
 from imcc.virtual import VirtualExamples
 
-# eps, relative to the mean diagonal of K.  Small enough for two refinements to reach rounding
+# eps, relative to the mean diagonal of K: small enough for a refinement or two to reach rounding
 # where K has eigenvalues above 1e-6, large enough for K + eps I to be factorised always.
 JITTER = 1e-10
-REFINEMENTS = 2
+MAX_REFINEMENTS = 4
 # Largest influence on the solution, relative, that a missed part of a centre may have.
 TOLERANCE = 1e-9
 
@@ -80,13 +80,7 @@ def solve_dual(
     terms = ClusterTerms.of(virtual)
     inside = np.zeros((n, c))
     if K_between is None and (alpha > 0 or gamma > 0):
-        inside, missed = _project(K, K_centers)
-        influence = float(np.max((alpha + gamma * terms.sizes) * missed)) / beta
-        if not influence < TOLERANCE:
-            raise np.linalg.LinAlgError(
-                "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
-                f"rounding may change the solution by a factor of {influence:.0e}"
-            )
+        inside = _project(K, K_centers, (alpha + gamma * terms.sizes) / beta)
 
     M = K
     M *= 1 + gamma
@@ -121,32 +115,38 @@ def solve_dual(
     return DualSolution(coef, of_centers / beta, intercepts[0])
 
 
-def _project(K: np.ndarray, K_centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return J with K J = k(X, Z), and for each centre the squared norm of what J misses.
+def _project(K: np.ndarray, K_centers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return J with K J = k(X, Z), good enough for the weights that the centres have.
 
     With R = k(X, Z) - K J, the part of phi(z) within the span of the rows that J misses has the
-    squared norm r^T K^+ r; it is measured with K + eps I.
+    squared norm r^T K^+ r, measured with K + eps I; times the weight of z, it bounds the relative
+    change of the solution.
     """
-    n = K.shape[0]
-    jitter = JITTER * np.trace(K) / n
-    shifted = K.copy(order="F")
-    shifted[np.diag_indices_from(shifted)] += jitter
-    factor = _factorise(shifted)
-    inside = np.zeros((n, K_centers.shape[0]), order="F")
-    residual = np.asfortranarray(K_centers.T)
-    for _ in range(1 + REFINEMENTS):
-        inside += _solve(factor, residual)
+    factor = _factorise(_with_jitter(K))
+    inside = _solve(factor, K_centers.T)
+    for _ in range(MAX_REFINEMENTS):
         residual = K_centers.T - K @ inside
-    missed = np.einsum("ij,ij->j", residual, _solve(factor, residual))
-    return inside, missed
+        step = _solve(factor, residual)
+        influence = float(np.max(weights * np.einsum("ij,ij->j", residual, step)))
+        inside += step
+        if influence < TOLERANCE:
+            return inside
+    raise np.linalg.LinAlgError(
+        "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
+        f"the solution would be off by about {influence:.0e} of its size"
+    )
+
+
+def _with_jitter(K: np.ndarray) -> np.ndarray:
+    shifted = K.copy()
+    shifted[np.diag_indices_from(shifted)] += JITTER * np.trace(K) / len(K)
+    return shifted
 
 
 def _factorise(A: np.ndarray) -> np.ndarray:
-    """Return the lower Cholesky factor of a symmetric matrix, in place where the layout allows."""
-    # The transpose of a C-ordered symmetric matrix is the same matrix in LAPACK's order.
-    factor, info = lapack.dpotrf(
-        A.T if A.flags.c_contiguous else A, lower=1, clean=0, overwrite_a=1
-    )
+    """Return the lower Cholesky factor of a symmetric matrix in C order, in place."""
+    # Its transpose is the same matrix in LAPACK's order: nothing is copied.
+    factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
     if info != 0:
         raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite")
     return factor

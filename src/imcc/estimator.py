@@ -193,7 +193,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     and scored in float32; kernel matrix and solution are computed in float64 always, since
     their condition (up to n / beta) would use up the digits of float32.
 
-    A 1-D y works as well: its classes are coded one-hot inside, and the best-scored class comes out.
+    A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
 
     References
     ----------
@@ -209,8 +209,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     >>> clf.decision_function(X[150:]).shape
     (50, 4)
     >>> clf.predict(X[150:152])
-    array([[0, 1, 0, 1],
-           [1, 0, 0, 0]])
+    array([[0, 0, 0, 1],
+           [1, 1, 1, 0]])
     """
 
     def __init__(

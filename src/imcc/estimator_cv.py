@@ -167,7 +167,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             (kernel, check_kernel(kernel, self.kernel_params, self.width))
             for kernel in _check_list("kernels", self.kernels)
         ]
-        width_scales = _check_axis("width_scales", self.width_scales, above=0)
+        width_scales = _check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
         given = X

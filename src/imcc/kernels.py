@@ -77,10 +77,6 @@ class Kernel:
         """Return a point to subtract from all rows, which loses fewer digits, or None."""
         return None
 
-    def mean_distance(self, base: np.ndarray) -> float | None:
-        """Return the mean over all pairs of different rows, or None without a width."""
-        return None
-
     def finish(self, base: np.ndarray, width: float | None) -> np.ndarray:
         """Turn the base into kernel values, in place."""
         return base
@@ -96,13 +92,14 @@ class LinearKernel(Kernel):
         return _inner_products(X, X if Y is None else Y)
 
 
-class _WidthKernel(Kernel):
-    """A kernel exp(-distance^power / scale(width))."""
+class WidthKernel(Kernel):
+    """A kernel exp(-base / scale(width)), where the base grows with a distance."""
 
     has_width = True
     is_semidefinite = True
 
-    def mean_distance(self, base: np.ndarray) -> float | None:
+    def mean_distance(self, base: np.ndarray) -> float:
+        """Return the mean distance over all pairs of different rows; 0 if there are none."""
         n = base.shape[0]
         if n < 2:
             return 0.0
@@ -113,6 +110,7 @@ class _WidthKernel(Kernel):
         return base
 
     def finish(self, base: np.ndarray, width: float | None) -> np.ndarray:
+        """Turn the base into exp(-base / scale(width)), in place."""
         assert width is not None
         factor = base.dtype.type(-1.0 / self._scale(width))
         for block in row_blocks(*base.shape):
@@ -125,7 +123,7 @@ class _WidthKernel(Kernel):
         return width
 
 
-class RBFKernel(_WidthKernel):
+class RBFKernel(WidthKernel):
     """k(x, x') = exp(-|x - x'|_2^2 / (2 width^2)), the paper's kernel."""
 
     def origin(self, X: Features) -> np.ndarray | None:
@@ -154,7 +152,7 @@ class RBFKernel(_WidthKernel):
         return 2 * width**2
 
 
-class LaplacianKernel(_WidthKernel):
+class LaplacianKernel(WidthKernel):
     """k(x, x') = exp(-|x - x'|_1 / width)."""
 
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
@@ -166,7 +164,7 @@ class LaplacianKernel(_WidthKernel):
         return _mirrored(X, lambda rows, others: cdist(rows, others, "cityblock"))
 
 
-class Chi2Kernel(_WidthKernel):
+class Chi2Kernel(WidthKernel):
     """k(x, x') = exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width), for features >= 0."""
 
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
@@ -239,10 +237,9 @@ def choose_width(kernel: Kernel, base: np.ndarray, width: Any, width_scale: floa
     width_scale : float
         A factor on it.
     """
-    if not kernel.has_width:
+    if not isinstance(kernel, WidthKernel):
         return None
     chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
-    assert chosen is not None
     if not chosen > 0:
         raise ValueError(
             "width='mean_distance' gives no width: all training rows are identical "

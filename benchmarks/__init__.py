@@ -1,0 +1,1 @@
+"""Timing scripts; not part of the installed package."""

@@ -1,0 +1,217 @@
+"""Speed and memory of the classifier and of the exact search, as ratios measured side by side.
+
+    make bench                                                the table of the README
+    python -m benchmarks.classifier --rows 1000 --sample 4    a quick look
+
+Real data (arts, 4000 training rows) when ``IMCC_DATA_MIRROR`` names a folder with the paper's
+files, otherwise made-up data of the same shape.  Both sides of a ratio use the same rows and the
+same number of threads, and take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_multilabel_classification
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.metrics import evaluate
+
+N_CLUSTERS = 64  # of the single fits
+ROUNDS = 5
+GROWTH = (500, 1000, 2000, 4000)
+
+
+def load(rows: int) -> tuple[str, np.ndarray, np.ndarray]:
+    """Return the name, rows and labels (0/1) of the data to measure on."""
+    mirror = os.environ.get("IMCC_DATA_MIRROR", "")
+    path = Path(mirror) / "imcc-authors" / "arts.mat"
+    if mirror and path.is_file():
+        mat = scipy.io.loadmat(path)
+        X = np.ascontiguousarray(mat["train_data"], dtype=np.float64)
+        Y = (mat["train_target"] > 0).astype(np.int64)
+        return "arts", X[:rows], (Y if len(Y) == len(X) else Y.T)[:rows]
+    X, Y = make_multilabel_classification(
+        rows, n_features=462, n_classes=26, n_labels=2, length=35, random_state=0
+    )
+    return "made-up data", X.astype(np.float64), Y
+
+
+def from_scratch(X, Y, X_new, Y_new, n_clusters, alpha, beta, gamma) -> float:
+    """One setting as the authors' program does it: k-means, kernel, the n x n system of Eq. 20."""
+    signs = np.where(Y, 1.0, -1.0)
+    labels = KMeans(n_clusters, n_init=1, random_state=0).fit(X).labels_
+    clusters, labels = np.unique(labels, return_inverse=True)
+    Z = np.array([X[labels == j].mean(axis=0) for j in range(len(clusters))])
+    T = np.array([signs[labels == j].mean(axis=0) for j in range(len(clusters))])
+    scale = 1 / (2 * pdist(X).mean() ** 2)
+    K, K_centers, K_new = (rbf_kernel(A, X, gamma=scale) for A in (X, Z, X_new))
+    difference = K - K_centers[labels]
+    total = len(X) + alpha * len(Z)
+    ones = K.sum(axis=0) + alpha * K_centers.sum(axis=0)
+    left = K.T @ K + alpha * K_centers.T @ K_centers + beta * K
+    left += gamma * difference.T @ difference - np.outer(ones, ones) / total
+    left[np.diag_indices_from(left)] += 1e-10
+    totals = signs.sum(axis=0) + alpha * T.sum(axis=0)
+    right = K.T @ signs + alpha * K_centers.T @ T - np.outer(ones, totals) / total
+    A = np.linalg.solve(left, right)
+    b = (totals - (K @ A).sum(axis=0) - alpha * (K_centers @ A).sum(axis=0)) / total
+    return evaluate(Y_new, K_new @ A + b, ["average_precision"])["average_precision"]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def side_by_side(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
+    """Return the median times of two calls that take turns, after one of each to warm up."""
+    ours()
+    theirs()
+    times = [(seconds(ours), seconds(theirs)) for _ in range(ROUNDS)]
+    return statistics.median(a for a, _ in times), statistics.median(b for _, b in times)
+
+
+def bench_search(X: np.ndarray, Y: np.ndarray, sample: int) -> str:
+    search = IMCCClassifierCV(cv=5, random_state=0)
+    ours = seconds(lambda: search.fit(X, Y))
+    settings = search.cv_results_["params"]
+    train, test = next(KFold(5).split(X))
+    # As many settings of each n_clusters, the weights at random.
+    rng = np.random.default_rng(0)
+    counts = sorted({setting["n_clusters"] for setting in settings})
+    picked = [
+        rng.choice(
+            [i for i, s in enumerate(settings) if s["n_clusters"] == counts[k % len(counts)]]
+        )
+        for k in range(sample)
+    ]
+    each = []
+    for i in picked:
+        setting = {k: settings[i][k] for k in ("n_clusters", "alpha", "beta", "gamma")}
+        start = time.perf_counter()
+        from_scratch(X[train], Y[train], X[test], Y[test], **setting)
+        each.append(time.perf_counter() - start)
+    theirs = statistics.mean(each) * len(settings) * 5
+    return (
+        f"| full paper grid x 5 folds ({len(settings)} settings) | {ours:.1f} s | "
+        f"each setting from scratch: {statistics.mean(each):.2f} s x {len(settings) * 5} = "
+        f"{theirs / 3600:.1f} h (from {sample} settings) | {theirs / ours:.0f} times faster | "
+        ">= 400 times |"
+    )
+
+
+def bench_fit(X: np.ndarray, Y: np.ndarray) -> list[str]:
+    signs = np.where(Y, 1.0, -1.0)
+    clf = IMCCClassifier(N_CLUSTERS, random_state=0).fit(X, Y)
+    ridge = KernelRidge(alpha=1.0, kernel="rbf", gamma=1 / (2 * clf.width_**2)).fit(X, signs)
+    ours, theirs = side_by_side(lambda: clf.fit(X, Y), lambda: ridge.fit(X, signs))
+    X_new = X[:1000] + 0.01
+    lines = [
+        f"| one `fit`, rbf, {N_CLUSTERS} clusters | {ours:.2f} s | KernelRidge.fit: "
+        f"{theirs:.2f} s | {ours / theirs:.2f} times its time | <= 2.5 times |"
+    ]
+    ours, theirs = side_by_side(lambda: clf.decision_function(X_new), lambda: ridge.predict(X_new))
+    lines.append(
+        f"| `decision_function`, {len(X_new)} rows | {ours * 1e3:.0f} ms | KernelRidge.predict: "
+        f"{theirs * 1e3:.0f} ms | {ours / theirs:.2f} times its time | <= 1.2 times |"
+    )
+    return lines
+
+
+def peak_of_fit(rows: int) -> float:
+    """Return the peak memory of one rbf fit above the input, in n x n float64 matrices.
+
+    Measured in a process of its own, whose peak nothing else has raised.
+    """
+    module = f"{__package__}.classifier"
+    command = [sys.executable, "-m", module, "--peak", "--rows", str(rows)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _measure_peak(rows: int) -> float:
+    _, X, Y = load(rows)
+    clf = IMCCClassifier(N_CLUSTERS, random_state=0)
+    clf.fit(X[:200], Y[:200])  # imports and thread pools
+    before = _peak_kib()
+    clf.fit(X, Y)
+    return (_peak_kib() - before) * 1024 / (8 * len(X) ** 2)
+
+
+def _peak_kib() -> int:
+    """Return the largest resident size so far (Linux; getrusage would count the parent's too)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def bench_growth(X: np.ndarray, Y: np.ndarray) -> list[str]:
+    lines = ["| rows | `fit` | exponent | search | exponent |", "| --- | --- | --- | --- | --- |"]
+    before: tuple[int, float, float] | None = None
+    for n in [n for n in GROWTH if n <= len(X)]:
+        rows, labels = X[:n], Y[:n]
+        clf = IMCCClassifier(N_CLUSTERS, random_state=0)
+        fit = statistics.median(
+            seconds(lambda c=clf, r=rows, y=labels: c.fit(r, y)) for _ in range(3)
+        )
+        full = IMCCClassifierCV(random_state=0)
+        search = seconds(lambda c=full, r=rows, y=labels: c.fit(r, y))
+        grown = ["", ""]
+        if before:
+            step = np.log(n / before[0])
+            grown = [
+                f"{np.log(now / old) / step:.1f}"
+                for now, old in ((fit, before[1]), (search, before[2]))
+            ]
+        lines.append(f"| {n} | {fit:.2f} s | {grown[0]} | {search:.1f} s | {grown[1]} |")
+        before = (n, fit, search)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=4000, help="training rows (default 4000)")
+    parser.add_argument("--sample", type=int, default=12, help="settings timed from scratch")
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count(), help="threads for both sides"
+    )
+    parser.add_argument("--no-growth", action="store_true", help="leave out time against rows")
+    parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.peak:
+        print(_measure_peak(options.rows))
+        return
+    name, X, Y = load(options.rows)
+    with threadpool_limits(options.threads):
+        print(
+            f"{name}: {X.shape[0]} rows, {X.shape[1]} features, {Y.shape[1]} labels; "
+            f"{options.threads} threads; Python {platform.python_version()}, "
+            f"numpy {np.__version__}\n"
+        )
+        print("| what | imcc | against | ratio | target |\n| --- | --- | --- | --- | --- |")
+        print(bench_search(X, Y, options.sample), flush=True)
+        print("\n".join(bench_fit(X, Y)), flush=True)
+        peak = peak_of_fit(len(X))
+        print(f"| peak memory of one rbf `fit` above the input | {peak:.1f} n x n | | | <= 3 |")
+        if not options.no_growth:
+            print("\n" + "\n".join(bench_growth(X, Y)))
+
+
+if __name__ == "__main__":
+    main()
