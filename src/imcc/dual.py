@@ -1,7 +1,7 @@
 r"""One setting of the exact kernel model, by Cholesky: no eigenvectors needed.
 
 In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form of
-:mod:`imcc.solver` reads
+:mod:`imcc.solver` reads ::
 
     A = M^-1 (Y + [J, P] C),        J = K^-1 k(X, Z),
 

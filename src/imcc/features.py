@@ -4,7 +4,7 @@
 map             psi(x)
 ==============  ==========================================================
 IdentityMap     x, moved by the mean of the training rows
-KernelMap       diag(lam)^(-1/2) Q^T k(X, x)  with  K = Q diag(lam) Q^T
+KernelMap       ``diag(lam)^(-1/2) Q^T k(X, x)``, ``K = Q diag(lam) Q^T``
 ==============  ==========================================================
 
 The kernel map is the paper's restriction W = phi(X)^T A to the span of the training rows: a linear

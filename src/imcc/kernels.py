@@ -4,13 +4,13 @@ A kernel is evaluated in two steps, so that a search over widths and folds pays 
 once: ``base`` is what does not depend on the width (distances, or the kernel itself when it has no
 width), ``finish`` turns it into kernel values, in place.
 
-==========  =====================================  ==============================
-name        k(x, x')                               distance that the width is in
-==========  =====================================  ==============================
-rbf         exp(-|x - x'|_2^2 / (2 width^2))       Euclidean
-laplacian   exp(-|x - x'|_1 / width)               Manhattan
-chi2        exp(-sum (x - x')^2/(x + x') / width)  additive chi-squared
-==========  =====================================  ==============================
+==========  =========================================  ==============================
+name        k(x, x')                                   distance that the width is in
+==========  =========================================  ==============================
+rbf         ``exp(-|x - x'|_2^2 / (2 width^2))``       Euclidean
+laplacian   ``exp(-|x - x'|_1 / width)``               Manhattan
+chi2        ``exp(-sum (x - x')^2/(x + x') / width)``  additive chi-squared
+==========  =========================================  ==============================
 
 The paper's rule takes the mean distance over all pairs of training rows as the width.
 """
@@ -83,7 +83,7 @@ class Kernel:
 
 
 class LinearKernel(Kernel):
-    """k(x, x') = <x, x'>."""
+    """``<x, x'>``."""
 
     is_semidefinite = True
 
@@ -124,14 +124,14 @@ class WidthKernel(Kernel):
 
 
 class RBFKernel(WidthKernel):
-    """k(x, x') = exp(-|x - x'|_2^2 / (2 width^2)), the paper's kernel."""
+    """``exp(-|x - x'|_2^2 / (2 width^2))``, the paper's kernel."""
 
     def origin(self, X: Features) -> np.ndarray | None:
         """Return the mean of dense rows: distances stay, the products they come from shrink."""
         return None if sp.issparse(X) else X.mean(axis=0)
 
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
-        """Return the squared Euclidean distances, |x|^2 + |y|^2 - 2 <x, y>."""
+        """Return the squared Euclidean distances, ``|x|^2 + |y|^2 - 2 <x, y>``."""
         squares = row_norms(X, squared=True)
         other = squares if Y is None else row_norms(Y, squared=True)
         out = _inner_products(X, X if Y is None else Y)
@@ -153,7 +153,7 @@ class RBFKernel(WidthKernel):
 
 
 class LaplacianKernel(WidthKernel):
-    """k(x, x') = exp(-|x - x'|_1 / width)."""
+    """``exp(-|x - x'|_1 / width)``."""
 
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
         """Return the Manhattan distances."""
@@ -165,7 +165,7 @@ class LaplacianKernel(WidthKernel):
 
 
 class Chi2Kernel(WidthKernel):
-    """k(x, x') = exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width), for features >= 0."""
+    """``exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width)``, for features >= 0."""
 
     def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
         """Return the additive chi-squared distances."""

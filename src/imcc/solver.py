@@ -1,27 +1,34 @@
 r"""The closed form of IMCC: one factorisation, then only work of rank 2c.
 
 With features Psi of the rows and Psi_z of the centres, labels Y in {-1, +1}, soft labels T, the
-membership matrix P and D = P^T P, the objective (Eq. 7 and 16 of the paper) is
+membership matrix P and D = P^T P, the objective (Eq. 7 and 16 of the paper) is ::
 
     1/2 |Psi W + 1b - Y|^2  +  alpha/2 |Psi_z W + 1b - T|^2  +  beta/2 |W|^2
-                            +  gamma/2 |Psi W - P Psi_z W|^2 .
+                            +  gamma/2 |Psi W - P Psi_z W|^2
 
-Put G = Psi^T Psi and V = [Psi_z^T, Psi^T P] (r x 2c).  The row P Psi_z repeats c centres, so the
-last term is gamma (G + V S V^T) with S of size 2c x 2c, and
+Put G = Psi^T Psi and V = [Psi_z^T, Psi^T P] (r x 2c).  The matrix P Psi_z has only c different
+rows, so the last term is gamma (G + V S V^T) with S = [[D, -I], [-I, 0]] of size 2c.  Then ::
 
-    B = (1 + gamma) G + beta I                  is all there is to factorise;
-    S = gamma [[D, -I], [-I, 0]]                the pull towards the centres,
+    B = (1 + gamma) G + beta I
 
-and then the virtual examples and the intercept are eliminated one after the other:
+is all there is to factorise, and the rest is eliminated one after the other:
 
-1. the pull:      B' = B + V S V^T.   V^T B'^-1 V = (I + Gv S)^-1 Gv   with   Gv = V^T B^-1 V.
-2. the virtual examples, through their residuals U = T - 1b - Psi_z W:
-                  (I + alpha G'_zz) U = (T - h'_z) - (1 - g_z) b
-   with G' = V^T B'^-1 V, h' = V^T B'^-1 Psi^T Y and g = V^T B'^-1 Psi^T 1.
-3. the intercept: (n - 1^T Psi B'^-1 Psi^T 1 + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (1 - g_z)) b
-                  = the same with the labels on one side.
+1. The pull towards the centres::
 
-What comes out is C (2c x q) and b, such that  W = B^-1 (Psi^T Y + V C).
+       B' = B + gamma V S V^T
+       V^T B'^-1 [..] = (I + gamma Gv S)^-1 V^T B^-1 [..],    Gv = V^T B^-1 V
+
+2. The virtual examples, through their residuals U = T - 1b - Psi_z W, where G' = V^T B'^-1 V,
+   h' = V^T B'^-1 Psi^T Y and g = V^T B'^-1 Psi^T 1::
+
+       (I + alpha G'_zz) U = (T - h'_z) - (1 - g_z) b
+
+3. The intercept::
+
+       (n - 1^T Psi B'^-1 Psi^T 1 + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (1 - g_z)) b
+           = 1^T Y - 1^T Psi B'^-1 Psi^T Y + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (T - h'_z)
+
+What comes out is C (2c x q) and b, such that W = B^-1 (Psi^T Y + V C).
 
 B depends on beta and gamma only through rho = beta / (1 + gamma): B = (1 + gamma) (G + rho I).
 With several clusterings (their blocks stacked) gamma is shared out evenly over them.

@@ -1,7 +1,7 @@
 """The sums over training rows that the solver needs.
 
 For features Psi (n x r), labels Y (n x q) and the membership matrix P (n x c), given the centres,
-everything the solver asks of the rows is a sum over them:
+everything the solver asks of the rows is a sum over them::
 
     Psi^T Psi,   Psi^T Y,   P^T Psi,   P^T Y,   P^T 1,   n
 

@@ -1,6 +1,6 @@
 """Virtual examples: the centres of clusters of training rows, with soft labels.
 
-For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair
+For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair ::
 
     z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
     t_j = mean of y_i over Z_j        (Eq. 2)
