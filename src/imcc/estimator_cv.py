@@ -27,7 +27,8 @@ from imcc.virtual import split_n_clusters
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
-# Kernel and width matter more than anything else: the axes worth adding to the paper's grid.
+#: Axes worth adding to the paper's grid, since kernel and width matter more than anything else:
+#: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries the rbf and the laplacian kernel in four widths each.
 KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": (0.25, 0.5, 1.0, 2.0)}
 
 

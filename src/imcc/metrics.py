@@ -45,6 +45,7 @@ class Metric:
     ranked_rows_only: bool
 
 
+#: The five metrics by name, each with its direction.
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
