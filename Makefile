@@ -5,7 +5,7 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench docs clean
+.PHONY: help setup demo test quick oldest lint format bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -34,6 +34,12 @@ test: $(READY)  ## the whole test suite, with coverage
 quick: $(READY)  ## the tests without the slow ones
 	$(PY) -m pytest -m "not slow and not data"
 
+oldest:  ## the tests with the oldest dependencies that pyproject.toml allows
+	python3 -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-cov hypothesis \
+	  polars 'pandas==2.2.*' 'numpy==1.26.*' 'scipy==1.14.*' 'scikit-learn==1.6.*' 'joblib==1.4.*'
+	.venv-oldest/bin/python -m pytest tests src --ignore tests/test_demo.py
+
 lint: $(READY)  ## ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -51,4 +57,4 @@ docs: $(READY)  ## build the documentation into docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) docs/_build docs/api/generated .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest docs/_build docs/api/generated .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

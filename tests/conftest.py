@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 
@@ -47,6 +48,13 @@ class Oracle:
         with np.load(DATA / "oracle_exact.npz") as exact:
             for i, setting in self.settings.items():
                 setting["exact"] = exact[f"scores_{i}"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """The problems are small: threads would only get in each other's way."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ ROOMS = [
     "dual",
     "models",
     "metrics",
+    "fold",
     "search",
     "_results",
     "estimator",

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+from imcc.fold import _pairs_by_rho
 from imcc.metrics import METRICS, get_scorer
-from imcc.search import _pairs_by_rho
 
 AXES = {
     "alpha": [1e-3, 1.0, 1e3],

@@ -10,9 +10,9 @@ from scipy.stats import rankdata
 from sklearn.model_selection import ParameterGrid
 
 from imcc._validation import check_choice
+from imcc.fold import FoldResult, Grid
 from imcc.kernels import Kernel
 from imcc.metrics import METRICS
-from imcc.search import FoldResult, Grid
 
 # A kernel as the user named it, and what it stands for.
 NamedKernel = tuple[Any, Kernel]

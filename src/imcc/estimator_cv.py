@@ -21,8 +21,9 @@ from imcc._validation import (
     encode_target,
 )
 from imcc.estimator import IMCCClassifier, ScoringClassifierMixin, check_kernel, draw_seed
+from imcc.fold import Fold, Grid
 from imcc.models import SPANS
-from imcc.search import Fold, Grid, search
+from imcc.search import search
 from imcc.virtual import split_n_clusters
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)

@@ -86,12 +86,13 @@ class KernelMap:
         """Return weights @ Psi for the training rows, where Psi = basis * lam."""
         return (weights @ self.basis) * self.eigenvalues
 
-    def warn_if_indefinite(self) -> None:
-        """Say so when the matrix was not that of a kernel: its negative part has been left out."""
-        if self.negative > INDEFINITE:
-            warnings.warn(
-                "the kernel is not positive semi-definite: the negative part of its matrix "
-                f"({self.negative:.1g} of the largest eigenvalue) is left out",
-                UserWarning,
-                stacklevel=2,
-            )
+
+def warn_if_indefinite(negative: float) -> None:
+    """Say so when a matrix was not that of a kernel: its negative part has been left out."""
+    if negative > INDEFINITE:
+        warnings.warn(
+            "the kernel is not positive semi-definite: the negative part of its matrix "
+            f"({negative:.1g} of the largest eigenvalue) is left out",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from imcc._validation import Features
 from imcc.dual import solve_dual
-from imcc.features import IdentityMap, KernelMap
+from imcc.features import IdentityMap, KernelMap, warn_if_indefinite
 from imcc.kernels import Kernel, LinearKernel, choose_width, row_blocks
 from imcc.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc.statistics import Statistics
@@ -221,7 +221,7 @@ def _solve_kernel(
                     f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
                 ) from error
     kernel_map = KernelMap.fit(K)
-    kernel_map.warn_if_indefinite()
+    warn_if_indefinite(kernel_map.negative)
     cross = kernel_map.train_sums(signs.T)
     problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
     inner, intercept, outer = solve_spectral(problem, *weights)
