@@ -313,6 +313,7 @@ def test_a_metric_without_rows_to_judge(small_problem):
         ({"scoring": ["coverage", "one_error"]}, "refit must name the metric"),
         ({"refit": "coverage"}, "refit must be True or False"),
         ({"span": "all"}, "span must be one of"),
+        ({"progress": "bar"}, "progress must be True, False or a callable"),
         ({"cv": 1}, "k-fold"),
         ({"clusterer": DBSCAN()}, "cannot be passed on"),
     ],

@@ -126,11 +126,6 @@ def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.nd
     columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
     # A metric is undefined on a fold for all settings or for none: such folds are left out.
     defined = ~np.isnan(table).any(axis=1)
-    if not defined.any():
-        raise ValueError(
-            f"scoring={metric!r} is undefined on every fold: each held-out row has either no "
-            "label or all of them; use scoring='hamming_loss'"
-        )
     mean = table[defined].mean(axis=0)
     columns[f"mean_test_{key}"] = mean
     columns[f"std_test_{key}"] = table[defined].std(axis=0)

@@ -172,6 +172,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         width_scales = _check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
+        progress = _print_progress if self.progress is True else self.progress or None
+        if progress is not None and not callable(progress):
+            raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
         given = X
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
@@ -188,21 +191,15 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             span=self.span,
             seed=draw_seed(self.random_state),
             n_jobs=self.n_jobs,
-            progress=_print_progress if self.progress is True else self.progress or None,
+            progress=progress,
         )
         self.n_splits_ = len(outcomes[0, 0])
         self._remember_target(target)
         self.multimetric_ = not isinstance(self.scoring, str)
         keys = {metric: metric if self.multimetric_ else "score" for metric in metrics}
         self.cv_results_ = cv_results(grid, kernels, width_scales, keys, outcomes)
-        for name in (
-            "best_index_",
-            "best_params_",
-            "best_score_",
-            "best_estimator_",
-            "refit_time_",
-        ):
-            self.__dict__.pop(name, None)
+        for name in ("index_", "params_", "score_", "estimator_"):
+            self.__dict__.pop(f"best_{name}", None)  # of an earlier fit
         if decides is not None:
             self._decide(keys[decides])
         if self.refit is not False:
