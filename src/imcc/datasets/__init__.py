@@ -13,7 +13,7 @@ from imcc.datasets._errors import DataFetchError, DataFormatError, DatasetError,
 from imcc.datasets._fetch import data_home
 from imcc.datasets._figures import draw_labels
 from imcc.datasets._formats import read, write
-from imcc.datasets._load import fetch_datasets, load_dataset
+from imcc.datasets._load import fetch_datasets, is_available, load_dataset
 from imcc.datasets._mat import read_mat
 from imcc.datasets._mulan import read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
@@ -38,6 +38,7 @@ __all__ = [
     "describe",
     "draw_labels",
     "fetch_datasets",
+    "is_available",
     "list_datasets",
     "load_dataset",
     "paper_splits",

@@ -98,7 +98,9 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects, ready for JSON."""
-        return asdict(self)
+        facts = asdict(self)
+        # JSON has no NaN: without any label there is no ratio.
+        return {name: None if value != value else value for name, value in facts.items()}
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what there is to say in a line each, as (name, value)."""

@@ -50,7 +50,7 @@ def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: i
     counts = dataset.Y.sum(axis=0)
     shown = np.argsort(-counts, kind="stable")[:max_labels]
     names = [_short(dataset.label_names[i]) for i in shown]
-    side = 1.6 + 0.24 * max(len(shown), 8)
+    side = 1.6 + 0.24 * max(len(shown), 10)
     # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
     canvas = figure.Figure(figsize=(2.1 * side + 1.2, side + 0.5), layout="constrained")
     bars, matrix = canvas.subplots(1, 2, width_ratios=[1, 1.15])
@@ -69,9 +69,9 @@ def _short(name: str) -> str:
 
 
 def _title(dataset: Dataset, shown: int) -> str:
-    which = f"its {dataset.n_labels} labels"
+    which = f"{dataset.n_labels} labels"
     if shown < dataset.n_labels:
-        which = f"the {shown} most frequent of its {dataset.n_labels} labels"
+        which = f"the {shown} most frequent of {dataset.n_labels} labels"
     return f"{_short(dataset.name)}: {dataset.n_rows:,} rows, {which}"
 
 
@@ -95,6 +95,7 @@ def _draw_frequencies(axes: Any, counts: np.ndarray, names: list[str], n_rows: i
     axes.set_xlabel("share of the rows (number of rows beside the bar)", fontsize=9)
     axes.set_title("Label frequencies", fontsize=10, loc="left")
     axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for edge in ("top", "right", "left"):
@@ -113,11 +114,13 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
     axes.set_xticks(positions, names, fontsize=8, rotation=90)
     axes.set_yticks(positions, names, fontsize=8)
     axes.tick_params(length=0)
-    axes.set_title("Of the rows with the label at the left, the share that also has …", fontsize=10)
+    axes.set_title("Labels that go together", fontsize=10, loc="left")
     if len(names) <= 15:
         _write_shares(axes, shares)
     bar = canvas.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.ax.tick_params(labelsize=8)
+    bar.set_label("of the rows with the label at the left,\nthe share that also has the one below")
+    bar.ax.yaxis.label.set_size(8)
     bar.outline.set_visible(False)
     for edge in axes.spines.values():
         edge.set_visible(False)

@@ -100,6 +100,24 @@ def fetch_datasets(
     return {info.name: _get_files(info, progress, timeout) for info in infos}
 
 
+def is_available(name: str) -> bool:
+    """Say whether a named data set can be loaded without the network.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`list_datasets`.
+
+    Examples
+    --------
+    >>> from imcc.datasets import is_available
+    >>> is_available("yeast")
+    True
+    """
+    info = dataset_info(name)
+    return _is_local(info) or _river_copy(info) is not None
+
+
 def _get_files(info: DatasetInfo, progress: Progress | None, timeout: float) -> list[Path]:
     river = None if _is_local(info) else _river_copy(info)
     if river is not None:

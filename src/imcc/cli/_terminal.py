@@ -1,0 +1,69 @@
+"""What the commands share: tables, warnings and errors on the terminal."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from imcc.datasets import DatasetError
+
+
+def stdout() -> Console:
+    """Return the console for results; made anew, because tests and pipes change the stream."""
+    return Console()
+
+
+def stderr() -> Console:
+    """Return the console for everything that is not a result."""
+    return Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a result for programs."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
+) -> None:
+    """Print a table; a column is its heading and where it is aligned, "left" or "right"."""
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        show_header=any(heading for heading, _ in columns),
+    )
+    for heading, justify in columns:
+        # Numbers are never cut; long names are broken over lines.
+        table.add_column(heading, justify=justify, no_wrap=justify == "right", overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))  # Text: a "[" in a name is no markup
+    console = stdout()
+    console.print(table)
+    console.print()
+
+
+@contextmanager
+def problems_reported() -> Iterator[None]:
+    """Turn warnings into lines, and errors into messages with an exit code, without tracebacks."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except (DatasetError, OSError, ImportError) as error:
+            raise click.ClickException(str(error)) from error
+        except (ValueError, TypeError) as error:
+            raise click.UsageError(str(error)) from error
+        finally:
+            for warning in caught:
+                click.echo(f"Warning: {warning.message}", err=True)
