@@ -123,7 +123,8 @@ def _sparse_rows(rows: Rows, columns: list[Column], path: str) -> Any:
 
     indices = _indices(places, width, path, line_of)
     data = _sparse_values(cells, indices, columns, path, line_of)
-    matrix = sp.csr_array((data, indices, starts), shape=(len(rows), width))
+    # A copy: the indices are needed as they came for the message about a repeated one.
+    matrix = sp.csr_array((data, indices, starts), shape=(len(rows), width), copy=True)
     stored = matrix.nnz
     matrix.sum_duplicates()
     if matrix.nnz < stored:

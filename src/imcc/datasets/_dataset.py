@@ -285,6 +285,9 @@ def _as_features(X: Any) -> Any:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         matrix.sort_indices()
+        if max(*matrix.shape, matrix.nnz) < 2**31:  # much of scikit-learn takes no wider indices
+            matrix.indices = matrix.indices.astype(np.int32, copy=False)
+            matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
         return matrix
     try:
         values = np.ascontiguousarray(X, dtype=np.float64)

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from collections.abc import Sequence
 from typing import Any
-
-import scipy.io
-from scipy.io.matlab import MatReadError
 
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all
+from imcc.datasets._matlab import MatlabError, numeric_variables
 from imcc.datasets._pairs import Pairs, check_pairs, find_pairs, make_part
-
-# Everything that SciPy's reader was seen to raise for damaged files; it has no error of its own
-# for them.
-_SCIPY_ERRORS = (
-    MatReadError,
-    AttributeError,
-    AssertionError,
-    EOFError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    TypeError,
-    UnboundLocalError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
-
-_NUMERIC_CLASSES = frozenset(
-    {"double", "single", "logical", "sparse"}
-    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-)
-
-_HEADER_BYTES = 128
-_COMPRESSED = 15
 
 
 def read_mat(
@@ -103,77 +69,17 @@ def _parts(content: Content, wanted: list[tuple[str, str]] | None) -> list[Datas
             "save('file.mat', '-v7')",
             content.path,
         )
-    _check_unpacked_size(content)
-    found = _numeric_variables(content)
-    pairs = find_pairs(found, wanted, content.path)
     try:
-        loaded = scipy.io.loadmat(
-            io.BytesIO(content.data),
-            variable_names=[variable for pair in pairs for variable in pair],
-        )
-    except _SCIPY_ERRORS as error:
-        raise _unreadable(content, error) from error
-    return [_part(loaded, pair, content) for pair in pairs]
+        found = numeric_variables(content.data, content.max_bytes)
+    except MatlabError as error:
+        raise DataFormatError(
+            f"this is no MATLAB file, or it is damaged: {error}", content.path
+        ) from error
+    return [_part(found, pair, content) for pair in find_pairs(found, wanted, content.path)]
 
 
-def _unreadable(content: Content, error: BaseException) -> DataFormatError:
-    return DataFormatError(
-        f"this is no MATLAB file, or it is damaged or cut off ({error or type(error).__name__})",
-        content.path,
-    )
-
-
-def _check_unpacked_size(content: Content) -> None:
-    """Refuse a file whose compressed variables would unpack beyond the limit.
-
-    SciPy unpacks without asking how much it is going to be.
-    """
-    data = content.data
-    order = "<" if data[126:128] == b"IM" else ">"
-    position, unpacked = _HEADER_BYTES, 0
-    while position + 8 <= len(data):
-        kind, size = struct.unpack_from(f"{order}II", data, position)
-        position += 8
-        if kind == _COMPRESSED:
-            unpacked += _inflated_size(
-                data[position : position + size], content.max_bytes - unpacked
-            )
-            if unpacked > content.max_bytes:
-                raise DataFormatError(
-                    f"the file unpacks to more than {content.max_bytes:,} bytes; if you trust it, "
-                    "allow more with max_bytes=",
-                    content.path,
-                )
-        position += size
-
-
-def _inflated_size(packed: bytes, limit: int) -> int:
-    """Return how long some data are when unpacked, or something above the limit if that is less."""
-    unpacker = zlib.decompressobj()
-    size = 0
+def _part(found: dict[str, Any], pair: tuple[str, str], content: Content) -> Dataset:
     try:
-        while packed and size <= limit:
-            size += len(unpacker.decompress(packed, 2**20))
-            packed = unpacker.unconsumed_tail
-    except zlib.error:
-        return size  # SciPy will find the damage and say so.
-    return size
-
-
-def _numeric_variables(content: Content) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the variables that hold numbers."""
-    try:
-        variables = scipy.io.whosmat(io.BytesIO(content.data))
-    except _SCIPY_ERRORS as error:
-        raise _unreadable(content, error) from error
-    return {name: shape for name, shape, kind in variables if kind in _NUMERIC_CLASSES}
-
-
-def _part(loaded: dict[str, Any], pair: tuple[str, str], content: Content) -> Dataset:
-    data, target = (loaded.get(variable) for variable in pair)
-    if data is None or target is None:
-        raise DataFormatError(f"the variables {listed(pair)} cannot be read", content.path)
-    try:
-        return make_part(data, target, source=content.path)
-    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        return make_part(found[pair[0]], found[pair[1]], source=content.path)
+    except (ValueError, TypeError) as error:
         raise DataFormatError(f"the variables {listed(pair)}: {error}", content.path) from error

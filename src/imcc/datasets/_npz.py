@@ -149,7 +149,9 @@ def _matrix(arrays: dict[str, np.ndarray], key: str) -> Any:
     if missing:
         raise ValueError(f"the sparse matrix {key!r} lacks {listed(missing)}")
     data, indices, indptr, shape = (arrays[f"{key}_{field}"] for field in _SPARSE_FIELDS)
-    return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    matrix.check_format(full_check=True)  # the file's indices may point anywhere
+    return matrix
 
 
 def _names(arrays: dict[str, np.ndarray], key: str) -> tuple[str, ...]:
