@@ -53,11 +53,13 @@ def choose_labels(
     table: Table, labels: int | Sequence[str] | None, label_prefix: str | None
 ) -> list[int]:
     """Return the positions of the label columns, as the user names them."""
-    if (labels is None) == (label_prefix is None):
-        raise ValueError(
-            f"{table.path}: say which columns are labels, with labels=[names], labels=k (the first "
-            "k columns), labels=-k (the last k) or label_prefix='...', and with one of them only"
+    if labels is None and label_prefix is None:
+        raise table.error(
+            "the file does not say which columns are labels; say it with labels=[names], labels=k "
+            "(the first k columns), labels=-k (the last k) or label_prefix='...'"
         )
+    if labels is not None and label_prefix is not None:
+        raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
     if label_prefix is not None:
         found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
         if not found or len(found) == len(table.names):

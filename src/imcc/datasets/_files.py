@@ -282,7 +282,8 @@ def _members(path: Path) -> list[str]:
         pass
     try:
         with zipfile.ZipFile(path) as archive:
-            return [info.filename for info in archive.infolist() if not info.is_dir()]
+            names = [info.filename for info in archive.infolist()]
+            return [name for name in names if name and not name.endswith("/")]
     except UNPACK_ERRORS as error:
         raise DataFormatError(
             f"the archive cannot be opened: it is damaged or cut off ({error})", path

@@ -108,10 +108,14 @@ def join_tables(tables: Sequence[Table]) -> Table:
 
 
 def _check_same_columns(first: Table, other: Table) -> None:
-    reason = None
     if len(first.names) != len(other.names):
-        reason = f"it has {len(other.names)} columns, not {len(first.names)}"
-    for ours, theirs in zip(first.attributes, other.attributes, strict=False):
+        raise DataFormatError(
+            f"cannot be joined to {first.path}: it has {len(other.names)} columns, not "
+            f"{len(first.names)}",
+            other.path,
+        )
+    reason = None
+    for ours, theirs in zip(first.attributes, other.attributes, strict=True):
         if ours.name != theirs.name:
             reason = f"it has the column {theirs.name!r} where the first has {ours.name!r}"
         elif ours.kind != theirs.kind:
