@@ -78,10 +78,14 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
     found["svmlight plain"] = ("plain.svm", b"6 9 4\n0,3 1:0.5 8:2\n 2:1\n1 1:1 # x\n", {})
     for kind, compress in (("mat", False), ("mat compressed", True)):
         scipy.io.savemat(
-            folder / "toy.mat", {"data": sp.csc_array(toy.X), "target": toy.Y}, do_compression=compress
+            folder / "toy.mat",
+            {"data": sp.csc_array(toy.X), "target": toy.Y},
+            do_compression=compress,
         )
         found[kind] = ("toy.mat", (folder / "toy.mat").read_bytes(), {"max_bytes": 10**7})
-    scipy.io.savemat(folder / "toy.mat", {"data": toy.X, "target": toy.Y.T, "note": "text"}, format="4")
+    scipy.io.savemat(
+        folder / "toy.mat", {"data": toy.X, "target": toy.Y.T, "note": "text"}, format="4"
+    )
     found["mat 4"] = ("toy.mat", (folder / "toy.mat").read_bytes(), {})
     return found
 
@@ -148,7 +152,9 @@ def _token(data: bytearray, chance: random.Random) -> None:
 
 def _double(data: bytearray, chance: random.Random) -> None:
     start = chance.randrange(len(data) + 1)
-    data[start:start] = data[start : start + chance.choice((1, 4, 16, 64))] * chance.choice((1, 2, 50))
+    data[start:start] = data[start : start + chance.choice((1, 4, 16, 64))] * chance.choice(
+        (1, 2, 50)
+    )
 
 
 def _swap(data: bytearray, chance: random.Random) -> None:

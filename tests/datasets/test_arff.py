@@ -45,7 +45,7 @@ def test_case_comments_blank_lines_tabs_and_carriage_returns(arff):
 def test_quoted_names_and_values(arff):
     text = (
         "@relation 'a \\'b\\' c'\n@attribute 'it\\'s, odd' numeric\n"
-        '@attribute "dou ble" {\'a, b\', "c"}\n@attribute y {0,1}\n@data\n1,\'a, b\',0\n2,c,1\n'
+        "@attribute \"dou ble\" {'a, b', \"c\"}\n@attribute y {0,1}\n@data\n1,'a, b',0\n2,c,1\n"
     )
     dataset = arff(text)
     assert dataset.feature_names == ("it's, odd", "dou ble")
@@ -143,16 +143,18 @@ def test_a_few_distinct_values_are_no_identifier(arff):
     np.testing.assert_array_equal(arff(text).X, np.eye(3))
 
 
+STRINGS = "@relation r\n@attribute s string\n@attribute y {0,1}\n@data\n"
+
+
 def test_repeated_strings_are_nominal_in_alphabetical_order(arff):
-    text = "@relation r\n@attribute s string\n@attribute y {0,1}\n@data\nzoo,0\n'a b',1\nzoo,0\nmid,1\n"
+    text = STRINGS + "zoo,0\n'a b',1\nzoo,0\nmid,1\n"
     dataset = arff(text)
     assert dataset.feature_names == ("s=a b", "s=mid", "s=zoo")
     np.testing.assert_array_equal(dataset.X.argmax(axis=1), [2, 0, 2, 1])
 
 
 def test_sparse_strings(arff):
-    text = "@relation r\n@attribute s string\n@attribute y {0,1}\n@data\n{0 zoo}\n{1 1}\n{0 ant}\n{0 zoo}\n"
-    dataset = arff(text)
+    dataset = arff(STRINGS + "{0 zoo}\n{1 1}\n{0 ant}\n{0 zoo}\n")
     assert dataset.feature_names == ("s=", "s=ant", "s=zoo")
     np.testing.assert_array_equal(dataset.X.toarray().argmax(axis=1), [2, 0, 1, 2])
 

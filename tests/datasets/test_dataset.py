@@ -123,7 +123,9 @@ def test_fingerprint_does_not_depend_on_storage_but_on_content(toy, sparse_toy):
 
 def test_fingerprint_is_the_same_for_ever():
     dataset = Dataset([[0.5, -0.0], [np.nan, 1.0]], [[1], [0]], ("é", "b"), ("c",))
-    assert dataset.fingerprint() == "d3d4cd46ff9bedcf62f2d807ecd45b0e016a4dbf08ef6e70cfccb6a422e070a4"
+    assert (
+        dataset.fingerprint() == "d3d4cd46ff9bedcf62f2d807ecd45b0e016a4dbf08ef6e70cfccb6a422e070a4"
+    )
 
 
 def test_prints_well(toy, sparse_toy):
@@ -143,7 +145,7 @@ def test_concatenate(toy, sparse_toy):
 
 def test_concatenate_refuses_other_columns(toy):
     other = Dataset(toy.X, toy.Y, toy.feature_names, ("cat", "fish"))
-    with pytest.raises(ValueError, match="label_names differ.*'big dog' against 'fish'"):
+    with pytest.raises(ValueError, match=r"label_names differ.*'big dog' against 'fish'"):
         concatenate([toy, other])
     with pytest.raises(ValueError, match="feature_names differ"):
         concatenate([toy, Dataset(toy.X[:, :2], toy.Y)])

@@ -43,7 +43,9 @@ def test_every_kind_of_number(mat, kind):
 
 
 def test_training_and_test_parts_are_stacked(mat):
-    path = mat({"test_data": X[5:], "test_target": Y[5:], "train_data": X[:5], "train_target": Y[:5]})
+    path = mat(
+        {"test_data": X[5:], "test_target": Y[5:], "train_data": X[:5], "train_target": Y[:5]}
+    )
     dataset = read(path)
     np.testing.assert_array_equal(dataset.X, X)
     np.testing.assert_array_equal(dataset.Y, Y)

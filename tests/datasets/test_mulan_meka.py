@@ -84,7 +84,8 @@ def test_without_an_xml_file_the_message_says_what_to_do(mulan):
 def test_repeated_attribute_names_are_only_wrong_for_labels(tmp_path):
     path = tmp_path / "d.arff"
     path.write_text(
-        "@relation d\n@attribute x numeric\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,2,0\n"
+        "@relation d\n@attribute x numeric\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
+        "1,2,0\n"
     )
     assert read(path, labels=["y"]).feature_names == ("x", "x")
     with pytest.raises(DataFormatError, match="several columns have the name of a label: 'x'"):
@@ -123,7 +124,9 @@ def test_errors_in_a_joined_file_name_the_right_one(tmp_path):
     ],
 )
 def test_files_that_do_not_belong_together(tmp_path, change, reason):
-    text = "@relation d\n@attribute x numeric\n@attribute w {p,q}\n@attribute y {0,1}\n@data\n1,p,0\n"
+    text = (
+        "@relation d\n@attribute x numeric\n@attribute w {p,q}\n@attribute y {0,1}\n@data\n1,p,0\n"
+    )
     (tmp_path / "a.arff").write_text(text)
     other = text.replace(*change)
     if "2 columns" in reason:
@@ -133,8 +136,13 @@ def test_files_that_do_not_belong_together(tmp_path, change, reason):
         read([tmp_path / "a.arff", tmp_path / "b.arff"], labels=["y"])
 
 
-@pytest.mark.parametrize("rows", [("zoo,0\nant,1\nzoo,1\n", "bee,1\nbee,0\n"),
-                                  ("{0 zoo}\n{0 ant,1 1}\n{1 1}\n", "{0 bee,1 1}\n{0 bee}\n")])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("zoo,0\nant,1\nzoo,1\n", "bee,1\nbee,0\n"),
+        ("{0 zoo}\n{0 ant,1 1}\n{1 1}\n", "{0 bee,1 1}\n{0 bee}\n"),
+    ],
+)
 def test_strings_of_joined_files_are_encoded_together(tmp_path, rows):
     header = "@relation d\n@attribute s string\n@attribute y {0,1}\n@data\n"
     for name, text in zip(("a", "b"), rows, strict=True):

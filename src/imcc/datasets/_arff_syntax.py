@@ -13,7 +13,7 @@ from imcc.datasets._text import plain_float
 # than linear time.
 _QUOTED = r"""'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|\S++)\s++(.++)", re.IGNORECASE)
-_SQUEEZED = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{]++)(\{{.++)", re.IGNORECASE)
+_SQUEEZED = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{'\"][^\s{{]*+)(\{{.++)", re.IGNORECASE)
 _RELATION = re.compile(r"@relation\b\s*+(.*+)", re.IGNORECASE)
 # One value of a comma-separated list, and the comma or the end that follows it.
 _CELL = re.compile(rf"\s*+((?:{_QUOTED})(?=\s*+(?:,|$))|[^,'\"]*+)\s*+(,|$)")

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from imcc.datasets._arff_syntax import quote
 from imcc.datasets._dataset import Dataset
-from imcc.datasets._files import COMPRESSIONS, save
+from imcc.datasets._files import inner_name, save
 from imcc.datasets._label_xml import format_label_xml
 from imcc.datasets._mulan import MEKA_OPTION
 from imcc.datasets._text import check_names, number_texts
@@ -84,8 +84,7 @@ def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def _xml_path(arff: Path) -> Path:
-    inner = arff.with_suffix("") if arff.suffix.lower() in COMPRESSIONS else arff
-    return inner.with_suffix(".xml")
+    return arff.with_name(inner_name(arff)).with_suffix(".xml")
 
 
 def _arff_text(dataset: Dataset, relation: str, labels_first: bool) -> str:

@@ -19,6 +19,7 @@ from imcc.datasets._files import (
     Content,
     Source,
     decode,
+    inner_name,
     joined_name,
     open_all,
     save,
@@ -200,10 +201,17 @@ def write_csv(
     """
     check_names(dataset, "CSV")
     if delimiter is None:
-        delimiter = "\t" if ".tsv" in Path(path).suffixes else ","
+        delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
     buffer = io.StringIO(newline="")
+    names = [*dataset.feature_names, *dataset.label_names]
     writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([*dataset.feature_names, *dataset.label_names])
+    if any("\r" in name for name in names):  # which the csv module leaves without quotes
+        careful = csv.writer(
+            buffer, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL
+        )
+        careful.writerow(names)
+    else:
+        writer.writerow(names)
     for row in range(dataset.n_rows):
         features = dataset.X[[row]].toarray()[0] if dataset.is_sparse else dataset.X[row]
         writer.writerow([*number_texts(features, missing="?"), *dataset.Y[row].tolist()])

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._optional import require
@@ -164,6 +164,7 @@ class _Sink:
         self.done = 0
 
     def write(self, chunk: bytes) -> int:
+        """Take the next bytes, or refuse them if they are too many."""
         self.done += len(chunk)
         if self.done > self.file.size:
             raise OSError(f"it sends more than the {self.file.size:,} bytes of the file")
@@ -184,10 +185,16 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     temporary = Path(name)
+    answers: list[Any] = []
+    download = pooch.HTTPDownloader(
+        timeout=timeout,
+        chunk_size=_CHUNK,
+        hooks={"response": lambda answer, **_: answers.append(answer)},
+    )
     try:
         with os.fdopen(handle, "wb") as stream:
             sink = _Sink(stream, file, progress)
-            pooch.HTTPDownloader(timeout=timeout, chunk_size=_CHUNK)(address, sink, None)
+            download(address, sink, None)
         found = sink.digest.hexdigest()
         if found != file.sha256:
             raise OSError(
@@ -196,6 +203,8 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
             )
         _move(temporary, target, file)
     finally:
+        for answer in answers:  # the downloader leaves the connection of a failed one open
+            answer.close()
         temporary.unlink(missing_ok=True)
     return target
 

@@ -113,6 +113,16 @@ def open_content(
     return Content(path.read_bytes(), path.name, str(path), path, max_bytes)
 
 
+def inner_name(path: str | os.PathLike[str]) -> str:
+    """Return a file's name without the suffix of its compression.
+
+    >>> inner_name("data/yeast.arff.gz")
+    'yeast.arff'
+    """
+    path = Path(path)
+    return path.stem if path.suffix.lower() in COMPRESSIONS else path.name
+
+
 def open_all(
     sources: Source | Sequence[Source], *, max_bytes: int = MAX_BYTES, member: str | None = None
 ) -> list[Content]:

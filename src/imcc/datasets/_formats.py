@@ -13,7 +13,7 @@ from imcc.datasets._arff_write import write_meka, write_mulan
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import COMPRESSIONS, MAX_BYTES, Content, Source, open_all
+from imcc.datasets._files import MAX_BYTES, Content, Source, inner_name, open_all
 from imcc.datasets._mat import read_mat
 from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
@@ -100,7 +100,7 @@ def read(
     >>> read(table)
     Traceback (most recent call last):
         ...
-    imcc.datasets._errors.DataFormatError: ...mood.csv: the file does not say which columns are labels; ...
+    imcc.datasets._errors.DataFormatError: ...mood.csv: the file does not say which columns ...
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
@@ -201,8 +201,8 @@ def _check_options(chosen: Format, options: dict[str, Any]) -> None:
 
 
 def _format_to_write(path: PurePath, wanted: str | None) -> Format:
-    inner = PurePath(path.stem) if path.suffix.lower() in COMPRESSIONS else path
-    chosen = _named(wanted) if wanted is not None else _by_suffix(inner.suffix.lower(), str(path))
+    suffix = PurePath(inner_name(path)).suffix.lower()
+    chosen = _named(wanted) if wanted is not None else _by_suffix(suffix, str(path))
     if chosen.writer is None:
         writable = ", ".join(f.name for f in FORMATS.values() if f.writer is not None)
         raise ValueError(f"the format {chosen.name!r} is read only; these are written: {writable}")

@@ -76,9 +76,9 @@ def _parts(content: Content, wanted: list[tuple[str, str]] | None) -> list[Datas
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     arrays = _load(content)
-    names = {key for key in arrays if key.rpartition("_")[2] not in _SPARSE_FIELDS}
-    names |= {key.removesuffix("_indptr") for key in arrays if key.endswith("_indptr")}
-    names -= {"feature_names", "label_names", "name"}
+    sparse = {key.removesuffix("_indptr") for key in arrays if key.endswith("_indptr")}
+    parts = {f"{key}_{field}" for key in sparse for field in _SPARSE_FIELDS}
+    names = (set(arrays) | sparse) - parts - {"feature_names", "label_names", "name"}
     return [
         _part(arrays, pair, content) for pair in find_pairs(sorted(names), wanted, content.path)
     ]

@@ -41,8 +41,8 @@ def paper_splits(
         Other seeds give other splits.
     stratified : bool
         Whether every label should be as frequent in both parts, as far as that is possible
-        (iterative stratification; needs the package ``iterative-stratification``).  The paper's
-        splits are plain random ones.
+        (iterative stratification; needs the package ``iterative-stratification``); the test part
+        may then be a few rows smaller or larger.  The paper's splits are plain random ones.
 
     Returns
     -------
