@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scipy.sparse as sp
 
@@ -113,13 +112,3 @@ def server() -> Iterator[Server]:
     running = Server()
     yield running
     running.close()
-
-
-def assert_same(found: Dataset, expected: Dataset) -> None:
-    """Compare with messages that say where the difference is."""
-    assert found.feature_names == expected.feature_names
-    assert found.label_names == expected.label_names
-    dense = [d.X.toarray() if d.is_sparse else d.X for d in (found, expected)]
-    np.testing.assert_array_equal(*dense)
-    np.testing.assert_array_equal(found.Y, expected.Y)
-    assert found == expected
