@@ -184,6 +184,13 @@ def test_meka_without_a_count(mulan):
         read_meka(mulan)
 
 
+def test_a_count_in_a_comment_does_not_make_it_mekas(mulan):
+    mulan.write_text("% made with -C 2\n" + mulan.read_text())
+    mulan.with_suffix(".xml").unlink()
+    with pytest.raises(DataFormatError, match="no XML file beside the ARFF file"):
+        read(mulan)
+
+
 def test_meka_writes_the_count_whatever_the_name(tmp_path, toy):
     write(toy.renamed("odd -C 99 it's"), tmp_path / "w.arff", format="meka")
     assert read(tmp_path / "w.arff") == toy

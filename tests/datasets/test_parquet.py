@@ -27,6 +27,22 @@ def test_columns_of_every_kind(tmp_path):
     np.testing.assert_array_equal(dataset.Y.ravel(), [1, 0, 1])
 
 
+def test_words_of_several_row_groups(tmp_path):
+    table = pa.table({"c": ["b", "a", None, "c", "b", "d"], "y": [0, 1, 0, 1, 0, 1]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+    with pytest.warns(DataWarning, match="1 missing value"):
+        dataset = read(tmp_path / "t.parquet", labels=["y"], nominal="ordinal")
+    np.testing.assert_array_equal(dataset.X.ravel(), [1, 0, np.nan, 2, 1, 3])
+
+
+def test_a_long_word_in_many_rows_takes_its_place_once(tmp_path):
+    words = pa.DictionaryArray.from_arrays([0, 1] * 5000, ["x" * 1_000_000, "short"])
+    path = save(tmp_path / "t.parquet", c=words, y=[0, 1] * 5000)
+    assert path.stat().st_size < 2_000_000
+    dataset = read(path, labels=["y"])
+    np.testing.assert_array_equal(dataset.X[:2], [[1], [0]])
+
+
 def test_labels_by_prefix_and_count(tmp_path):
     path = save(tmp_path / "t.pq", a=[1.0, 2.0], y_1=[0, 1], y_2=[True, False])
     assert read_parquet(path, label_prefix="y_").label_names == ("y_1", "y_2")

@@ -22,7 +22,7 @@ _ODD = st.sampled_from("'\"\\ ,;:{}%?#@<>&\t\n\r=|$é")
 NAMES = st.text(st.one_of(_ANY, _ODD), min_size=1, max_size=6)
 NUMBERS = st.one_of(
     st.floats(allow_infinity=False, allow_nan=True, width=64),
-    st.sampled_from([0.0, 1.0, -0.0, 1e-300, 0.1, 1e22]),
+    st.sampled_from([float("nan"), 0.0, 1.0, -0.0, 1e-300, 0.1, 1e22]),
 )
 
 
@@ -53,7 +53,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_read_gives_back_what_write_wrote(name, data):
     file, how, keeps_sparse, keeps_labels = FORMATS[name]
@@ -72,7 +72,7 @@ def test_read_gives_back_what_write_wrote(name, data):
 def test_the_strategy_makes_what_it_should():
     seen = set()
 
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=200, database=None, derandomize=True)
     @given(datasets())
     def look(dataset: Dataset):
         seen.add(("sparse", dataset.is_sparse))

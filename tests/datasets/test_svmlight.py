@@ -3,7 +3,7 @@ import pytest
 import sklearn.datasets
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from imcc.datasets import DataFormatError, Dataset, read, read_svmlight, write
+from imcc.datasets import DataFormatError, Dataset, concatenate, read, read_svmlight, write
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def svm(tmp_path):
 
 
 def test_labels_are_the_numbers_that_occur(svm):
-    dataset = svm("3,7 1:0.5 4:-2\n\n3 2:1 # a comment\n 1:1\n")
+    dataset = svm("3,7 1:0.5 4:-2\n\n3 2:1 # a comment\n 1:1\n\n")
     assert dataset.label_names == ("3", "7")
-    np.testing.assert_array_equal(dataset.Y, [[1, 1], [0, 0], [1, 0], [0, 0]])
+    np.testing.assert_array_equal(dataset.Y, [[1, 1], [1, 0], [0, 0]])
     assert dataset.is_sparse
-    expected = [[0.5, 0, 0, -2], [0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]
+    expected = [[0.5, 0, 0, -2], [0, 1, 0, 0], [1, 0, 0, 0]]
     np.testing.assert_array_equal(dataset.X.toarray(), expected)
 
 
@@ -69,7 +69,8 @@ def test_header_of_the_extreme_classification_repository(svm):
         ("1 qid:3 1:1\n", 1, "query numbers"),
         ("1 99999999999:1\n", 1, "expected index:value"),
         ("1 900000000:1\n", None, "more than the limit"),
-        ("2 3 99999999\n0 1:1\n" + " 1:1\n" * 10, None, "more than"),
+        ("11 3 99999999\n0 1:1\n" + " 1:1\n" * 10, None, "more than"),
+        ("3 5 2\n0 1:1\n", None, "promises 3 rows, and there are 1; the file may be cut off"),
         ("1 5 2\n7 1:1\n", None, "the label 7 occurs, but there are only 2"),
         (" 1:1\n", None, "no row has a label"),
         ('# imcc {"name": 3}\n1 1:1\n', 1, "lacks some"),
@@ -82,7 +83,10 @@ def test_wrong_files(svm, text, line, reason):
     assert caught.value.line == line
 
 
-def test_scikit_learn_reads_the_same(svm, tmp_path, toy):
+def test_scikit_learn_reads_the_same(tmp_path, toy):
+    toy = concatenate(
+        [toy, Dataset(np.zeros((1, 3)), [[0, 0]], toy.feature_names, toy.label_names)]
+    )
     path = write(toy, tmp_path / "toy.svm")
     X, labels = sklearn.datasets.load_svmlight_file(
         str(path), multilabel=True, zero_based=True, n_features=3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -19,6 +20,10 @@ from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mula
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._parquet import read_parquet, write_parquet
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
+
+# What the relation of an ARFF file is, and how far from its beginning it may stand.
+_RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
+_BEGINNING = 2**16
 
 
 @dataclass(frozen=True)
@@ -187,8 +192,9 @@ def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
         return "mulan"
     if has_label_xml(content):
         return "mulan"
-    relation = content.data[:4096].decode("latin-1")
-    return "meka" if meka_count(relation) is not None else "mulan"
+    relation = _RELATION.search(content.data[:_BEGINNING])
+    counted = relation and meka_count(relation[1].decode("latin-1")) is not None
+    return "meka" if counted else "mulan"
 
 
 def _check_options(chosen: Format, options: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all, save
 from imcc.datasets._optional import require
-from imcc.datasets._table import Attribute, Table, join_tables
+from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names
 
 _KEY = b"imcc"
@@ -75,13 +75,10 @@ def _parse(content: Content) -> tuple[Table, list[str] | None]:
         raise DataFormatError("the file is empty", content.path)
     try:
         file = parquet.ParquetFile(arrow.BufferReader(content.data))
-        size = file.metadata.num_rows * max(file.metadata.num_columns, 1) * 8
-        if size > content.max_bytes:
-            raise DataFormatError(
-                f"the table would take {size:,} bytes, more than the limit of "
-                f"{content.max_bytes:,}; if you trust the file, allow more with max_bytes=",
-                content.path,
-            )
+        _check_size(file.metadata, content)
+        # Words are kept as a dictionary: a long one that is repeated is in memory once.
+        wordy = [field.name for field in file.schema_arrow if _is_text(field.type, arrow.types)]
+        file = parquet.ParquetFile(arrow.BufferReader(content.data), read_dictionary=wordy)
         frame = file.read(use_threads=False)
         frame.validate(full=True)
         columns = [
@@ -112,30 +109,58 @@ def _parse(content: Content) -> tuple[Table, list[str] | None]:
     return Table(attributes, values, np.arange(1, len(values) + 1), [content.path]), known
 
 
+def _check_size(metadata: Any, content: Content) -> None:
+    """Refuse a table that would be larger than the limit, by what the file says of itself."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = max(
+        metadata.num_rows * max(metadata.num_columns, 1) * 8,  # as numbers
+        sum(group.total_byte_size for group in groups),
+    )
+    if size > content.max_bytes:
+        raise DataFormatError(
+            f"the table would take {size:,} bytes, more than the limit of {content.max_bytes:,}; "
+            "if you trust the file, allow more with max_bytes=",
+            content.path,
+        )
+
+
+def _is_text(kind: Any, types: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
 def _column(field: Any, column: Any, content: Content) -> tuple[Attribute, np.ndarray]:
     arrow = require("pyarrow", "report", "Reading and writing Parquet files")
     types = arrow.types
     name = field.name or "unnamed"
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if (
-        types.is_boolean(column.type)
-        or types.is_integer(column.type)
-        or types.is_floating(column.type)
-    ):
-        # By way of objects: missing values must become NaN for whole numbers and booleans too.
+    kind = column.type
+    if types.is_dictionary(kind) and not _is_text(kind.value_type, types):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if types.is_dictionary(kind):
+        return _words(name, column)
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         return Attribute(name), np.asarray(numbers, dtype=float)
-    if types.is_string(column.type) or types.is_large_string(column.type):
-        words = column.to_pylist()
-        categories = sorted({word for word in words if word is not None})
-        codes = {word: float(code) for code, word in enumerate(categories)}
-        numbers = np.array([codes.get(word, np.nan) for word in words], dtype=float)
-        return Attribute(name, "words", tuple(categories)), numbers
     raise DataFormatError(
-        f"the column {name!r} holds {column.type}; numbers, booleans and strings can be read",
+        f"the column {name!r} holds {kind}; numbers, booleans and strings can be read",
         content.path,
     )
+
+
+def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
+    """Return a column of words as positions in their alphabetical order."""
+    positions = np.full(len(column), np.nan)
+    words: dict[str, float] = {}
+    start = 0
+    for chunk in column.chunks:
+        entries = chunk.dictionary.to_pylist()
+        known = np.array(
+            [np.nan if w is None else words.setdefault(w, len(words)) for w in entries]
+        )
+        codes = chunk.indices.to_numpy(zero_copy_only=False)  # NaN where a word is missing
+        here = ~np.isnan(codes.astype(float))
+        positions[start : start + len(chunk)][here] = known[codes[here].astype(int)]
+        start += len(chunk)
+    return sorted_words(name, "words", tuple(words), positions)
 
 
 def _known_labels(metadata: bytes | None) -> list[str] | None:

@@ -72,9 +72,10 @@ def read_svmlight(
 
     Notes
     -----
-    Labels are whole numbers; each number that occurs is a label, and its name.  A first line of
-    three numbers (rows, features, labels), as the extreme-classification repository has it, is
-    understood: features and labels are then counted from 0.
+    Labels are whole numbers; each number that occurs is a label, and its name.  Empty lines are
+    passed over.  A first line of three numbers (rows, features, labels), as the
+    extreme-classification repository has it, is understood: features and labels are then counted
+    from 0.
 
     Examples
     --------
@@ -107,24 +108,28 @@ def read_svmlight(
 
 
 def _parse(content: Content, rows: _Rows, encoding: str | None) -> None:
-    lines = split_lines(decode(content, encoding))
-    if lines and not lines[-1]:
-        lines.pop()  # after the last line end
     before = len(rows.labels)
-    for number, line in enumerate(lines, 1):
-        if line.startswith("#"):
-            if line.startswith(_MARK):
-                _parse_header(line.removeprefix(_MARK), rows, content.path, number)
-            continue
+    promised = None
+    for number, line in enumerate(split_lines(decode(content, encoding)), 1):
+        if line.startswith(_MARK):
+            _parse_header(line.removeprefix(_MARK), rows, content.path, number)
         text = line.partition("#")[0]
         sizes = text.split() if number == 1 else []
         if len(sizes) == 3 and all(_is_index(part) for part in sizes):
-            rows.header.setdefault("n_features", int(sizes[1]))
-            rows.header.setdefault("n_labels", int(sizes[2]))
-            continue
-        _parse_row(text, rows, content.path, number)
-    if len(rows.labels) == before:
+            promised, n_features, n_labels = map(int, sizes)
+            rows.header.setdefault("n_features", n_features)
+            rows.header.setdefault("n_labels", n_labels)
+        elif text.strip():
+            _parse_row(text, rows, content.path, number)
+    found = len(rows.labels) - before
+    if not found:
         raise DataFormatError("the file has no rows", content.path)
+    if promised is not None and promised != found:
+        raise DataFormatError(
+            f"the first line promises {promised} rows, and there are {found}; the file may be cut "
+            "off",
+            content.path,
+        )
 
 
 def _parse_header(text: str, rows: _Rows, path: str, line: int) -> None:
@@ -273,4 +278,6 @@ def _row_texts(dataset: Dataset) -> Iterator[str]:
         labels = ",".join(str(label) for label in np.flatnonzero(dataset.Y[row]))
         indices = X.indices[start:stop].tolist()
         values = number_texts(X.data[start:stop], missing="nan")
-        yield " ".join([labels, *(f"{i}:{v}" for i, v in zip(indices, values, strict=True))])
+        features = [f"{i}:{v}" for i, v in zip(indices, values, strict=True)]
+        # An empty line is no row to anybody: a row of nothing says that its first feature is 0.
+        yield " ".join([labels, *(features or ["0:0"])])

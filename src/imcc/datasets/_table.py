@@ -151,6 +151,32 @@ def _recoded(table: Table, attributes: tuple[Attribute, ...]) -> Any:
     return sp.csr_array(values) if sp.issparse(values) else values
 
 
+def sorted_words(
+    name: str, kind: str, words: tuple[str, ...], positions: np.ndarray
+) -> tuple[Attribute, np.ndarray]:
+    """Put the words of a column in alphabetical order, so that the order of rows does not matter.
+
+    Words that no row has are left out.
+
+    Parameters
+    ----------
+    name, kind : str
+        The column's.
+    words : tuple of str
+        Its words, in any order.
+    positions : ndarray
+        The position among them of each row's word, NaN where it is missing.
+    """
+    known = ~np.isnan(positions)
+    used, where = np.unique(positions[known].astype(int), return_inverse=True)
+    order = sorted(range(len(used)), key=lambda i: words[used[i]])
+    moved = np.empty(len(used))
+    moved[order] = np.arange(len(used))
+    found = np.full(len(positions), np.nan)
+    found[known] = moved[where]
+    return Attribute(name, kind, tuple(words[used[i]] for i in order)), found
+
+
 def find_columns(table: Table, names: Sequence[str], what: str) -> list[int]:
     """Return the positions of the columns with these names, in the order of the names."""
     positions: dict[str, int] = {}
