@@ -75,7 +75,7 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
     add("zip", "toy.csv.zip", {"labels": -3, "max_bytes": 10**6})
     found["arff nominal"] = ("nominal.arff", NOMINAL, {"labels": ["y"]})
     found["arff quoted sparse"] = ("quoted.arff", QUOTED, {"labels": ["y"]})
-    found["svmlight plain"] = ("plain.svm", b"6 9 4\n0,3 1:0.5 8:2\n 2:1\n1 1:1 # x\n", {})
+    found["svmlight plain"] = ("plain.svm", b"3 9 4\n0,3 1:0.5 8:2\n 2:1\n1 1:1 # x\n", {})
     for kind, compress in (("mat", False), ("mat compressed", True)):
         scipy.io.savemat(
             folder / "toy.mat",

@@ -87,6 +87,15 @@ def test_what_a_sparse_row_leaves_out_is_the_first_value(arff):
     np.testing.assert_array_equal(dataset.X.toarray(), [[0, 1, 0, 0], [1, 0, 0, 1]])
 
 
+def test_flipped_columns_of_a_sparse_file_stay_in_their_places(arff):
+    kinds = ["{YES,NO}", "numeric", "{0,1}", "{true,false}", "numeric"]
+    header = "".join(f"@attribute a{i} {kind}\n" for i, kind in enumerate(kinds))
+    text = f"@relation r\n{header}@attribute y {{0,1}}\n@data\n{{0 NO,1 5}}\n{{2 1,3 false,4 7}}\n"
+    dataset = arff(text)
+    assert dataset.is_sparse
+    np.testing.assert_array_equal(dataset.X.toarray(), [[0, 5, 0, 1, 0], [1, 0, 1, 0, 7]])
+
+
 COLOURS = (
     "@relation r\n@attribute c {red,green,blue}\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
     "red,1,0\nblue,2,1\n?,3,0\nred,4,1\n"
@@ -185,7 +194,8 @@ def test_sparse_strings(arff):
         (HEADER + "{0 1,\n{0 1}\n", 5, "not closed with '}'"),
         (HEADER + "{0 1, 0 2}\n", 5, "the attribute 0 ('x') twice"),
         (HEADER + "{0 1}\n{5 1}\n", 6, "no attribute 5"),
-        (HEADER + "{0 1}\n{-1 1}\n", 6, "no attribute -1"),
+        (HEADER + "{0 1}\n{-1 1}\n", 6, "'-1' is not the number of an attribute"),
+        (HEADER + "{0 1}\n{1_0 1}\n", 6, "'1_0' is not the number of an attribute"),
         (HEADER + "{0 1}\n{a 1}\n", 6, "'a' is not the number of an attribute"),
         (HEADER + "{0 1 1}\n", 5, "3 parts in 1 entries"),
         (HEADER + "{0 1}\n{1 2}\n", 6, "'2' is none of its values"),

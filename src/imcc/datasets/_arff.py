@@ -1,9 +1,10 @@
 """ARFF, dense and sparse, as Weka, MULAN and MEKA write it.
 
-The parser is ours because of speed (the general ones take ten seconds and more for a file of a
-few megabytes) and of messages: every error names the line.  Rows without quotes, which is nearly
-all of them, are split by the string methods of Python; only rows with quotes are walked through
-character by character.
+The parser is ours because of its messages, which name the line, the attribute and the reason;
+because it refuses what others let pass (an index that is given twice in a sparse row); and because
+it goes straight to numbers and CSR, which makes it two to four times faster than a general one.
+Rows without quotes, which is nearly all of them, are split by the string methods of Python; only
+rows with quotes are walked through piece by piece.
 
 What a sparse row leaves out is 0: the number, or the *first* value of a nominal attribute.
 """
@@ -155,14 +156,14 @@ def _sparse_entries(text: str, path: str, line: int) -> tuple[list[str], list[st
 
 
 def _indices(places: list[str], width: int, path: str, line_of: Callable[[int], int]) -> np.ndarray:
-    try:
-        indices = np.array(list(map(int, places)), dtype=np.int64)
-    except (ValueError, OverflowError):
-        entry = next(k for k, place in enumerate(places) if not place.isdecimal() or len(place) > 9)
+    odd = {place for place in set(places) if not place.isdecimal() or len(place) > 9}
+    if odd:
+        entry = next(k for k, place in enumerate(places) if place in odd)
         raise DataFormatError(
             f"{places[entry][:40]!r} is not the number of an attribute", path, line_of(entry)
-        ) from None
-    wrong = (indices < 0) | (indices >= width)
+        )
+    indices = np.array(list(map(int, places)), dtype=np.int64)
+    wrong = indices >= width
     if wrong.any():
         entry = int(np.argmax(wrong))
         raise DataFormatError(

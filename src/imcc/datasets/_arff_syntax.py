@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._errors import DataFormatError, listed, repeated
 from imcc.datasets._text import plain_float
 
 # Possessive quantifiers ("*+") never try again with less: no row, however hostile, takes more
@@ -78,7 +78,7 @@ def parse_header(lines: list[str], path: str) -> tuple[str, list[Column], int]:
             columns.append(_column(stripped, path, number))
         elif match := _RELATION.match(stripped):
             relation = unquote(match[1].strip())
-        elif word == "@end" or word.startswith("@"):
+        elif word.startswith("@"):
             raise DataFormatError(f"the declaration {word!r} is not supported", path, number)
         else:
             raise DataFormatError(
@@ -106,8 +106,7 @@ def _column(declaration: str, path: str, line: int) -> Column:
             )
         values = [unquote(cell) for cell in split_cells(kind[1:-1], path, line)]
         words = {word: float(position) for position, word in enumerate(values)}
-        if len(words) < len(values):
-            twice = sorted({v for v in values if values.count(v) > 1})
+        if twice := repeated(values):
             raise DataFormatError(
                 f"the attribute {name!r} lists a value twice: {listed(twice)}", path, line
             )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc.datasets._errors import listed
+from imcc.datasets._errors import listed, repeated
 
 # Wide enough that products such as Y.T @ Y do not overflow, half the size of the default.
 LABEL_DTYPE = np.int32
@@ -98,9 +98,8 @@ class Dataset:
         put(self, "Y", Y)
         put(self, "feature_names", _as_names("feature_names", self.feature_names, "x", X.shape[1]))
         put(self, "label_names", _as_names("label_names", self.label_names, "label", Y.shape[1]))
-        repeated = [n for n, count in _counts(self.label_names).items() if count > 1]
-        if repeated:
-            raise ValueError(f"label_names must be unique; repeated: {listed(repeated)}")
+        if twice := repeated(self.label_names):
+            raise ValueError(f"label_names must be unique; repeated: {listed(twice)}")
 
     @property
     def n_rows(self) -> int:
@@ -354,10 +353,3 @@ def _dense_blocks(X: Any) -> Iterable[np.ndarray]:
     for start in range(0, X.shape[0], _BLOCK):
         block = X[start : start + _BLOCK]
         yield block.toarray() if sp.issparse(block) else block
-
-
-def _counts(names: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts

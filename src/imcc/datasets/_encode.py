@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from imcc._validation import check_choice
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
-from imcc.datasets._errors import listed, warn_user
+from imcc.datasets._errors import listed, repeated, warn_user
 from imcc.datasets._limits import MAX_CELLS
 from imcc.datasets._table import Attribute, Table, find_columns
 
@@ -96,8 +96,7 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
     if table.values.shape[0] == 0:
         raise table.error("the file has no rows")
     label_names = [table.attributes[i].name for i in labels]
-    if len(set(label_names)) < len(label_names):
-        twice = sorted({n for n in label_names if label_names.count(n) > 1})
+    if twice := repeated(label_names):
         raise table.error(f"a label is named twice: {listed(twice)}")
     Y = _label_matrix(table, labels)
     taken = set(labels)
@@ -207,12 +206,10 @@ def _flipped(values: Any, attributes: list[Attribute]) -> Any:
         values[:, flips] = 1.0 - values[:, flips]
         return values
     columns = values.tocsc()
-    flip = set(flips)
-    parts = [
-        sp.csc_array(1.0 - columns[:, [i]].toarray()) if i in flip else columns[:, [i]]
-        for i in range(values.shape[1])
-    ]
-    return sp.hstack(parts, format="csr")
+    others = np.setdiff1d(np.arange(values.shape[1]), flips)
+    flipped = sp.csc_array(1.0 - columns[:, flips].toarray())
+    both = sp.hstack([columns[:, others], flipped], format="csc")
+    return both[:, np.argsort(np.concatenate([others, flips]))].tocsr()
 
 
 def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> None:

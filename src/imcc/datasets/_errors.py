@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -63,6 +64,15 @@ def warn_user(message: str) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, DataWarning, stacklevel=level)
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in alphabetical order.
+
+    >>> repeated(["b", "a", "b"])
+    ['b']
+    """
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def listed(names: Iterable[object], limit: int = 5) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._errors import DataFormatError, listed, repeated
 from imcc.datasets._files import Content
 
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
@@ -59,8 +59,7 @@ def parse_label_xml(content: Content) -> list[str]:
     _run(parser, content)
     if not names:
         raise DataFormatError("the file names no labels", content.path)
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+    if twice := repeated(names):
         raise DataFormatError(f"the file names a label twice: {listed(twice)}", content.path)
     return names
 

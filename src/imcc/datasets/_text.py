@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from imcc.datasets._dataset import Dataset
-from imcc.datasets._errors import listed
+from imcc.datasets._errors import listed, repeated
 
 
 def plain_float(text: str) -> float:
@@ -42,9 +42,7 @@ def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> N
     odd = [name for name in names if "\0" in name or not _is_unicode(name)]
     if odd:
         raise ValueError(f"{format_name} cannot hold these names: {listed(odd)}; rename them")
-    if unique and len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    if unique and (twice := repeated(names)):
         raise ValueError(
             f"{format_name} tells columns apart by their names, and these are used twice: "
             f"{listed(twice)}; rename them, or write .npz"
