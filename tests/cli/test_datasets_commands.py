@@ -127,7 +127,7 @@ def table(tmp_path):
     [
         (["--labels", "is_q,is_p"], ["is_q", "is_p"], 4),
         (["--label-prefix", "is_"], ["is_p", "is_q"], 4),
-        (["--labels=-1"], ["is_q"], 5),
+        (["--labels", "-1"], ["is_q"], 5),
         (["--labels=-1", "--nominal", "ordinal"], ["is_q"], 3),
     ],
 )
@@ -182,9 +182,11 @@ def test_packed_files(tmp_path, toy):
 
 def test_problems_have_exit_codes_and_no_tracebacks(tmp_path):
     (tmp_path / "bad.arff").write_text("@relation r\n@attribute x numeric\n@data\n1\n1,2\n")
+    (tmp_path / "bare.arff").write_text("@relation r\n@attribute x numeric\n@data\n1\n")
     cases = [
         (["describe", tmp_path / "bad.arff", "--labels", "x"], 1, "bad.arff, line 5: the row has"),
         (["describe", tmp_path / "none.arff"], 1, "there is no file"),
+        (["describe", tmp_path / "bare.arff"], 1, "give one with --labels '....xml'"),
         (["describe", "sceen"], 2, "did you mean scene?"),
         (["describe", "yeast", "--labels", "3"], 2, "--labels is for files"),
         (["describe", tmp_path / "bad.arff", "--variables", "a,b"], 2, "does not take variables"),
@@ -203,8 +205,8 @@ def test_problems_have_exit_codes_and_no_tracebacks(tmp_path):
 
 def test_fetch_what_is_here():
     result = good("fetch", "yeast")
-    assert "yeast.csv.gz" in result.stdout.replace("\n", "")
-    assert "100" in result.stderr or "840.8" in result.stderr
+    assert re.fullmatch(r"yeast: .*yeast\.csv\.gz\n", result.stdout)
+    assert re.search(r"yeast\.csv\.gz .*840\.8/840\.8 kB", result.stderr)
     found = json.loads(good("fetch", "yeast", "--json").stdout)
     assert found["failed"] == {}
     assert Path(found["fetched"]["yeast"][0]).is_file()

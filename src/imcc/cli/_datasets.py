@@ -303,9 +303,10 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
         print_json({"fetched": files, "failed": failed})
-    elif fetched:
-        rows = [(name, path) for name, paths in fetched.items() for path in paths]
-        print_table("Files", [("data set", "left"), ("file", "left")], rows)
+    else:
+        for name, paths in fetched.items():
+            for path in paths:
+                click.echo(f"{name}: {path}")  # no table: a path is copied, so it is not broken
     if failed:
         reasons = "\n".join(f"{name}: {reason}" for name, reason in failed.items())
         raise click.ClickException(f"{len(failed)} of {len(wanted)} could not be got.\n{reasons}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,25 @@ def print_table(
     console.print()
 
 
+# The readers' messages speak of the arguments of Python: labels=, label_prefix=.
+_ARGUMENT = re.compile(
+    r"\b(labels|label_prefix|format|nominal|variables|delimiter|header|n_features|index_base"
+    r"|encoding|member|max_bytes)=(?=(\S?))"
+)
+
+
+def as_options(message: str) -> str:
+    """Return a message about arguments in the words of the command line.
+
+    >>> as_options("say it with labels=-k or label_prefix='...'; allow more with max_bytes=")
+    "say it with --labels -k or --label-prefix '...'; allow more with --max-bytes"
+    """
+    return _ARGUMENT.sub(
+        lambda match: f"--{match[1].replace('_', '-')}" + (" " if match[2].strip(".,;)") else ""),
+        message,
+    )
+
+
 @contextmanager
 def problems_reported() -> Iterator[None]:
     """Turn warnings into lines, and errors into messages with an exit code, without tracebacks."""
@@ -61,9 +81,9 @@ def problems_reported() -> Iterator[None]:
         try:
             yield
         except (DatasetError, OSError, ImportError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(as_options(str(error))) from error
         except (ValueError, TypeError) as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(as_options(str(error))) from error
         finally:
             for warning in caught:
-                click.echo(f"Warning: {warning.message}", err=True)
+                click.echo(f"Warning: {as_options(str(warning.message))}", err=True)

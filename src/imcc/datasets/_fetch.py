@@ -113,7 +113,12 @@ def _by_hand(file: RemoteFile) -> str:
     )
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: BaseException) -> str:
+    """Return the innermost message: the layers around it repeat the address, each in its way."""
+    inner = [getattr(error, "reason", None), *error.args]
+    for cause in inner:
+        if isinstance(cause, BaseException):
+            return _reason(cause)
     return str(error) or type(error).__name__
 
 

@@ -108,7 +108,9 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
         together, own[:, np.newaxis], out=np.zeros(together.shape), where=own[:, np.newaxis] > 0
     )
     np.fill_diagonal(shares, np.nan)  # a label always goes with itself: it would only dazzle
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    # The scale ends where the data do, or a data set of mostly single labels would be blank.
+    top = max(0.2, np.ceil(10 * np.nanmax(shares, initial=0.0)) / 10)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=top, aspect="equal")
     axes.set_facecolor("#eeeeee")
     positions = np.arange(len(names))
     axes.set_xticks(positions, names, fontsize=8, rotation=90)
@@ -116,7 +118,7 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
     axes.tick_params(length=0)
     axes.set_title("Labels that go together", fontsize=10, loc="left")
     if len(names) <= 15:
-        _write_shares(axes, shares)
+        _write_shares(axes, shares, top)
     bar = canvas.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.ax.tick_params(labelsize=8)
     bar.set_label("of the rows with the label at the left,\nthe share that also has the one below")
@@ -126,7 +128,7 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
         edge.set_visible(False)
 
 
-def _write_shares(axes: Any, shares: np.ndarray) -> None:
+def _write_shares(axes: Any, shares: np.ndarray, top: float) -> None:
     for (row, column), share in np.ndenumerate(shares):
         if share >= 0.005:
             axes.text(
@@ -136,5 +138,5 @@ def _write_shares(axes: Any, shares: np.ndarray) -> None:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="white" if share > 0.6 else "#222222",
+                color="white" if share > 0.6 * top else "#222222",
             )
