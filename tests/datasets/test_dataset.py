@@ -1,4 +1,6 @@
 import numpy as np
+import pandas
+import polars
 import pytest
 import scipy.sparse as sp
 
@@ -31,6 +33,23 @@ def test_default_names():
     dataset = Dataset(np.zeros((1, 2)), [[0, 1, 1]])
     assert dataset.feature_names == ("x0", "x1")
     assert dataset.label_names == ("label0", "label1", "label2")
+
+
+@pytest.mark.parametrize("library", [pandas, polars])
+def test_the_columns_of_data_frames_name_features_and_labels(library):
+    X = library.DataFrame({"height": [1.5, 2.5], "width": [1, 2]})
+    Y = library.DataFrame({"cat": [True, False], "dog": [False, False]})
+    dataset = Dataset(X, Y)
+    assert dataset.feature_names == ("height", "width")
+    assert dataset.label_names == ("cat", "dog")
+    np.testing.assert_array_equal(dataset.X, [[1.5, 1], [2.5, 2]])
+    np.testing.assert_array_equal(dataset.Y, [[1, 0], [0, 0]])
+    assert Dataset(X, Y, label_names=("a", "b")).label_names == ("a", "b")
+
+
+def test_a_data_frame_without_names():
+    dataset = Dataset(pandas.DataFrame([[1.0, 2.0]]), [[1]])
+    assert dataset.feature_names == ("x0", "x1")
 
 
 @pytest.mark.parametrize(

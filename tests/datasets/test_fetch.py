@@ -221,6 +221,21 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
     assert fetch.get_file(file).read_bytes() == DATA
 
 
+def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):
+    """As Windows has it: a file that is being read cannot be replaced."""
+    target = fetch.get_file(file)
+
+    def refuse(*_):
+        raise PermissionError("in use")
+
+    monkeypatch.setattr(fetch, "local_file", lambda _: None)
+    monkeypatch.setattr(fetch.os, "replace", refuse)
+    assert fetch.get_file(file) == target
+    target.write_bytes(b"broken")
+    with pytest.raises(DataFetchError, match="in use"):
+        fetch.get_file(file)
+
+
 def test_without_pooch_the_message_says_what_to_install(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"Downloading data sets needs .*imcc\[data\]"):

@@ -111,7 +111,16 @@ def test_an_archive_with_several_files(tmp_path):
         read(tmp_path / "x.csv", labels=["y"], member="two.csv")
 
 
-def test_an_encrypted_or_empty_archive(tmp_path):
+@pytest.mark.parametrize("name", ["odd.csv.zip", "odd.npz"])
+def test_a_compression_that_not_every_python_has(tmp_path, name):
+    pytest.importorskip("lzma")
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("odd.npy" if name == "odd.npz" else "odd.csv", CSV)
+    with pytest.raises(DataFormatError, match="compression method 14"):
+        read(tmp_path / name)
+
+
+def test_an_empty_archive(tmp_path):
     with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
         pass
     with pytest.raises(DataFormatError, match="no data file"):

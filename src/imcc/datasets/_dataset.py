@@ -34,14 +34,14 @@ class Dataset:
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_rows, n_features)
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``.
         Missing values are NaN.
-    Y : array-like or sparse matrix of shape (n_rows, n_labels)
+    Y : array-like, data frame or sparse matrix of shape (n_rows, n_labels)
         The labels, coded {0, 1}, {-1, +1} or boolean; kept as a dense {0, 1} matrix of integers.
     feature_names, label_names : sequence of str, optional
-        The columns' names: ``x0, x1, ...`` and ``label0, label1, ...`` unless given.
-        Label names are unique.
+        The columns' names.  Unless given, those of the columns of a data frame, or else
+        ``x0, x1, ...`` and ``label0, label1, ...``.  Label names are unique.
     name : str
         A short name.
     source : str
@@ -82,6 +82,8 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
+        feature_names = self.feature_names or _column_names(self.X)
+        label_names = self.label_names or _column_names(self.Y)
         X = _as_features(self.X)
         Y = _as_labels(self.Y)
         if X.shape[0] != Y.shape[0]:
@@ -96,8 +98,8 @@ class Dataset:
         put = object.__setattr__
         put(self, "X", X)
         put(self, "Y", Y)
-        put(self, "feature_names", _as_names("feature_names", self.feature_names, "x", X.shape[1]))
-        put(self, "label_names", _as_names("label_names", self.label_names, "label", Y.shape[1]))
+        put(self, "feature_names", _as_names("feature_names", feature_names, "x", X.shape[1]))
+        put(self, "label_names", _as_names("label_names", label_names, "label", Y.shape[1]))
         if twice := repeated(self.label_names):
             raise ValueError(f"label_names must be unique; repeated: {listed(twice)}")
 
@@ -275,6 +277,12 @@ def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> str:
     if len(ours) != len(theirs):
         return f"{len(ours)} against {len(theirs)}"
     return next(f"{a!r} against {b!r}" for a, b in zip(ours, theirs, strict=True) if a != b)
+
+
+def _column_names(table: Any) -> tuple[str, ...]:
+    """Return the names of a data frame's columns, if they are names."""
+    columns = tuple(getattr(table, "columns", ()))
+    return columns if all(isinstance(name, str) and name for name in columns) else ()
 
 
 def _as_features(X: Any) -> Any:

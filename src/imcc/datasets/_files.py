@@ -6,7 +6,6 @@ import bz2
 import codecs
 import gzip
 import io
-import lzma
 import os
 import tempfile
 import zipfile
@@ -33,7 +32,6 @@ UNPACK_ERRORS = (
     OSError,
     EOFError,
     zlib.error,
-    lzma.LZMAError,
     zipfile.BadZipFile,
     NotImplementedError,  # a compression method that zipfile does not know
     RuntimeError,  # an encrypted archive
@@ -41,6 +39,8 @@ UNPACK_ERRORS = (
     OverflowError,
     UnicodeDecodeError,
 )
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 
@@ -287,6 +287,16 @@ def _read_limited(file: IO[bytes], path: str, max_bytes: int) -> bytes:
     return bytes(unpacked)
 
 
+def check_method(info: zipfile.ZipInfo, path: str) -> None:
+    """Refuse a member of an archive that is packed in a way not every Python can unpack."""
+    if info.compress_type not in _METHODS:
+        raise DataFormatError(
+            f"{info.filename!r} is packed with the compression method {info.compress_type}; pack "
+            "it as an ordinary (deflated) zip file",
+            path,
+        )
+
+
 def _members(path: Path) -> list[str]:
     with path.open("rb"):
         pass
@@ -314,8 +324,10 @@ def _open_member(path: Path, member: str | None, max_bytes: int) -> Content:
         )
     shown = f"{path}:{member}"
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            data = _read_limited(file, shown, max_bytes)
+        with zipfile.ZipFile(path) as archive:
+            check_method(archive.getinfo(member), shown)
+            with archive.open(member) as file:
+                data = _read_limited(file, shown, max_bytes)
     except DataFormatError:
         raise
     except (*UNPACK_ERRORS, KeyError) as error:

@@ -20,6 +20,7 @@ from imcc.datasets._files import (
     UNPACK_ERRORS,
     Content,
     Source,
+    check_method,
     joined_name,
     open_all,
     save,
@@ -88,6 +89,8 @@ def _load(content: Content) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
             infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            for info in infos:
+                check_method(info, content.path)
             total = sum(info.file_size for info in infos)
             if total > content.max_bytes:
                 raise DataFormatError(
