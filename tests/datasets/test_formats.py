@@ -51,6 +51,19 @@ def test_writing_returns_the_files(tmp_path, toy):
     assert write(toy, tmp_path / "z.arff.gz")[1] == tmp_path / "z.xml"
 
 
+def test_overwrite(tmp_path, toy):
+    write(toy, tmp_path / "t.npz", overwrite=False)
+    write(toy[:1], tmp_path / "t.npz")
+    with pytest.raises(FileExistsError, match=r"t\.npz is there already"):
+        write(toy, tmp_path / "t.npz", overwrite=False)
+    assert read(tmp_path / "t.npz").n_rows == 1
+    (tmp_path / "t.xml").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"t\.xml is there already"):
+        write(toy, tmp_path / "t.arff.gz", overwrite=False)
+    assert (tmp_path / "t.xml").read_text() == "mine"
+    assert not (tmp_path / "t.arff.gz").exists()
+
+
 def test_every_format_has_a_reader_with_a_documented_path():
     for name, known in FORMATS.items():
         assert known.name == name

@@ -118,6 +118,14 @@ def test_several_files_are_joined(tmp_path):
     assert dataset.name == "d"
 
 
+def test_files_with_other_names_are_not_joined(tmp_path, toy):
+    write(toy, tmp_path / "a.svm")
+    write(Dataset(toy.X, toy.Y, toy.feature_names, ("cat", "fish")), tmp_path / "b.svm")
+    assert read([tmp_path / "a.svm", tmp_path / "a.svm"]) == concatenate([toy, toy])
+    with pytest.raises(DataFormatError, match=r"b\.svm, line 1: .*its label_names are others"):
+        read([tmp_path / "a.svm", tmp_path / "b.svm"])
+
+
 def test_the_name_is_kept(tmp_path, toy):
     path = write(toy.renamed("kept"), tmp_path / "file.svm")
     assert read(path).name == "kept"

@@ -56,78 +56,69 @@ class _Pair(click.ParamType):
         return parts
 
 
-_READING = (
-    click.option(
+# How to read a file: the arguments of imcc.datasets.read, and the options that give them.
+_READING = {
+    "labels": click.option(
         "--labels",
         type=_Labels(),
-        help="Which columns are labels: MULAN's XML file, a "
-        "number (the first columns; the last if negative) or names, a,b,c.",
+        help="Which columns are labels: MULAN's XML file, a number (the first columns; the last "
+        "if negative) or names, a,b,c.",
     ),
-    click.option("--label-prefix", help="What the names of the label columns begin with."),
-    click.option(
+    "label_prefix": click.option(
+        "--label-prefix", help="What the names of the label columns begin with."
+    ),
+    "format": click.option(
         "--format",
         type=click.Choice(list(FORMATS)),
         help="The format of the input, if its name does not say it.",
     ),
-    click.option(
+    "nominal": click.option(
         "--nominal",
         type=click.Choice(NOMINAL),
         help="What to do with words that are neither yes nor no.  [default: onehot]",
     ),
-    click.option(
+    "variables": click.option(
         "--variables",
         type=_Pair(),
         multiple=True,
-        help="The feature and the label "
-        "variable of a .mat or .npz file; may be repeated, the rows are stacked.",
+        help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
+        "rows are stacked.",
     ),
-    click.option("--delimiter", help="What stands between the values of a CSV file."),
-    click.option(
+    "delimiter": click.option("--delimiter", help="What stands between the values of a CSV file."),
+    "header": click.option(
         "--header/--no-header",
         default=None,
         help="Whether a CSV file's first row names the columns.  [default: header]",
     ),
-    click.option("--n-features", type=int, help="How many features an svmlight file has."),
-    click.option(
+    "n_features": click.option(
+        "--n-features", type=int, help="How many features an svmlight file has."
+    ),
+    "index_base": click.option(
         "--index-base",
         type=click.Choice(INDEX_BASES),
         help="Where the features of an svmlight file are counted from.  [default: auto]",
     ),
-    click.option("--encoding", help="The encoding of a text file, if not UTF-8."),
-    click.option("--member", help="Which file of a .zip archive."),
-    click.option(
+    "encoding": click.option("--encoding", help="The encoding of a text file, if not UTF-8."),
+    "member": click.option("--member", help="Which file of a .zip archive."),
+    "max_bytes": click.option(
         "--max-bytes",
         type=click.IntRange(min=1),
         help="The most bytes that a packed file may unpack to.  [default: 1 GiB]",
     ),
-)
+}
 
 
 def _reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how to read a file, collected into ``reading``."""
-    names = (
-        "labels",
-        "label_prefix",
-        "format",
-        "nominal",
-        "variables",
-        "delimiter",
-        "header",
-        "n_features",
-        "index_base",
-        "encoding",
-        "member",
-        "max_bytes",
-    )
+    """Add the options that say how to read a file; those that were given come as ``reading``."""
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
-        given = {name: arguments.pop(name) for name in names}
+        given = {name: arguments.pop(name) for name in _READING}
         given["variables"] = list(given["variables"]) or None
         reading = {name: value for name, value in given.items() if value is not None}
         return command(reading=reading, **arguments)
 
-    for option in reversed(_READING):
+    for option in reversed(_READING.values()):
         collecting = option(collecting)
     return collecting
 
@@ -347,7 +338,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
     type=click.Choice([f.name for f in FORMATS.values() if f.writer]),
     help="The format of the output, if its name does not say it (or meka for .arff).",
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
 @_JSON
 def convert(
     inputs: tuple[str, ...],
@@ -359,10 +350,8 @@ def convert(
 ) -> None:
     """Write a data set (a name, a file, or files to be joined) in another format."""
     with problems_reported():
-        if Path(output).exists() and not force:
-            raise FileExistsError(f"{output} is there already; write over it with --force")
         dataset = _load(inputs, reading)
-        written = data.write(dataset, output, format=to)
+        written = data.write(dataset, output, format=to, overwrite=force)
     files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
     if as_json:
         print_json(

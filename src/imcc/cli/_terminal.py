@@ -67,6 +67,7 @@ def as_options(message: str) -> str:
     >>> as_options("say it with labels=-k or label_prefix='...'; allow more with max_bytes=")
     "say it with --labels -k or --label-prefix '...'; allow more with --max-bytes"
     """
+    message = message.replace("overwrite=True", "--force")
     return _ARGUMENT.sub(
         lambda match: f"--{match[1].replace('_', '-')}" + (" " if match[2].strip(".,;)") else ""),
         message,

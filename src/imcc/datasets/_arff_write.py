@@ -50,7 +50,7 @@ def write_mulan(dataset: Dataset, path: str | os.PathLike[str]) -> tuple[Path, P
     >>> folder.cleanup()
     """
     arff = Path(path)
-    xml = _xml_path(arff)
+    xml = xml_path(arff)
     labels = format_label_xml(dataset.label_names)  # before anything is written: it may refuse
     save(arff, _arff_text(dataset, quote(dataset.name), labels_first=False).encode("utf-8"))
     save(xml, labels.encode("utf-8"))
@@ -83,8 +83,9 @@ def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     return save(path, _arff_text(dataset, relation, labels_first=True).encode("utf-8"))
 
 
-def _xml_path(arff: Path) -> Path:
-    return arff.with_name(inner_name(arff)).with_suffix(".xml")
+def xml_path(arff: str | os.PathLike[str]) -> Path:
+    """Return where the label file of an ARFF file is put."""
+    return Path(arff).with_name(inner_name(arff)).with_suffix(".xml")
 
 
 def _arff_text(dataset: Dataset, relation: str, labels_first: bool) -> str:

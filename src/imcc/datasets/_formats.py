@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from imcc.datasets._arff_write import write_meka, write_mulan
+from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
@@ -119,6 +119,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,  # noqa: A002
+    overwrite: bool = True,
     **options: Any,
 ) -> Any:
     """Write a data set to a file; :func:`read` gives it back.
@@ -132,6 +133,8 @@ def write(
     format : {"mulan", "meka", "svmlight", "csv", "parquet", "npz"}, optional
         The format; found from the file's name unless given (MULAN's for ``.arff``, which puts
         the XML file with the labels beside it).
+    overwrite : bool
+        Whether files that are there already are written over, or are an error.
     **options
         ``delimiter`` for CSV.
 
@@ -158,6 +161,10 @@ def write(
         raise TypeError(f"the format {chosen.name!r} is written without {sorted(unknown)}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
+    files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
+    there = [file for file in files if file.exists()]
+    if there and not overwrite:
+        raise FileExistsError(f"{there[0]} is there already; write over it with overwrite=True")
     return chosen.writer(dataset, path, **options)
 
 

@@ -145,7 +145,10 @@ def _parse_header(text: str, rows: _Rows, path: str, line: int) -> None:
     )
     if not names_ok or not isinstance(header.get("name"), str):
         raise DataFormatError("the comment with the names lacks some", path, line)
-    rows.header.update(header)
+    for key in ("feature_names", "label_names"):
+        if rows.header.setdefault(key, header[key]) != header[key]:
+            raise DataFormatError(f"cannot be joined: its {key} are others", path, line)
+    rows.header.setdefault("name", header["name"])
 
 
 def _is_index(text: str) -> bool:
@@ -225,8 +228,8 @@ def _labels(rows: _Rows) -> tuple[np.ndarray, tuple[str, ...]]:
     names = tuple(rows.header.get("label_names", ()))
     count = len(names) or rows.header.get("n_labels")
     if count:
-        if used and not 0 <= min(used) <= max(used) < count:
-            raise ValueError(f"the label {max(used)} occurs, but there are only {count}, from 0")
+        if beyond := sorted(label for label in used if not 0 <= label < count):
+            raise ValueError(f"the label {beyond[0]} occurs, but there are only {count}, from 0")
         columns = {label: label for label in used}
         names = names or default_names("label", _checked_count(count, rows))
     else:
