@@ -40,8 +40,15 @@ def toy():
     )
 
 
+def runner():
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:  # click 8.2 and later always keep the two apart
+        return CliRunner()
+
+
 def imcc(*arguments):
-    return CliRunner().invoke(app, ["datasets", *map(str, arguments)])
+    return runner().invoke(app, ["datasets", *map(str, arguments)])
 
 
 def good(*arguments):
