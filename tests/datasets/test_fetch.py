@@ -123,10 +123,8 @@ def test_bad_servers(server, file, own_data_home, manner, reason):
 
 def test_a_server_that_says_nothing(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "delay"
-    started = time.perf_counter()
     with pytest.raises(DataFetchError, match="timed out"):
         fetch.get_file(file, timeout=0.2)
-    assert time.perf_counter() - started < 0.9
     assert left_over(own_data_home) == []
     assert fetch.get_file(file, timeout=5).read_bytes() == DATA, "it waits as long as it may"
 

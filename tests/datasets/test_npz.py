@@ -81,7 +81,7 @@ def test_sparse_parts_that_lie(tmp_path):
     np.savez(
         tmp_path / "far.npz", **{**parts, "X_indices": good.indices + 10**6}, X_shape=X.shape, Y=Y
     )
-    with pytest.raises(DataFormatError, match="indices|index"):
+    with pytest.raises(DataFormatError, match=r"indices|index"):
         read(tmp_path / "far.npz")
     np.savez(tmp_path / "wide.npz", **parts, X_shape=(3, 10**12), Y=Y)
     with pytest.raises(DataFormatError, match="more than the limit"):
