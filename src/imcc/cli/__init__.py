@@ -1,0 +1,25 @@
+"""The command line: ``imcc``.
+
+Arguments in, calls out, no logic.  Exit codes: 0 when all went well, 1 when data could not be
+read, fetched or written, 2 when the command was not understood.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; the entry point of the script ``imcc``."""
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ModuleNotFoundError as error:
+        sys.exit(
+            f"imcc: the command line needs the package {error.name!r}: pip install 'imcc[cli]'"
+        )
+    from imcc.cli._app import app
+
+    app(prog_name="imcc")

@@ -1,0 +1,6 @@
+"""``python -m imcc.cli``."""
+
+from imcc.cli import main
+
+if __name__ == "__main__":
+    main()

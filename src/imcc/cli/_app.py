@@ -1,0 +1,16 @@
+"""The root of the commands; each group is added here."""
+
+from __future__ import annotations
+
+import click
+
+from imcc.cli._datasets import datasets
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="imcc")
+def app() -> None:
+    """Multi-label learning with cluster centres as virtual examples."""
+
+
+app.add_command(datasets)

@@ -1,0 +1,60 @@
+"""Multi-label data: reading and writing files, named data sets, descriptions and splits.
+
+:func:`read` and :func:`write` know MULAN's and MEKA's ARFF, MATLAB, svmlight, CSV, Parquet and
+NumPy files; :func:`load_dataset` gives the data sets of the paper by name; :func:`describe` says
+what is in a data set and :func:`paper_splits` divides one as the paper did.
+"""
+
+from imcc.datasets._arff_write import write_meka, write_mulan
+from imcc.datasets._csv import read_csv, write_csv
+from imcc.datasets._dataset import Dataset, concatenate
+from imcc.datasets._describe import CoOccurrence, Description, describe
+from imcc.datasets._errors import DataFetchError, DataFormatError, DatasetError, DataWarning
+from imcc.datasets._fetch import data_home
+from imcc.datasets._figures import draw_labels
+from imcc.datasets._formats import read, write
+from imcc.datasets._load import fetch_datasets, is_available, load_dataset
+from imcc.datasets._mat import read_mat
+from imcc.datasets._mulan import read_meka, read_mulan
+from imcc.datasets._npz import read_npz, write_npz
+from imcc.datasets._parquet import read_parquet, write_parquet
+from imcc.datasets._registry import DatasetInfo, RemoteFile, dataset_info, list_datasets
+from imcc.datasets._splits import paper_splits
+from imcc.datasets._svmlight import read_svmlight, write_svmlight
+
+__all__ = [
+    "CoOccurrence",
+    "DataFetchError",
+    "DataFormatError",
+    "DataWarning",
+    "Dataset",
+    "DatasetError",
+    "DatasetInfo",
+    "Description",
+    "RemoteFile",
+    "concatenate",
+    "data_home",
+    "dataset_info",
+    "describe",
+    "draw_labels",
+    "fetch_datasets",
+    "is_available",
+    "list_datasets",
+    "load_dataset",
+    "paper_splits",
+    "read",
+    "read_csv",
+    "read_mat",
+    "read_meka",
+    "read_mulan",
+    "read_npz",
+    "read_parquet",
+    "read_svmlight",
+    "write",
+    "write_csv",
+    "write_meka",
+    "write_mulan",
+    "write_npz",
+    "write_parquet",
+    "write_svmlight",
+]

@@ -1,0 +1,270 @@
+"""ARFF, dense and sparse, as Weka, MULAN and MEKA write it.
+
+The parser is ours because of its messages, which name the line, the attribute and the reason;
+because it refuses what others let pass (an index that is given twice in a sparse row); and because
+it goes straight to numbers and CSR, which makes it two to four times faster than a general one.
+Rows without quotes, which is nearly all of them, are split by the string methods of Python; only
+rows with quotes are walked through piece by piece.
+
+What a sparse row leaves out is 0: the number, or the *first* value of a nominal attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc.datasets._arff_syntax import (
+    Column,
+    parse_header,
+    split_cells,
+    split_entries,
+    unquote,
+)
+from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._files import Content, decode, split_lines
+from imcc.datasets._table import Attribute, Table
+from imcc.datasets._text import plain_float
+
+Rows = list[tuple[int, str]]  # (line number, the row's text)
+
+
+def parse_arff(content: Content, encoding: str | None = None) -> Table:
+    """Return the table of an ARFF file.
+
+    Parameters
+    ----------
+    content : Content
+        The file.
+    encoding : str, optional
+        The text's encoding; found out unless given.
+    """
+    lines = split_lines(decode(content, encoding))
+    if not any(line.strip() for line in lines):
+        raise DataFormatError("the file is empty", content.path)
+    relation, columns, start = parse_header(lines, content.path)
+    rows = [
+        (number, stripped)
+        for number, line in enumerate(lines[start:], start + 1)
+        if (stripped := line.strip()) and stripped[0] != "%"
+    ]
+    if not rows:
+        raise DataFormatError(
+            "there are no rows after @data: the file is empty or cut off", content.path
+        )
+    read = _sparse_rows if rows[0][1].startswith("{") else _dense_rows
+    values = read(rows, columns, content.path)
+    attributes, values = _settle_strings(columns, values)
+    return Table(
+        attributes, values, np.array([number for number, _ in rows]), [content.path], title=relation
+    )
+
+
+def _dense_rows(rows: Rows, columns: list[Column], path: str) -> np.ndarray:
+    width = len(columns)
+    converters = [column.convert for column in columns]
+    values = np.empty((len(rows), width))
+    for i, (line, text) in enumerate(rows):
+        if text[0] == "{":
+            raise DataFormatError("a sparse row in a file of dense rows", path, line)
+        cells = split_cells(text, path, line)
+        if len(cells) == 1 and width > 1:
+            cells = text.split()  # tab or blank between the values
+        if len(cells) != width:
+            raise _wrong_width(len(cells), width, path, line, last=i == len(rows) - 1)
+        try:
+            values[i] = [convert(cell) for convert, cell in zip(converters, cells, strict=True)]
+        except (ValueError, KeyError):
+            values[i] = [
+                _careful_number(column, cell, path, line)
+                for column, cell in zip(columns, cells, strict=True)
+            ]
+    return values
+
+
+def _wrong_width(found: int, width: int, path: str, line: int, last: bool) -> DataFormatError:
+    much = "too many" if found > width else "too few"
+    hint = "; the file may be cut off" if last and found < width else ""
+    return DataFormatError(
+        f"the row has {much} values: {found} for {width} attributes{hint}", path, line
+    )
+
+
+def _careful_number(column: Column, cell: str, path: str, line: int) -> float:
+    """Return the number of a cell that may be missing or quoted, or say what is wrong with it."""
+    if cell == "?":
+        return float("nan")
+    try:
+        return column.number(unquote(cell))
+    except ValueError:
+        reason = f"{cell[:40]!r} is not a number"
+    except KeyError:
+        reason = f"{cell[:40]!r} is none of its values ({listed(column.words)})"
+    raise DataFormatError(f"the attribute {column.name!r}: {reason}", path, line)
+
+
+def _sparse_rows(rows: Rows, columns: list[Column], path: str) -> Any:
+    width = len(columns)
+    places: list[str] = []
+    cells: list[str] = []
+    counts = np.zeros(len(rows) + 1, dtype=np.int64)
+    for i, (line, text) in enumerate(rows):
+        here, found = _sparse_entries(text, path, line)
+        places += here
+        cells += found
+        counts[i + 1] = len(here)
+    starts = np.cumsum(counts)
+
+    def line_of(entry: int) -> int:
+        return rows[int(np.searchsorted(starts, entry, side="right")) - 1][0]
+
+    indices = _indices(places, width, path, line_of)
+    data = _sparse_values(cells, indices, columns, path, line_of)
+    # A copy: the indices are needed as they came for the message about a repeated one.
+    matrix = sp.csr_array((data, indices, starts), shape=(len(rows), width), copy=True)
+    stored = matrix.nnz
+    matrix.sum_duplicates()
+    if matrix.nnz < stored:
+        raise _repeated_index(indices, starts, columns, path, line_of)
+    return matrix
+
+
+def _sparse_entries(text: str, path: str, line: int) -> tuple[list[str], list[str]]:
+    if text[0] != "{":
+        raise DataFormatError("a dense row in a file of sparse rows", path, line)
+    if text[-1] != "}":
+        raise DataFormatError("the row is not closed with '}': the file may be cut off", path, line)
+    body = text[1:-1]
+    if "'" in body or '"' in body:
+        return split_entries(body, path, line)
+    if "}" in body:
+        raise DataFormatError("rows with a weight ('{...}, {w}') are not supported", path, line)
+    parts = body.replace(",", " ").split()
+    pairs = body.count(",") + 1 if parts else 0
+    if len(parts) != 2 * pairs:
+        raise DataFormatError(
+            "a sparse row is '{index value, index value, ...}', and this one has "
+            f"{len(parts)} parts in {pairs} entries",
+            path,
+            line,
+        )
+    return parts[0::2], parts[1::2]
+
+
+def _indices(places: list[str], width: int, path: str, line_of: Callable[[int], int]) -> np.ndarray:
+    odd = {place for place in set(places) if not place.isdecimal() or len(place) > 9}
+    if odd:
+        entry = next(k for k, place in enumerate(places) if place in odd)
+        raise DataFormatError(
+            f"{places[entry][:40]!r} is not the number of an attribute", path, line_of(entry)
+        )
+    indices = np.array(list(map(int, places)), dtype=np.int64)
+    wrong = indices >= width
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        raise DataFormatError(
+            f"there is no attribute {places[entry]}: the file declares {width}, counted from 0",
+            path,
+            line_of(entry),
+        )
+    return indices
+
+
+def _sparse_values(
+    cells: list[str],
+    indices: np.ndarray,
+    columns: list[Column],
+    path: str,
+    line_of: Callable[[int], int],
+) -> np.ndarray:
+    for column in columns:
+        if column.kind == "string":
+            column.words[""] = 0.0  # what a row leaves out is the empty text
+    if not indices.size:
+        return np.empty(0)
+    if _counts_from_zero(columns) and (data := _digits(cells)) is not None:
+        limits = np.array([len(column.words) for column in columns])[indices]
+        unknown = (limits > 0) & ((data < 0) | (data >= limits) | (data != np.floor(data)))
+        if not unknown.any():
+            return data
+    converters = [column.convert for column in columns]
+    data = np.empty(len(cells))
+    for entry, (place, cell) in enumerate(zip(indices.tolist(), cells, strict=True)):
+        try:
+            data[entry] = converters[place](cell)
+        except (ValueError, KeyError):
+            data[entry] = _careful_number(columns[place], cell, path, line_of(entry))
+    return data
+
+
+def _counts_from_zero(columns: list[Column]) -> bool:
+    """Say whether every nominal attribute has the values 0, 1, ..., which are their positions."""
+    return all(
+        column.kind == "numeric"
+        or (column.kind == "nominal" and all(w == str(int(p)) for w, p in column.words.items()))
+        for column in columns
+    )
+
+
+def _digits(cells: list[str]) -> np.ndarray | None:
+    """Return all cells as numbers at once, or None if one of them needs care."""
+    known: dict[str, float] = {}
+    try:
+        for cell in set(cells):
+            known[cell] = plain_float(cell)
+    except ValueError:
+        return None
+    return np.array([known[cell] for cell in cells])
+
+
+def _repeated_index(
+    indices: np.ndarray,
+    starts: np.ndarray,
+    columns: list[Column],
+    path: str,
+    line_of: Callable[[int], int],
+) -> DataFormatError:
+    for start, stop in pairwise(starts):
+        row = indices[start:stop]
+        places, counts = np.unique(row, return_counts=True)
+        if (counts > 1).any():
+            place = int(places[np.argmax(counts > 1)])
+            return DataFormatError(
+                f"the row gives the attribute {place} ({columns[place].name!r}) twice",
+                path,
+                line_of(int(start)),
+            )
+    raise AssertionError("no index is repeated")
+
+
+def _settle_strings(columns: list[Column], values: Any) -> tuple[tuple[Attribute, ...], Any]:
+    """Sort the words of string attributes, so that they do not depend on the order of rows."""
+    attributes = []
+    for position, column in enumerate(columns):
+        words = tuple(column.words)
+        if column.kind == "string" and list(words) != sorted(words):
+            ordered = tuple(sorted(words))
+            moved = np.argsort(np.argsort(np.array(words, dtype=object)))
+            values = _moved(values, position, moved.astype(float))
+            words = ordered
+        attributes.append(Attribute(column.name, column.kind, words))
+    return tuple(attributes), values
+
+
+def _moved(values: Any, position: int, moved: np.ndarray) -> Any:
+    if sp.issparse(values):
+        # "" sorts first and stays 0, so what a row leaves out stays left out.
+        stored = values.indices == position
+        codes = values.data[stored]
+        known = ~np.isnan(codes)
+        codes[known] = moved[codes[known].astype(int)]
+        values.data[stored] = codes
+        return values
+    column = values[:, position]
+    known = ~np.isnan(column)
+    column[known] = moved[column[known].astype(int)]
+    return values

@@ -1,0 +1,218 @@
+"""Tables of text: CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from imcc.datasets._dataset import Dataset
+from imcc.datasets._encode import choose_labels, to_dataset
+from imcc.datasets._errors import DataFormatError
+from imcc.datasets._files import (
+    MAX_BYTES,
+    Content,
+    Source,
+    decode,
+    inner_name,
+    joined_name,
+    open_all,
+    save,
+)
+from imcc.datasets._table import Attribute, Table, join_tables
+from imcc.datasets._text import check_names, number_texts, plain_float
+
+#: What stands for a missing value.
+MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+
+
+def read_csv(
+    path: Source | Sequence[Source],
+    labels: int | Sequence[str] | None = None,
+    *,
+    label_prefix: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    nominal: str = "onehot",
+    encoding: str | None = None,
+    member: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read a table of text whose columns are features and labels.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        The file; the rows of several are joined.
+    labels : list of str or int
+        The labels' names, in the order they will have; or their number, of the first columns or,
+        when negative, of the last.
+    label_prefix : str
+        Instead of ``labels``: what the names of the label columns begin with.
+    delimiter : str, optional
+        What stands between the values: a tab for files named ``.tsv``, else a comma.
+    header : bool
+        Whether the first row names the columns; ``column0, column1, ...`` are their names if not.
+    nominal : {"onehot", "ordinal", "error"}
+        What to do with columns of words of more than two values.
+    encoding, member, max_bytes, name
+        As for :func:`read_mulan`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> table = pathlib.Path(folder.name, "films.csv")
+    >>> _ = table.write_text("year,black_and_white,is_drama,is_comedy\n1942,yes,1,0\n1994,no,1,1\n")
+    >>> films = read_csv(table, label_prefix="is_")
+    >>> films.feature_names, films.label_names
+    (('year', 'black_and_white'), ('is_drama', 'is_comedy'))
+    >>> films.X
+    array([[1.942e+03, 1.000e+00],
+           [1.994e+03, 0.000e+00]])
+    >>> folder.cleanup()
+    """
+    contents = open_all(path, max_bytes=max_bytes, member=member)
+    tables = [_parse(content, delimiter, header, encoding) for content in contents]
+    table = join_tables(tables)
+    columns = choose_labels(table, labels, label_prefix)
+    return to_dataset(table, columns, nominal, name or joined_name(contents))
+
+
+def _parse(content: Content, delimiter: str | None, header: bool, encoding: str | None) -> Table:
+    text = decode(content, encoding)
+    if delimiter is None:
+        delimiter = "\t" if content.suffix == ".tsv" else ","
+    elif len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character, got {delimiter!r}")
+    rows = _rows(text, delimiter, content.path)
+    _line, first = next(rows, (0, None))
+    if first is None:
+        raise DataFormatError("the file is empty", content.path)
+    names = first if header else []
+    names = [name or f"column{i}" for i, name in enumerate(names)]
+    names = names or [f"column{i}" for i in range(len(first))]
+
+    def body() -> Iterator[tuple[int, list[str]]]:
+        again = _rows(text, delimiter, content.path)
+        if header:
+            next(again)
+        return again
+
+    values, lines, wordy = _numbers(body(), len(names), content.path)
+    attributes = [Attribute(name) for name in names]
+    if wordy:
+        columns = _words(body(), wordy)
+        for position, words in columns.items():
+            categories = sorted(set(words) - MISSING)
+            codes = {word: float(code) for code, word in enumerate(categories)}
+            values[:, position] = [codes.get(word, np.nan) for word in words]
+            attributes[position] = Attribute(names[position], "words", tuple(categories))
+    return Table(tuple(attributes), values, np.array(lines, dtype=int), [content.path])
+
+
+def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not empty, each with the line it ends on."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise DataFormatError(
+            f"cannot be split into values: {error}", path, reader.line_num
+        ) from error
+
+
+def _numbers(
+    rows: Iterator[tuple[int, list[str]]], width: int, path: str
+) -> tuple[np.ndarray, list[int], list[int]]:
+    """Return the table as numbers, the rows' lines, and the columns that hold something else."""
+    numbers = array("d")
+    lines: list[int] = []
+    wordy: set[int] = set()
+    for line, row in rows:
+        if len(row) != width:
+            much = "too many" if len(row) > width else "too few"
+            raise DataFormatError(
+                f"the row has {much} values: {len(row)} for {width} columns", path, line
+            )
+        try:
+            found = [plain_float(cell) for cell in row]
+        except ValueError:
+            found = [_number_or_nan(cell) for cell in row]
+            wordy |= {
+                i
+                for i, (cell, number) in enumerate(zip(row, found, strict=True))
+                if number != number and cell.strip() not in MISSING
+            }
+        numbers.extend(found)
+        lines.append(line)
+    if not lines:
+        raise DataFormatError("the file has no rows below its header", path)
+    return np.frombuffer(numbers).reshape(len(lines), width).copy(), lines, sorted(wordy)
+
+
+def _number_or_nan(cell: str) -> float:
+    try:
+        return plain_float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _words(rows: Iterator[tuple[int, list[str]]], wordy: list[int]) -> dict[int, list[str]]:
+    columns: dict[int, list[str]] = {position: [] for position in wordy}
+    for _line, row in rows:
+        for position, words in columns.items():
+            words.append(row[position].strip())
+    return columns
+
+
+def write_csv(
+    dataset: Dataset, path: str | os.PathLike[str], *, delimiter: str | None = None
+) -> Path:
+    """Write a table of text: the features' columns, then the labels'.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : path
+        The file; ``.gz``, ``.bz2`` and ``.zip`` pack it.
+    delimiter : str, optional
+        What stands between the values: a tab for files named ``.tsv``, else a comma.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> table = write_csv(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.csv"))
+    >>> print(table.read_text().strip())
+    x0,label0
+    0.5,1
+    >>> folder.cleanup()
+    """
+    check_names(dataset, "CSV")
+    if delimiter is None:
+        delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
+    buffer = io.StringIO(newline="")
+    names = [*dataset.feature_names, *dataset.label_names]
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+    if any("\r" in name for name in names):  # which the csv module leaves without quotes
+        careful = csv.writer(
+            buffer, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL
+        )
+        careful.writerow(names)
+    else:
+        writer.writerow(names)
+    for row in range(dataset.n_rows):
+        features = dataset.X[[row]].toarray()[0] if dataset.is_sparse else dataset.X[row]
+        writer.writerow([*number_texts(features, missing="?"), *dataset.Y[row].tolist()])
+    return save(path, buffer.getvalue().encode("utf-8"))

@@ -1,0 +1,363 @@
+"""The multi-label data set: features, labels, their names and where they came from."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc.datasets._errors import listed, repeated
+
+# Wide enough that products such as Y.T @ Y do not overflow, half the size of the default.
+LABEL_DTYPE = np.int32
+
+# Rows that are looked at together where a sparse matrix has to be made dense for a moment.
+_BLOCK = 256
+
+
+def default_names(prefix: str, count: int) -> tuple[str, ...]:
+    """Return names for columns that have none: prefix0, prefix1, ..."""
+    return tuple(f"{prefix}{i}" for i in range(count))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A multi-label data set.
+
+    Two data sets are equal when their features, labels and names are; how X is stored (dense or
+    sparse), the name of the set and its source do not count.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``.
+        Missing values are NaN.
+    Y : array-like, data frame or sparse matrix of shape (n_rows, n_labels)
+        The labels, coded {0, 1}, {-1, +1} or boolean; kept as a dense {0, 1} matrix of integers.
+    feature_names, label_names : sequence of str, optional
+        The columns' names.  Unless given, those of the columns of a data frame, or else
+        ``x0, x1, ...`` and ``label0, label1, ...``.  Label names are unique.
+    name : str
+        A short name.
+    source : str
+        Where it came from: a path, an address.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_labels : int
+        The sizes.
+    is_sparse : bool
+        Whether X is a sparse matrix.
+    cardinality : float
+        The mean number of labels a row.
+    density : float
+        The cardinality divided by the number of labels.
+    n_label_sets : int
+        How many different label sets occur.
+
+    Examples
+    --------
+    >>> from imcc.datasets import Dataset
+    >>> pets = Dataset([[0.5, 1.0], [1.5, 0.0], [0.0, 2.0]], [[1, 0], [1, 1], [0, 0]],
+    ...                label_names=["cat", "dog"], name="pets")
+    >>> pets
+    Dataset 'pets': 3 rows, 2 features (dense), 2 labels, 1.000 labels a row
+    >>> pets[:2].Y
+    array([[1, 0],
+           [1, 1]], dtype=int32)
+    >>> pets.cardinality, pets.n_label_sets
+    (1.0, 3)
+    """
+
+    X: Any
+    Y: np.ndarray
+    feature_names: tuple[str, ...] = ()
+    label_names: tuple[str, ...] = ()
+    name: str = "unnamed"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        feature_names = self.feature_names or _column_names(self.X)
+        label_names = self.label_names or _column_names(self.Y)
+        X = _as_features(self.X)
+        Y = _as_labels(self.Y)
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(
+                f"X and Y must have as many rows: X has {X.shape[0]}, Y has {Y.shape[0]}"
+            )
+        if X.shape[1] == 0:
+            raise ValueError("X has no features: it must have at least one column")
+        if Y.shape[1] == 0:
+            raise ValueError("Y has no labels: it must have at least one column")
+        # The class is frozen: this is how it gives itself its checked values.
+        put = object.__setattr__
+        put(self, "X", X)
+        put(self, "Y", Y)
+        put(self, "feature_names", _as_names("feature_names", feature_names, "x", X.shape[1]))
+        put(self, "label_names", _as_names("label_names", label_names, "label", Y.shape[1]))
+        if twice := repeated(self.label_names):
+            raise ValueError(f"label_names must be unique; repeated: {listed(twice)}")
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.Y.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sp.issparse(self.X))
+
+    @property
+    def cardinality(self) -> float:
+        return float(self.Y.sum() / self.n_rows) if self.n_rows else 0.0
+
+    @property
+    def density(self) -> float:
+        return self.cardinality / self.n_labels
+
+    @property
+    def n_label_sets(self) -> int:
+        packed = np.packbits(self.Y.astype(bool), axis=1)
+        return len({row.tobytes() for row in packed})
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether some feature value is NaN."""
+        values = self.X.data if self.is_sparse else self.X
+        return bool(np.isnan(values).any())
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, rows: Any) -> Dataset:
+        """Return some of the rows: a slice, an array of row numbers or a boolean mask."""
+        if isinstance(rows, (int, np.integer)):
+            raise TypeError(
+                f"a Dataset is sliced by several rows, not by one: use [{rows}:{rows + 1}], a "
+                "list of row numbers or a boolean mask"
+            )
+        index = rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(index, np.ndarray):
+            index = _row_numbers(index, self.n_rows)
+        return self._replace(X=self.X[index], Y=self.Y[index])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        return (
+            self.feature_names == other.feature_names
+            and self.label_names == other.label_names
+            and np.array_equal(self.Y, other.Y)
+            and _same_features(self.X, other.X)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside: not hashable
+
+    def renamed(self, name: str, source: str | None = None) -> Dataset:
+        """Return the same data under another name, and from another source if one is given.
+
+        >>> Dataset([[1.0]], [[1]]).renamed("one").name
+        'one'
+        """
+        return self._replace(name=name, source=self.source if source is None else source)
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 of the arrays and names, the same on every machine.
+
+        It does not depend on how X is stored, on the name of the set or on its source; it does
+        depend on the order of rows and columns.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> dense = Dataset([[0.0, 2.0]], [[1]])
+        >>> dense.fingerprint() == Dataset(csr_array(dense.X), dense.Y).fingerprint()
+        True
+        """
+        digest = hashlib.sha256()
+        digest.update(repr((self.X.shape, self.Y.shape)).encode())
+        for names in (self.feature_names, self.label_names):
+            digest.update("\0".join(names).encode("utf-8", "surrogatepass") + b"\0\0")
+        for block in _dense_blocks(self.X):
+            # + 0.0 turns -0.0 into 0.0; every NaN becomes the same one.
+            values = np.where(np.isnan(block), np.nan, block + 0.0)
+            digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(self.Y, dtype="u1").tobytes())
+        return digest.hexdigest()
+
+    def _replace(self, **changes: Any) -> Dataset:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Dataset(**{**fields, **changes})
+
+    def __repr__(self) -> str:
+        storage = "sparse" if self.is_sparse else "dense"
+        return (
+            f"Dataset {self.name!r}: {_many(self.n_rows, 'row')}, "
+            f"{_many(self.n_features, 'feature')} ({storage}), {_many(self.n_labels, 'label')}, "
+            f"{self.cardinality:.3f} labels a row"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        facts = [
+            ("rows", self.n_rows),
+            ("features", f"{self.n_features} ({'sparse' if self.is_sparse else 'dense'})"),
+            ("labels", self.n_labels),
+            ("labels a row", f"{self.cardinality:.3f}"),
+            ("label density", f"{self.density:.3f}"),
+            ("distinct label sets", self.n_label_sets),
+            ("label names", listed(self.label_names, limit=8)),
+            ("source", self.source),
+        ]
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>" for name, value in facts
+        )
+        return f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
+
+
+def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset:
+    """Return the rows of several data sets with the same columns, one set after the other.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        At least one; all with the same feature and label names in the same order.
+    name : str, optional
+        The name of the whole; that of the first unless given.
+
+    Examples
+    --------
+    >>> from imcc.datasets import Dataset, concatenate
+    >>> part = Dataset([[1.0, 2.0]], [[1, 0]])
+    >>> concatenate([part, part]).n_rows
+    2
+    """
+    if not datasets:
+        raise ValueError("datasets is empty: there is nothing to concatenate")
+    first = datasets[0]
+    for other in datasets[1:]:
+        for what in ("feature_names", "label_names"):
+            if getattr(other, what) != getattr(first, what):
+                raise ValueError(
+                    f"{first.name!r} and {other.name!r} cannot be joined: their {what} differ "
+                    f"({_first_difference(getattr(first, what), getattr(other, what))})"
+                )
+    if any(part.is_sparse for part in datasets):
+        X = sp.vstack([sp.csr_array(part.X) for part in datasets], format="csr")
+    else:
+        X = np.vstack([part.X for part in datasets])
+    sources = dict.fromkeys(part.source for part in datasets if part.source)
+    return Dataset(
+        X,
+        np.vstack([part.Y for part in datasets]),
+        first.feature_names,
+        first.label_names,
+        first.name if name is None else name,
+        ", ".join(sources),
+    )
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    if len(ours) != len(theirs):
+        return f"{len(ours)} against {len(theirs)}"
+    return next(f"{a!r} against {b!r}" for a, b in zip(ours, theirs, strict=True) if a != b)
+
+
+def _column_names(table: Any) -> tuple[str, ...]:
+    """Return the names of a data frame's columns, if they are names."""
+    columns = tuple(getattr(table, "columns", ()))
+    return columns if all(isinstance(name, str) and name for name in columns) else ()
+
+
+def _as_features(X: Any) -> Any:
+    if sp.issparse(X):
+        # A copy: the caller's matrix is not put in order behind their back.
+        matrix = sp.csr_array(X, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        if max(*matrix.shape, matrix.nnz) < 2**31:  # much of scikit-learn takes no wider indices
+            matrix.indices = matrix.indices.astype(np.int32, copy=False)
+            matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+        return matrix
+    try:
+        values = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must hold numbers: {error}") from error
+    if values.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got an array of shape {values.shape}")
+    return values
+
+
+def _as_labels(Y: Any) -> np.ndarray:
+    values = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
+    if values.ndim != 2:
+        raise ValueError(
+            f"Y must be two-dimensional (rows x labels), got an array of shape {values.shape}"
+        )
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"Y must hold numbers or booleans, got an array of {values.dtype}")
+    on = values == 1
+    if not (np.all(on | (values == 0)) or np.all(on | (values == -1))):
+        odd = ", ".join(str(v) for v in np.unique(values)[:6].tolist())
+        raise ValueError(f"Y must hold labels coded {{0, 1}} or {{-1, +1}}, its values are {odd}")
+    return np.ascontiguousarray(on, dtype=LABEL_DTYPE)
+
+
+def _as_names(what: str, names: Iterable[str], prefix: str, count: int) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{what} must be a sequence of names, got the string {names!r}")
+    given = tuple(names)
+    if not given:
+        return default_names(prefix, count)
+    if not all(isinstance(name, str) and name for name in given):
+        odd = next(n for n in given if not (isinstance(n, str) and n))
+        raise TypeError(f"{what} must be non-empty strings, got {odd!r}")
+    if len(given) != count:
+        raise ValueError(f"{what} has {len(given)} names for {count} columns")
+    return tuple(str(name) for name in given)
+
+
+def _row_numbers(index: np.ndarray, n_rows: int) -> np.ndarray:
+    if index.ndim != 1:
+        raise IndexError(f"rows must be a list of row numbers, got an array of {index.ndim} axes")
+    if index.dtype == bool:
+        if len(index) != n_rows:
+            raise IndexError(f"the mask has {len(index)} entries for {n_rows} rows")
+        return np.flatnonzero(index)
+    if index.size == 0:
+        return index.astype(np.intp)
+    if index.dtype.kind not in "iu":
+        raise IndexError(f"rows must be whole numbers or booleans, got {index.dtype}")
+    return index
+
+
+def _same_features(a: Any, b: Any) -> bool:
+    if a.shape != b.shape:
+        return False
+    return all(
+        np.array_equal(x, y, equal_nan=True)
+        for x, y in zip(_dense_blocks(a), _dense_blocks(b), strict=True)
+    )
+
+
+def _dense_blocks(X: Any) -> Iterable[np.ndarray]:
+    for start in range(0, X.shape[0], _BLOCK):
+        block = X[start : start + _BLOCK]
+        yield block.toarray() if sp.issparse(block) else block

@@ -1,0 +1,269 @@
+"""From a table to a data set: which columns are labels, and what words become as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc._validation import check_choice
+from imcc.datasets._dataset import LABEL_DTYPE, Dataset
+from imcc.datasets._errors import listed, repeated, warn_user
+from imcc.datasets._limits import MAX_CELLS
+from imcc.datasets._table import Attribute, Table, find_columns
+
+#: What to do with a nominal attribute that has more than two values.
+NOMINAL = ("onehot", "ordinal", "error")
+
+# Words that mean off and on, in small letters.
+_OFF = frozenset({"0", "no", "n", "false", "f", "-1", "off", "absent", "neg", "negative"})
+_ON = frozenset({"1", "yes", "y", "true", "t", "+1", "on", "present", "pos", "positive"})
+
+# A nominal attribute with a value of its own in every row is an identifier, unless the file is so
+# small that this says nothing.
+_MOST_ORDINARY_VALUES = 5
+
+
+def truth(word: str) -> float | None:
+    """Return 0.0 or 1.0 for a word that means off or on, and None for any other.
+
+    >>> truth("YES"), truth("0"), truth("-1"), truth("red")
+    (1.0, 0.0, 0.0, None)
+    """
+    small = word.strip().lower()
+    if small in _ON:
+        return 1.0
+    return 0.0 if small in _OFF else None
+
+
+def count_columns(table: Table, count: int, what: str) -> list[int]:
+    """Return the first ``count`` columns, or the last ones of a negative count."""
+    width = len(table.attributes)
+    if count == 0 or abs(count) >= width:
+        raise table.error(
+            f"{what} asks for {abs(count)} label(s), but the file has {width} columns, and at "
+            "least one of them must be a feature and one a label"
+        )
+    return list(range(count)) if count > 0 else list(range(width + count, width))
+
+
+def choose_labels(
+    table: Table, labels: int | Sequence[str] | None, label_prefix: str | None
+) -> list[int]:
+    """Return the positions of the label columns, as the user names them."""
+    if labels is None and label_prefix is None:
+        raise table.error(
+            "the file does not say which columns are labels; say it with labels=[names], labels=k "
+            "(the first k columns), labels=-k (the last k) or label_prefix='...'"
+        )
+    if labels is not None and label_prefix is not None:
+        raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
+    if label_prefix is not None:
+        found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
+        if not found or len(found) == len(table.names):
+            which = "every column" if found else "no column"
+            raise table.error(
+                f"{which} has a name that starts with label_prefix={label_prefix!r}; the columns "
+                f"are {listed(table.names)}"
+            )
+        return found
+    if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
+        return count_columns(table, int(labels), f"labels={labels}")
+    if isinstance(labels, (str, bool)) or not isinstance(labels, Sequence):
+        raise TypeError(f"labels must be a list of names or a count, got {labels!r}")
+    if not labels:
+        raise ValueError("labels is empty: at least one label is needed")
+    return find_columns(table, labels, "labels=")
+
+
+def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> Dataset:
+    """Return the data set of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The file's columns.
+    labels : sequence of int
+        The positions of the label columns, in the order that the labels will have.
+    nominal : {"onehot", "ordinal", "error"}
+        What to do with words that are neither yes nor no.
+    name : str
+        The data set's name.
+    """
+    check_choice("nominal", nominal, NOMINAL)
+    if table.values.shape[0] == 0:
+        raise table.error("the file has no rows")
+    label_names = [table.attributes[i].name for i in labels]
+    if twice := repeated(label_names):
+        raise table.error(f"a label is named twice: {listed(twice)}")
+    Y = _label_matrix(table, labels)
+    taken = set(labels)
+    rest = [c for c in range(len(table.names)) if c not in taken]
+    X, feature_names = _features(table, rest, nominal)
+    return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path)
+
+
+def _label_matrix(table: Table, labels: Sequence[int]) -> np.ndarray:
+    Y = np.empty((table.values.shape[0], len(labels)), dtype=LABEL_DTYPE)
+    block = table.values[:, list(labels)]
+    block = block.toarray() if sp.issparse(block) else block
+    for j, position in enumerate(labels):
+        Y[:, j] = _label(table, table.attributes[position], block[:, j])
+    return Y
+
+
+def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray:
+    """Return a label's column as 0 and 1, or say where it is neither."""
+    missing = np.isnan(values)
+    if missing.any():
+        raise table.error(
+            f"the label {attribute.name!r} is missing; every row must say 0 or 1 for every label",
+            int(np.argmax(missing)),
+        )
+    if attribute.kind == "numeric":
+        on = values == 1
+        wrong = ~on & (values != 0)
+        if not wrong.any() or np.all(on | (values == -1)):
+            return np.asarray(on)
+    else:
+        codes = values.astype(int)
+        used = np.unique(codes)
+        meanings = {int(code): truth(attribute.categories[code]) for code in used}
+        wrong = np.isin(codes, [code for code, meaning in meanings.items() if meaning is None])
+        if not wrong.any() and len(used) <= 2:
+            return np.isin(codes, [code for code, meaning in meanings.items() if meaning == 1.0])
+        if not wrong.any():  # Three words for two meanings: -1, 0 and 1, say.
+            wrong = codes == used[-1]
+    row = int(np.argmax(wrong))
+    shown = (
+        f"{values[row]:g}"
+        if attribute.kind == "numeric"
+        else repr(attribute.categories[int(values[row])])
+    )
+    raise table.error(
+        f"the label {attribute.name!r} is not binary: it is {shown} here, and labels are 0 or 1 "
+        "(or -1 and 1, no and yes, false and true)",
+        row,
+    )
+
+
+def _features(table: Table, columns: list[int], nominal: str) -> tuple[Any, list[str]]:
+    identifiers = [c for c in columns if _is_identifier(table, c)]
+    if identifiers:
+        warn_user(
+            f"{table.path}: left out {listed(table.names[c] for c in identifiers)}: a value of its "
+            "own in every row identifies the rows and says nothing about them"
+        )
+        columns = [c for c in columns if c not in set(identifiers)]
+    if not columns:
+        raise table.error("the file has no features: every column is a label or an identifier")
+    attributes = [table.attributes[c] for c in columns]
+    values = _flipped(table.values[:, columns], attributes)
+    _warn_of_missing(table, values, attributes)
+    spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
+    if not spread or nominal == "ordinal":
+        return values, [attribute.name for attribute in attributes]
+    if nominal == "error":
+        raise table.error(
+            "these attributes are neither numbers nor binary: "
+            f"{listed(attributes[i].name for i in spread)}; encode them with nominal='onehot' or "
+            "nominal='ordinal'"
+        )
+    return _one_hot(table, values, attributes, spread)
+
+
+def _is_plain(attribute: Attribute) -> bool:
+    """Say whether a column is one feature: numbers, or words that stand for 0 and 1."""
+    if attribute.kind == "numeric" or len(attribute.categories) == 2:
+        return True
+    return len(attribute.categories) == 1 and truth(attribute.categories[0]) is not None
+
+
+def _is_identifier(table: Table, column: int) -> bool:
+    attribute = table.attributes[column]
+    n_rows = table.values.shape[0]
+    least = 2 if attribute.kind == "string" else _MOST_ORDINARY_VALUES + 1
+    if attribute.kind == "numeric" or n_rows < least or len(attribute.categories) < n_rows:
+        return False
+    return bool(len(np.unique(table.column(column))) == n_rows)
+
+
+def _flipped(values: Any, attributes: list[Attribute]) -> Any:
+    """Turn positions into 0 and 1 where a binary column lists the word for 1 first."""
+    flips = [
+        i
+        for i, attribute in enumerate(attributes)
+        if attribute.categories
+        and _is_plain(attribute)
+        and truth(attribute.categories[0]) == 1.0
+        and (len(attribute.categories) == 1 or truth(attribute.categories[1]) == 0.0)
+    ]
+    if not flips:
+        return values
+    if not sp.issparse(values):
+        values[:, flips] = 1.0 - values[:, flips]
+        return values
+    columns = values.tocsc()
+    others = np.setdiff1d(np.arange(values.shape[1]), flips)
+    flipped = sp.csc_array(1.0 - columns[:, flips].toarray())
+    both = sp.hstack([columns[:, others], flipped], format="csc")
+    return both[:, np.argsort(np.concatenate([others, flips]))].tocsr()
+
+
+def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> None:
+    if sp.issparse(values):
+        rows, columns = values.nonzero()
+        holes = columns[np.isnan(values[rows, columns])] if np.isnan(values.data).any() else []
+        counts = np.bincount(np.asarray(holes, dtype=int), minlength=len(attributes))
+    else:
+        counts = np.isnan(values).sum(axis=0)
+    if not counts.any():
+        return
+    names = [attribute.name for attribute, count in zip(attributes, counts, strict=True) if count]
+    warn_user(
+        f"{table.path}: {int(counts.sum())} missing value(s) became NaN, in {listed(names)}; fill "
+        "them before learning, for instance with sklearn.impute.SimpleImputer"
+    )
+
+
+def _one_hot(
+    table: Table, values: Any, attributes: list[Attribute], spread: list[int]
+) -> tuple[Any, list[str]]:
+    sparse = sp.issparse(values)
+    width = len(attributes) + sum(len(attributes[i].categories) - 1 for i in spread)
+    if not sparse and width * values.shape[0] > MAX_CELLS:
+        worst = max(spread, key=lambda i: len(attributes[i].categories))
+        raise table.error(
+            f"one column a value would make {values.shape[0]} x {width} numbers; the attribute "
+            f"{attributes[worst].name!r} alone has {len(attributes[worst].categories)} values. "
+            "Read it with nominal='ordinal', or take the attribute out of the file"
+        )
+    if sparse:
+        values = values.tocsc()
+    parts, names, start = [], [], 0
+    for i in spread:
+        parts.append(values[:, start:i])
+        names += [attribute.name for attribute in attributes[start:i]]
+        codes = values[:, [i]].toarray().ravel() if sparse else values[:, i]
+        parts.append(_indicators(codes, len(attributes[i].categories), sparse))
+        names += [f"{attributes[i].name}={word}" for word in attributes[i].categories]
+        start = i + 1
+    parts.append(values[:, start:])
+    names += [attribute.name for attribute in attributes[start:]]
+    return (sp.hstack(parts, format="csr") if sparse else np.hstack(parts)), names
+
+
+def _indicators(codes: np.ndarray, count: int, sparse: bool) -> Any:
+    missing = np.isnan(codes)
+    if sparse:
+        known = np.flatnonzero(~missing)
+        holes = np.flatnonzero(missing)
+        rows = np.concatenate([known, np.repeat(holes, count)])
+        columns = np.concatenate([codes[known].astype(int), np.tile(np.arange(count), len(holes))])
+        data = np.concatenate([np.ones(len(known)), np.full(len(holes) * count, np.nan)])
+        return sp.csc_array((data, (rows, columns)), shape=(len(codes), count))
+    block = (codes[:, np.newaxis] == np.arange(count)).astype(float)
+    block[missing] = np.nan
+    return block

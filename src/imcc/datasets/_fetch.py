@@ -1,0 +1,230 @@
+"""Getting the files of named data sets: from a mirror, the cache or the network.
+
+Local files always win over the network.  A file is looked for in
+
+1. the mirror, if ``IMCC_DATA_MIRROR`` names a folder;
+2. the cache, ``IMCC_DATA_HOME`` or the platform's cache folder;
+3. the mirror, if ``IMCC_DATA_MIRROR`` is an address;
+4. its public address.
+
+Whatever is found must have the SHA-256 of the registry.  A download goes into a temporary file
+beside its place and is moved there when it is whole and right, so the cache never holds a broken
+file, and processes that fetch at the same time do not meet.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from imcc.datasets._errors import DataFetchError
+from imcc.datasets._optional import require
+from imcc.datasets._registry import RemoteFile
+
+#: Called with a file's name, the bytes that are there, and the bytes it will have.
+Progress = Callable[[str, int, int], None]
+
+MIRROR = "IMCC_DATA_MIRROR"
+HOME = "IMCC_DATA_HOME"
+
+#: How many seconds to wait for a server that says nothing.
+TIMEOUT = 30.0
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHUNK = 2**16
+
+
+def data_home() -> Path:
+    """Return the folder that downloads are kept in.
+
+    ``IMCC_DATA_HOME`` says which; unless it is set, it is ``imcc`` in the platform's cache
+    folder (``~/.cache`` or ``$XDG_CACHE_HOME``, ``~/Library/Caches``, ``%LOCALAPPDATA%``).
+
+    Examples
+    --------
+    >>> from imcc.datasets import data_home
+    >>> data_home().is_absolute()
+    True
+    """
+    if chosen := os.environ.get(HOME):
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        return Path(base) / "imcc" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "imcc"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "imcc"
+
+
+def local_file(file: RemoteFile) -> Path | None:
+    """Return a file if it is in the mirror folder or in the cache, and is what it should be."""
+    mirror = _mirror_folder()
+    if mirror is not None and (there := _place(mirror, file)).is_file():
+        found = _sha256(there)
+        if found != file.sha256:
+            raise DataFetchError(
+                f"{there} is not the file that was expected: its SHA-256 is {found}, not "
+                f"{file.sha256}; put the file from {file.url} in its place, or take it away"
+            )
+        return there
+    cached = _place(data_home(), file)
+    if cached.is_file():
+        if _sha256(cached) == file.sha256:
+            return cached
+        # Cut off by a crash of the disk, edited by hand: it is of no use, and the next one is.
+        cached.unlink(missing_ok=True)
+    return None
+
+
+def get_file(
+    file: RemoteFile, *, progress: Progress | None = None, timeout: float = TIMEOUT
+) -> Path:
+    """Return a file, downloading it into the cache if it is nowhere on this machine."""
+    found = local_file(file)
+    if found is not None:
+        if progress is not None:
+            progress(file.file, file.size, file.size)
+        return found
+    tried = []
+    for address in _addresses(file):
+        try:
+            return _download(address, file, progress, timeout)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise _no_room(file, str(error)) from error
+            tried.append((address, error))
+    attempts = "".join(f"\n  {address}: {_reason(error)}" for address, error in tried)
+    raise DataFetchError(
+        f"could not get the file {file.file} ({file.size:,} bytes):{attempts}\n{_by_hand(file)}"
+    ) from tried[-1][1]
+
+
+def _by_hand(file: RemoteFile) -> str:
+    return (
+        f"To provide it by hand, save {file.url} as {_place(data_home(), file)}, or set {MIRROR} "
+        f"to a folder that holds {file.file} (SHA-256 {file.sha256})."
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost message: the layers around it repeat the address, each in its way."""
+    inner = [getattr(error, "reason", None), *error.args]
+    for cause in inner:
+        if isinstance(cause, BaseException):
+            return _reason(cause)
+    return str(error) or type(error).__name__
+
+
+def _place(folder: Path, file: RemoteFile) -> Path:
+    return folder.joinpath(*file.file.split("/"))
+
+
+def _mirror() -> str:
+    return os.environ.get(MIRROR, "").strip()
+
+
+def _is_address(mirror: str) -> bool:
+    return mirror.lower().startswith(("http://", "https://"))
+
+
+def _mirror_folder() -> Path | None:
+    mirror = _mirror()
+    if not mirror or _is_address(mirror):
+        return None
+    folder = Path(mirror).expanduser()
+    if not folder.is_dir():
+        raise DataFetchError(
+            f"{MIRROR} is {mirror!r}, and there is no such folder; set it to a folder or to an "
+            "address that begins with http:// or https://, or unset it"
+        )
+    return folder
+
+
+def _addresses(file: RemoteFile) -> list[str]:
+    mirror = _mirror()
+    mirrored = [f"{mirror.rstrip('/')}/{file.file}"] if _is_address(mirror) else []
+    return [*mirrored, file.url]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class _Sink:
+    """Where a download goes: writes, counts, hashes, and stops what is too long."""
+
+    def __init__(self, stream: IO[bytes], file: RemoteFile, progress: Progress | None):
+        self.stream = stream
+        self.file = file
+        self.progress = progress
+        self.digest = hashlib.sha256()
+        self.done = 0
+
+    def write(self, chunk: bytes) -> int:
+        """Take the next bytes, or refuse them if they are too many."""
+        self.done += len(chunk)
+        if self.done > self.file.size:
+            raise OSError(f"it sends more than the {self.file.size:,} bytes of the file")
+        self.digest.update(chunk)
+        if self.progress is not None:
+            self.progress(self.file.file, self.done, self.file.size)
+        return self.stream.write(chunk)
+
+    def flush(self) -> None:
+        """Do nothing: the file is flushed when it is closed, not after every chunk."""
+
+
+def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
+    pooch = require("pooch", "data", "Downloading data sets")
+    target = _place(data_home(), file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(target.parent).free < file.size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    temporary = Path(name)
+    answers: list[Any] = []
+    download = pooch.HTTPDownloader(
+        timeout=timeout,
+        chunk_size=_CHUNK,
+        hooks={"response": lambda answer, **_: answers.append(answer)},
+    )
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            sink = _Sink(stream, file, progress)
+            download(address, sink, None)
+        found = sink.digest.hexdigest()
+        if found != file.sha256:
+            raise OSError(
+                f"it sent another file: {sink.done:,} bytes with SHA-256 {found}, not "
+                f"{file.size:,} bytes with {file.sha256}"
+            )
+        _move(temporary, target, file)
+    finally:
+        for answer in answers:  # the downloader leaves the connection of a failed one open
+            answer.close()
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def _move(temporary: Path, target: Path, file: RemoteFile) -> None:
+    try:
+        os.replace(temporary, target)
+    except PermissionError:
+        # Windows refuses while another process reads the file; if that one is right, it will do.
+        if not target.is_file() or _sha256(target) != file.sha256:
+            raise
+
+
+def _no_room(file: RemoteFile, reason: str) -> DataFetchError:
+    return DataFetchError(
+        f"there is no room for the file {file.file} ({file.size:,} bytes): {reason}. Make room, or "
+        f"choose another folder with {HOME}.\n{_by_hand(file)}"
+    )

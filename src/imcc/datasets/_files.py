@@ -1,0 +1,337 @@
+"""Opening and saving files: compression with a limit, encodings, atomic writing."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from imcc.datasets._errors import DataFormatError, listed, warn_user
+
+#: How many bytes a compressed file may unpack to, unless the caller says otherwise: 1 GiB.
+MAX_BYTES = 2**30
+
+COMPRESSIONS = (".gz", ".bz2", ".zip")
+
+# What a file holds that is not data: members of an archive that are not offered.
+_NOT_DATA = (".xml", ".txt", ".md", ".pdf", ".html", ".names")
+
+_CHUNK = 2**20
+
+# Everything that the standard library's unpackers raise for a damaged file.
+UNPACK_ERRORS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    zipfile.BadZipFile,
+    NotImplementedError,  # a compression method that zipfile does not know
+    RuntimeError,  # an encrypted archive
+    ValueError,
+    OverflowError,
+    UnicodeDecodeError,
+)
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
+
+
+@dataclass(frozen=True)
+class Content:
+    """The unpacked bytes of one file, and how to speak of it.
+
+    Attributes
+    ----------
+    data : bytes
+        The bytes.
+    name : str
+        The file's name without directories and without the compression's suffix.
+    path : str
+        How to call it in messages.
+    location : Path
+        The file on disk that it was read from.
+    max_bytes : int
+        The limit that it was unpacked under; files beside it are held to the same.
+    """
+
+    data: bytes
+    name: str
+    path: str
+    location: Path
+    max_bytes: int = MAX_BYTES
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return PurePosixPath(self.name).stem or self.name
+
+    @property
+    def suffix(self) -> str:
+        """The suffix in small letters: ".arff"."""
+        return PurePosixPath(self.name).suffix.lower()
+
+
+Source = str | os.PathLike[str] | Content
+
+
+def open_content(
+    source: Source, *, max_bytes: int = MAX_BYTES, member: str | None = None
+) -> Content:
+    """Read a file, unpacking it as its suffix says.
+
+    Parameters
+    ----------
+    source : path or Content
+        What to read; a Content is returned as it is.
+    max_bytes : int
+        The most bytes that a compressed file may unpack to.
+    member : str, optional
+        Which file of a zip archive; needed when it has several data files.
+    """
+    if isinstance(source, Content):
+        return source
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if member is not None and suffix != ".zip":
+        raise ValueError(f"member names a file in a .zip archive, and {path} is not one")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the file in it")
+    if suffix == ".zip":
+        return _open_member(path, member, max_bytes)
+    if suffix in (".gz", ".bz2"):
+        data = _unpack(path, suffix, max_bytes)
+        return Content(data, path.stem, str(path), path, max_bytes)
+    return Content(path.read_bytes(), path.name, str(path), path, max_bytes)
+
+
+def inner_name(path: str | os.PathLike[str]) -> str:
+    """Return a file's name without the suffix of its compression.
+
+    >>> inner_name("data/yeast.arff.gz")
+    'yeast.arff'
+    """
+    path = Path(path)
+    return path.stem if path.suffix.lower() in COMPRESSIONS else path.name
+
+
+def open_all(
+    sources: Source | Sequence[Source], *, max_bytes: int = MAX_BYTES, member: str | None = None
+) -> list[Content]:
+    """Open one source or each of several."""
+    if isinstance(sources, (str, os.PathLike, Content)):
+        sources = [sources]
+    if not sources:
+        raise ValueError("path is an empty list: there is nothing to read")
+    return [open_content(source, max_bytes=max_bytes, member=member) for source in sources]
+
+
+def open_beside(content: Content, suffix: str) -> Content | None:
+    """Return the file with another suffix that belongs to this one, if there is one.
+
+    ``scene-train.arff`` goes with ``scene-train.xml`` or ``scene.xml``, in the same folder or in
+    the same archive.
+    """
+    zipped = content.location.suffix.lower() == ".zip"
+    members = _members(content.location) if zipped else []
+    for wanted in (stem + suffix for stem in _stems(content.stem)):
+        for member in members:
+            if PurePosixPath(member).name == wanted:
+                return _open_member(content.location, member, content.max_bytes)
+        beside = content.location.with_name(wanted)
+        if beside.is_file():
+            return open_content(beside, max_bytes=content.max_bytes)
+    return None
+
+
+def joined_name(contents: Sequence[Content]) -> str:
+    """Return a name for what several files hold: ``scene`` for scene-train and scene-test."""
+    if len(contents) == 1:
+        return contents[0].stem
+    others = [set(_stems(content.stem)) for content in contents[1:]]
+    shared = [s for s in _stems(contents[0].stem) if all(s in other for other in others)]
+    return shared[0] if shared and shared[0] else contents[0].stem
+
+
+def decode(content: Content, encoding: str | None = None) -> str:
+    """Return a file's text: UTF-8 or what its byte-order mark says, else Latin-1 and a warning."""
+    data = content.data
+    if encoding is not None:
+        return _decode_as(content, encoding)
+    for mark, marked in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if data.startswith(mark):
+            return _decode_as(content, marked)
+    for magic, kind in _MAGIC.items():
+        if data.startswith(magic):
+            raise DataFormatError(
+                f"this is a {kind} file, not text; give it the suffix that says so", content.path
+            )
+    if b"\0" in data:
+        raise DataFormatError("this is a binary file, not text: it holds NUL bytes", content.path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        text = data.decode("latin-1")
+        odd = sum(not c.isprintable() and c not in "\t\r\n\f" for c in text[:4096])
+        if odd > 0.1 * min(len(text), 4096):
+            raise DataFormatError(
+                "this is a binary file, not text in UTF-8 or Latin-1", content.path, line
+            ) from error
+        warn_user(
+            f"{content.path}, line {line}: not UTF-8; read as Latin-1 instead. If names look "
+            "wrong, say which it is with encoding="
+        )
+        return text
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text.
+
+    Unlike ``str.splitlines``, only line feeds and carriage returns end a line: the other
+    characters that Unicode lists may well be part of a name.
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _decode_as(content: Content, encoding: str) -> str:
+    try:
+        text = content.data.decode(encoding)
+    except LookupError as error:
+        raise ValueError(f"encoding {encoding!r} is not known to Python") from error
+    except UnicodeError as error:
+        raise DataFormatError(f"the file is not {encoding}: {error}", content.path) from error
+    if "\0" in text:
+        raise DataFormatError(f"read as {encoding} it holds NUL characters", content.path)
+    return text
+
+
+def save(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a file, packed as its suffix says; it appears whole or not at all."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix == ".gz":
+        data = gzip.compress(data, mtime=0)  # the same data give the same file
+    elif suffix == ".bz2":
+        data = bz2.compress(data)
+    elif suffix == ".zip":
+        data = _zipped(target.stem, data)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return target
+
+
+def _umask() -> int:
+    # The mask can only be read by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _zipped(name: str, data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _stems(stem: str) -> list[str]:
+    parts = stem.split("-")
+    return ["-".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+def _unpack(path: Path, suffix: str, max_bytes: int) -> bytes:
+    opener: Any = gzip.open if suffix == ".gz" else bz2.open
+    with path.open("rb"):  # A missing file is not a damaged one.
+        pass
+    try:
+        with opener(path, "rb") as file:
+            return _read_limited(file, str(path), max_bytes)
+    except DataFormatError:
+        raise
+    except UNPACK_ERRORS as error:
+        raise DataFormatError(
+            f"the file cannot be unpacked: it is damaged or cut off ({error})", path
+        ) from error
+
+
+def _read_limited(file: IO[bytes], path: str, max_bytes: int) -> bytes:
+    unpacked = bytearray()
+    while chunk := file.read(_CHUNK):
+        unpacked += chunk
+        if len(unpacked) > max_bytes:
+            raise DataFormatError(
+                f"the file unpacks to more than {max_bytes:,} bytes, and was not read further; "
+                "if you trust it, allow more with max_bytes=",
+                path,
+            )
+    return bytes(unpacked)
+
+
+def check_method(info: zipfile.ZipInfo, path: str) -> None:
+    """Refuse a member of an archive that is packed in a way not every Python can unpack."""
+    if info.compress_type not in _METHODS:
+        raise DataFormatError(
+            f"{info.filename!r} is packed with the compression method {info.compress_type}; pack "
+            "it as an ordinary (deflated) zip file",
+            path,
+        )
+
+
+def _members(path: Path) -> list[str]:
+    with path.open("rb"):
+        pass
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [info.filename for info in archive.infolist()]
+            return [name for name in names if name and not name.endswith("/")]
+    except UNPACK_ERRORS as error:
+        raise DataFormatError(
+            f"the archive cannot be opened: it is damaged or cut off ({error})", path
+        ) from error
+
+
+def _open_member(path: Path, member: str | None, max_bytes: int) -> Content:
+    names = _members(path)
+    if member is None:
+        offered = [n for n in names if not n.lower().endswith(_NOT_DATA) and "__MACOSX" not in n]
+        if len(offered) != 1:
+            holds = f"{len(offered)} data files ({listed(offered)})" if offered else "no data file"
+            raise DataFormatError(f"the archive holds {holds}; say which with member=", path)
+        member = offered[0]
+    elif member not in names:
+        raise DataFormatError(
+            f"the archive has no member {member!r}; it has {listed(names, 10)}", path
+        )
+    shown = f"{path}:{member}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_method(archive.getinfo(member), shown)
+            with archive.open(member) as file:
+                data = _read_limited(file, shown, max_bytes)
+    except DataFormatError:
+        raise
+    except (*UNPACK_ERRORS, KeyError) as error:
+        raise DataFormatError(
+            f"the file cannot be unpacked: it is damaged, cut off or encrypted ({error})", shown
+        ) from error
+    return Content(data, PurePosixPath(member).name, shown, path, max_bytes)

@@ -1,0 +1,222 @@
+"""``read`` and ``write``: the format from the file's name, the work from the format's module."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
+from imcc.datasets._csv import read_csv, write_csv
+from imcc.datasets._dataset import Dataset
+from imcc.datasets._errors import DataFormatError
+from imcc.datasets._files import MAX_BYTES, Content, Source, inner_name, open_all
+from imcc.datasets._mat import read_mat
+from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
+from imcc.datasets._npz import read_npz, write_npz
+from imcc.datasets._parquet import read_parquet, write_parquet
+from imcc.datasets._svmlight import read_svmlight, write_svmlight
+
+# What the relation of an ARFF file is, and how far from its beginning it may stand.
+_RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
+_BEGINNING = 2**16
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: the suffixes of its files, what reads them and what writes them."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: Callable[..., Dataset]
+    writer: Callable[..., Any] | None
+
+
+FORMATS = {
+    known.name: known
+    for known in (
+        Format("mulan", (".arff",), read_mulan, write_mulan),
+        Format("meka", (".arff",), read_meka, write_meka),
+        Format("mat", (".mat",), read_mat, None),
+        Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight, write_svmlight),
+        Format("csv", (".csv", ".tsv"), read_csv, write_csv),
+        Format("parquet", (".parquet", ".pq"), read_parquet, write_parquet),
+        Format("npz", (".npz",), read_npz, write_npz),
+    )
+}
+
+
+def read(
+    path: Source | Sequence[Source],
+    *,
+    format: str | None = None,  # noqa: A002
+    member: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    **options: Any,
+) -> Dataset:
+    r"""Read a multi-label data set from a file.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        The file, plain or packed (``.gz``, ``.bz2``, ``.zip``).  The rows of several files with
+        the same columns (a training and a test part) are joined.
+    format : {"mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz"}, optional
+        The format; found from the file's name unless given.  An ``.arff`` file is MULAN's if
+        ``labels`` or ``label_prefix`` is given or an XML file lies beside it, else MEKA's.
+    member : str, optional
+        Which file of a ``.zip`` archive, if it has several.
+    max_bytes : int
+        The most bytes that a compressed file may unpack to (1 GiB); a file that would give more
+        is refused before it fills the memory.
+    **options
+        What the format's own function takes, and nothing else: ``labels`` and ``label_prefix``
+        say which columns are labels; ``nominal`` what to do with words; ``encoding``; ``header``
+        and ``delimiter`` for CSV; ``variables`` for .mat and .npz; ``n_features`` and
+        ``index_base`` for svmlight; ``name``.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is not what it should be; the message names the file, the line and the reason.
+
+    See Also
+    --------
+    read_mulan, read_meka, read_mat, read_svmlight, read_csv, read_parquet, read_npz
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import read
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> table = pathlib.Path(folder.name, "mood.csv")
+    >>> _ = table.write_text("tempo,happy,sad\n120,1,0\n60,0,1\n")
+    >>> read(table, labels=["happy", "sad"])
+    Dataset 'mood': 2 rows, 1 feature (dense), 2 labels, 1.000 labels a row
+    >>> read(table)
+    Traceback (most recent call last):
+        ...
+    imcc.datasets._errors.DataFormatError: ...mood.csv: the file does not say which columns ...
+    >>> folder.cleanup()
+    """
+    contents = open_all(path, max_bytes=max_bytes, member=member)
+    chosen = _format_to_read(contents[0], format, options)
+    _check_options(chosen, options)
+    return chosen.reader(contents, max_bytes=max_bytes, **options)
+
+
+def write(
+    dataset: Dataset,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    overwrite: bool = True,
+    **options: Any,
+) -> Any:
+    """Write a data set to a file; :func:`read` gives it back.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : path
+        The file; with ``.gz``, ``.bz2`` or ``.zip`` at the end it is packed.
+    format : {"mulan", "meka", "svmlight", "csv", "parquet", "npz"}, optional
+        The format; found from the file's name unless given (MULAN's for ``.arff``, which puts
+        the XML file with the labels beside it).
+    overwrite : bool
+        Whether files that are there already are written over, or are an error.
+    **options
+        ``delimiter`` for CSV.
+
+    Returns
+    -------
+    Path or tuple of Path
+        The file, or the two files of MULAN.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset, read, write
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> toy = Dataset([[0.5, 1.0], [0.0, 2.0]], [[1], [0]], name="toy")
+    >>> file = write(toy, pathlib.Path(folder.name, "toy.npz"))
+    >>> read(file) == toy
+    True
+    >>> folder.cleanup()
+    """
+    chosen = _format_to_write(PurePath(path), format)
+    assert chosen.writer is not None
+    unknown = set(options) - set(inspect.signature(chosen.writer).parameters)
+    if unknown:
+        raise TypeError(f"the format {chosen.name!r} is written without {sorted(unknown)}")
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
+    files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
+    there = [file for file in files if file.exists()]
+    if there and not overwrite:
+        raise FileExistsError(f"{there[0]} is there already; write over it with overwrite=True")
+    return chosen.writer(dataset, path, **options)
+
+
+def _format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
+    if wanted is not None:
+        return _named(wanted)
+    if content.suffix == ".arff":
+        return FORMATS[_arff_dialect(content, options)]
+    return _by_suffix(content.suffix, content.path)
+
+
+def _named(wanted: str) -> Format:
+    if wanted not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}")
+    return FORMATS[wanted]
+
+
+def _by_suffix(suffix: str, path: str) -> Format:
+    for candidate in FORMATS.values():
+        if suffix in candidate.suffixes:
+            return candidate
+    known = ", ".join(s for candidate in FORMATS.values() for s in candidate.suffixes)
+    raise DataFormatError(
+        f"the name does not say what format it is (known: {known}); say it with format=, one of "
+        f"{', '.join(FORMATS)}",
+        path,
+    )
+
+
+def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
+    if options.get("labels") is not None or options.get("label_prefix") is not None:
+        return "mulan"
+    if has_label_xml(content):
+        return "mulan"
+    relation = _RELATION.search(content.data[:_BEGINNING])
+    counted = relation and meka_count(relation[1].decode("latin-1")) is not None
+    return "meka" if counted else "mulan"
+
+
+def _check_options(chosen: Format, options: dict[str, Any]) -> None:
+    known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
+    if unknown := sorted(set(options) - known):
+        raise TypeError(
+            f"the format {chosen.name!r} does not take {', '.join(unknown)}; it takes "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def _format_to_write(path: PurePath, wanted: str | None) -> Format:
+    suffix = PurePath(inner_name(path)).suffix.lower()
+    chosen = _named(wanted) if wanted is not None else _by_suffix(suffix, str(path))
+    if chosen.writer is None:
+        writable = ", ".join(f.name for f in FORMATS.values() if f.writer is not None)
+        raise ValueError(f"the format {chosen.name!r} is read only; these are written: {writable}")
+    return chosen

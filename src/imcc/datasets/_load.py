@@ -1,0 +1,176 @@
+"""Named data sets: the files behind a name, and the data in them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from pathlib import Path
+
+from imcc._validation import check_number
+from imcc.datasets._csv import read_csv
+from imcc.datasets._dataset import Dataset
+from imcc.datasets._errors import DataFetchError
+from imcc.datasets._fetch import TIMEOUT, Progress, get_file, local_file
+from imcc.datasets._formats import FORMATS
+from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
+
+#: The data set that is always there: it comes with the package river.
+DEFAULT = "yeast"
+
+# The order of the labels in MULAN's yeast.xml; river's copy has the columns of yeast.arff.
+_YEAST_LABELS = tuple(f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14))
+
+
+def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
+    """Return a data set by its name; the same rows in the same order on every machine.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is in neither a mirror
+        nor the cache, the copy in the package ``river`` is used.
+    timeout : float
+        How many seconds to wait for a server that says nothing, if a file must be downloaded.
+
+    Returns
+    -------
+    Dataset
+        The data, training and test parts joined.
+
+    Raises
+    ------
+    DataFetchError
+        If a file is not to be had, or the data are not those that the registry describes.
+
+    Notes
+    -----
+    Files are looked for in the folder ``IMCC_DATA_MIRROR``, in the cache (``IMCC_DATA_HOME``), at
+    the address ``IMCC_DATA_MIRROR``, and at their public addresses, in this order.
+
+    Examples
+    --------
+    >>> from imcc.datasets import load_dataset
+    >>> load_dataset("yeast")
+    Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels a row
+    """
+    info = dataset_info(name)
+    check_number("timeout", timeout, above=0)
+    paths = _get_files(info, None, timeout)
+    if paths == [_river_copy(info)]:
+        dataset = read_csv(paths, list(_YEAST_LABELS))
+    else:
+        dataset = _read_files(info, paths)
+    _check(info, dataset)
+    return dataset.renamed(info.name)
+
+
+def fetch_datasets(
+    names: str | Iterable[str] | None = None,
+    *,
+    progress: Progress | None = None,
+    timeout: float = TIMEOUT,
+) -> dict[str, list[Path]]:
+    """Get the files of data sets, so that :func:`load_dataset` needs no network later.
+
+    Parameters
+    ----------
+    names : str or iterable of str, optional
+        Which; the paper's fifteen unless given.
+    progress : callable, optional
+        Called with a file's name, the bytes that are there and the bytes it has.
+    timeout : float
+        How many seconds to wait for a server that says nothing.
+
+    Returns
+    -------
+    dict of str to list of Path
+        The files of each data set, where they are now.
+
+    Examples
+    --------
+    >>> from imcc.datasets import fetch_datasets
+    >>> sorted(fetch_datasets("yeast"))
+    ['yeast']
+    """
+    if isinstance(names, str):
+        names = [names]
+    check_number("timeout", timeout, above=0)
+    # All names are looked up before anything is downloaded.
+    infos = [dataset_info(name) for name in (list_datasets("paper") if names is None else names)]
+    return {info.name: _get_files(info, progress, timeout) for info in infos}
+
+
+def is_available(name: str) -> bool:
+    """Say whether a named data set can be loaded without the network.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`list_datasets`.
+
+    Examples
+    --------
+    >>> from imcc.datasets import is_available
+    >>> is_available("yeast")
+    True
+    """
+    info = dataset_info(name)
+    return _is_local(info) or _river_copy(info) is not None
+
+
+def _get_files(info: DatasetInfo, progress: Progress | None, timeout: float) -> list[Path]:
+    river = None if _is_local(info) else _river_copy(info)
+    if river is not None:
+        if progress is not None:
+            size = river.stat().st_size
+            progress(river.name, size, size)
+        return [river]
+    try:
+        return [get_file(file, progress=progress, timeout=timeout) for file in info.files]
+    except (DataFetchError, ImportError) as error:
+        if info.name != DEFAULT:
+            raise
+        raise DataFetchError(
+            f"{error}\nOr install the package river, which brings a copy of {DEFAULT!r}: "
+            "pip install 'imcc[data]'"
+        ) from error
+
+
+def _is_local(info: DatasetInfo) -> bool:
+    return all(local_file(file) is not None for file in info.files)
+
+
+def _river_copy(info: DatasetInfo) -> Path | None:
+    """Return river's copy of the yeast data, if that is what is asked for and river is there."""
+    if info.name != DEFAULT:
+        return None
+    found = importlib.util.find_spec("river")  # Only looked up: importing it would take a second.
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        copy = Path(folder) / "datasets" / "yeast.csv.gz"
+        if copy.is_file():
+            return copy
+    return None
+
+
+def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
+    by_name = dict(zip((file.file for file in info.files), paths, strict=True))
+    options = {}
+    if info.label_file is not None:
+        options["labels"] = by_name.pop(info.label_file)
+    return FORMATS[info.reader].reader(list(by_name.values()), **options)
+
+
+def _check(info: DatasetInfo, dataset: Dataset) -> None:
+    """Make sure that a name gives the same arrays whichever source served them."""
+    shape = (dataset.n_rows, dataset.n_features, dataset.n_labels)
+    expected = (info.n_rows, info.n_features, info.n_labels)
+    if shape != expected:
+        raise DataFetchError(
+            f"{dataset.source} has {shape} rows, features and labels, but {info.name!r} has "
+            f"{expected}"
+        )
+    if dataset.fingerprint() != info.fingerprint:
+        raise DataFetchError(
+            f"{dataset.source} does not hold the data of {info.name!r}: rows, columns or their "
+            "order differ from what was published"
+        )

@@ -1,0 +1,36 @@
+"""Optional packages: imported where they are used, with a message when they are missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def require(module: str, extra: str, purpose: str) -> Any:
+    """Import an optional module, or say which extra brings it.
+
+    Parameters
+    ----------
+    module : str
+        What to import.
+    extra : str
+        The extra of this package that installs it.
+    purpose : str
+        What it is needed for, as the subject of a sentence.
+
+    Examples
+    --------
+    >>> require("json", "data", "Reading JSON").__name__
+    'json'
+    """
+    package = module.split(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != package:
+            raise  # The package is there, and something that it needs is not.
+        raise ImportError(
+            f"{purpose} needs the package {package!r}, which is not installed: "
+            f"pip install 'imcc[{extra}]'",
+            name=package,
+        ) from error

@@ -1,0 +1,208 @@
+"""Parquet files, through pyarrow."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imcc.datasets._dataset import Dataset
+from imcc.datasets._encode import choose_labels, to_dataset
+from imcc.datasets._errors import DataFormatError
+from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all, save
+from imcc.datasets._optional import require
+from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
+from imcc.datasets._text import check_names
+
+_KEY = b"imcc"
+
+
+def read_parquet(
+    path: Source | Sequence[Source],
+    labels: int | Sequence[str] | None = None,
+    *,
+    label_prefix: str | None = None,
+    nominal: str = "onehot",
+    member: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    name: str | None = None,
+) -> Dataset:
+    """Read a Parquet file whose columns are features and labels.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        The file; the rows of several are joined.
+    labels : list of str or int, optional
+        The labels' names, or their number, as for :func:`read_csv`.  A file that
+        :func:`write_parquet` made knows its labels.
+    label_prefix : str, optional
+        Instead of ``labels``: what the names of the label columns begin with.
+    nominal : {"onehot", "ordinal", "error"}
+        What to do with columns of words of more than two values.
+    member, max_bytes, name
+        As for :func:`read_mulan`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset, write_parquet
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = write_parquet(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.parquet"))
+    >>> read_parquet(file).label_names
+    ('label0',)
+    >>> folder.cleanup()
+    """
+    contents = open_all(path, max_bytes=max_bytes, member=member)
+    parsed = [_parse(content) for content in contents]
+    table = join_tables([table for table, _ in parsed])
+    if labels is None and label_prefix is None:
+        labels = parsed[0][1]
+    columns = choose_labels(table, labels, label_prefix)
+    return to_dataset(table, columns, nominal, name or joined_name(contents))
+
+
+def _parse(content: Content) -> tuple[Table, list[str] | None]:
+    """Return the table, and the labels' names if the file was written here."""
+    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    if not content.data:
+        raise DataFormatError("the file is empty", content.path)
+    try:
+        file = parquet.ParquetFile(arrow.BufferReader(content.data))
+        _check_size(file.metadata, content)
+        # Words are kept as a dictionary: a long one that is repeated is in memory once.
+        wordy = [field.name for field in file.schema_arrow if _is_text(field.type, arrow.types)]
+        file = parquet.ParquetFile(arrow.BufferReader(content.data), read_dictionary=wordy)
+        frame = file.read(use_threads=False)
+        frame.validate(full=True)
+        columns = [
+            _column(frame.field(i), frame.column(i), content) for i in range(frame.num_columns)
+        ]
+        known = _known_labels((frame.schema.metadata or {}).get(_KEY))
+    except DataFormatError:
+        raise
+    # Arrow's errors are ValueError, TypeError, KeyError, OSError, IndexError, MemoryError or the
+    # plain ArrowException.
+    except (
+        arrow.ArrowException,
+        ValueError,
+        TypeError,
+        LookupError,
+        OSError,
+        MemoryError,
+        OverflowError,
+        NotImplementedError,
+    ) as error:
+        raise DataFormatError(
+            f"this is no Parquet file, or it is damaged or cut off ({error})", content.path
+        ) from error
+    if not columns:
+        raise DataFormatError("the file has no columns", content.path)
+    values = np.column_stack([numbers for _, numbers in columns])
+    attributes = tuple(attribute for attribute, _ in columns)
+    return Table(attributes, values, np.arange(1, len(values) + 1), [content.path]), known
+
+
+def _check_size(metadata: Any, content: Content) -> None:
+    """Refuse a table that would be larger than the limit, by what the file says of itself."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = max(
+        metadata.num_rows * max(metadata.num_columns, 1) * 8,  # as numbers
+        sum(group.total_byte_size for group in groups),
+    )
+    if size > content.max_bytes:
+        raise DataFormatError(
+            f"the table would take {size:,} bytes, more than the limit of {content.max_bytes:,}; "
+            "if you trust the file, allow more with max_bytes=",
+            content.path,
+        )
+
+
+def _is_text(kind: Any, types: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _column(field: Any, column: Any, content: Content) -> tuple[Attribute, np.ndarray]:
+    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    types = arrow.types
+    name = field.name or "unnamed"
+    kind = column.type
+    if types.is_dictionary(kind) and not _is_text(kind.value_type, types):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if types.is_dictionary(kind):
+        return _words(name, column)
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return Attribute(name), np.asarray(numbers, dtype=float)
+    raise DataFormatError(
+        f"the column {name!r} holds {kind}; numbers, booleans and strings can be read",
+        content.path,
+    )
+
+
+def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
+    """Return a column of words as positions in their alphabetical order."""
+    positions = np.full(len(column), np.nan)
+    words: dict[str, float] = {}
+    start = 0
+    for chunk in column.chunks:
+        entries = chunk.dictionary.to_pylist()
+        known = np.array(
+            [np.nan if w is None else words.setdefault(w, len(words)) for w in entries]
+        )
+        codes = chunk.indices.to_numpy(zero_copy_only=False)  # NaN where a word is missing
+        here = ~np.isnan(codes.astype(float))
+        positions[start : start + len(chunk)][here] = known[codes[here].astype(int)]
+        start += len(chunk)
+    return sorted_words(name, "words", tuple(words), positions)
+
+
+def _known_labels(metadata: bytes | None) -> list[str] | None:
+    if metadata is None:
+        return None
+    labels = json.loads(metadata)["labels"]
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise ValueError("the list of its labels is damaged")
+    return labels
+
+
+def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
+    """Write a Parquet file: a column a feature, then a column a label, and which are labels.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : path
+        The file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_parquet(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.parquet")).name
+    'one.parquet'
+    >>> folder.cleanup()
+    """
+    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    check_names(dataset, "Parquet")
+    X = dataset.X.tocsc() if dataset.is_sparse else dataset.X
+    columns = [
+        arrow.array(X[:, [j]].toarray().ravel() if dataset.is_sparse else X[:, j])
+        for j in range(dataset.n_features)
+    ]
+    columns += [arrow.array(dataset.Y[:, j].astype(bool)) for j in range(dataset.n_labels)]
+    names = [*dataset.feature_names, *dataset.label_names]
+    table = arrow.Table.from_arrays(columns, names=names)
+    metadata = json.dumps({"labels": dataset.label_names, "name": dataset.name})
+    buffer = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata({_KEY: metadata.encode()}), buffer)
+    return save(path, buffer.getvalue())

@@ -1,0 +1,57 @@
+"""Numbers and names as text files hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from imcc.datasets._dataset import Dataset
+from imcc.datasets._errors import listed, repeated
+
+
+def plain_float(text: str) -> float:
+    """Return the number that a text is, or raise ValueError; Python's 1_000 is not one.
+
+    >>> plain_float(" 1e3 ")
+    1000.0
+    """
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def number_texts(values: np.ndarray, missing: str) -> list[str]:
+    """Return numbers as the shortest texts that read back as the same numbers.
+
+    >>> number_texts(np.array([1.0, 0.1, np.nan]), missing="?")
+    ['1', '0.1', '?']
+    """
+    texts = []
+    for value in values.tolist():
+        if value != value:  # NaN
+            texts.append(missing)
+        else:
+            text = repr(value)
+            # -0.0 keeps its point: "-0" would do, but reads as if the sign were an accident.
+            texts.append(text[:-2] if text.endswith(".0") and value else text)
+    return texts
+
+
+def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> None:
+    """Refuse names that a text file cannot hold, or could not tell apart."""
+    names = [*dataset.feature_names, *dataset.label_names]
+    odd = [name for name in names if "\0" in name or not _is_unicode(name)]
+    if odd:
+        raise ValueError(f"{format_name} cannot hold these names: {listed(odd)}; rename them")
+    if unique and (twice := repeated(names)):
+        raise ValueError(
+            f"{format_name} tells columns apart by their names, and these are used twice: "
+            f"{listed(twice)}; rename them, or write .npz"
+        )
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

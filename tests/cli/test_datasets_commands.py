@@ -1,0 +1,298 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from imcc.cli._app import app
+from imcc.datasets import Dataset, load_dataset, read, write
+
+_MIRROR = os.environ.get("IMCC_DATA_MIRROR")
+
+
+@pytest.fixture(autouse=True)
+def own_data_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_HOME", str(tmp_path / "data-home"))
+    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.fixture
+def mirror(monkeypatch):
+    if not _MIRROR:
+        reason = "IMCC_DATA_MIRROR is not set: the paper's data files are not here"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    monkeypatch.setenv("IMCC_DATA_MIRROR", _MIRROR)
+    return Path(_MIRROR)
+
+
+@pytest.fixture
+def toy():
+    return Dataset(
+        [[0.5, 0], [1, 2], [3, 4]], [[1, 0], [1, 1], [0, 1]], ("a", "b"), ("p", "q"), "toy"
+    )
+
+
+def runner():
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:  # click 8.2 and later always keep the two apart
+        return CliRunner()
+
+
+def imcc(*arguments):
+    return runner().invoke(app, ["datasets", *map(str, arguments)])
+
+
+def good(*arguments):
+    result = imcc(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_list():
+    output = good("list").stdout
+    assert re.search(r"scene +regular +2407 +294 +6 +numeric +6\.2 MB +to fetch", output)
+    assert re.search(r"yeast .* yes", output)
+
+
+def test_list_group_and_json():
+    found = json.loads(good("list", "--json", "--group", "paper").stdout)
+    assert len(found) == 15
+    assert found[0]["name"] == "cal500"
+    assert found[3]["available"] is True
+    assert found[0]["urls"][0].startswith("https://raw.githubusercontent.com/")
+    assert imcc("list", "--group", "nope").exit_code == 2
+
+
+def test_describe_yeast_is_the_default():
+    output = good("describe").stdout
+    assert output == good("describe", "yeast").stdout
+    assert re.search(r"distinct label sets +198 \(0\.082 a row\)", output)
+    assert re.search(r"Class12 +1816 +0\.751", output)
+    assert re.search(r"Class12 +Class13 +1799 +0\.991", output)
+
+
+def test_describe_top():
+    output = good("describe", "--top", 2).stdout
+    assert "The 2 most frequent of 14 labels" in output
+    assert len(json.loads(good("describe", "--top", 2, "--json").stdout)["co_occurrences"]) == 2
+    assert "most frequent" not in good("describe", "--top", 0).stdout
+
+
+def test_describe_a_file_is_the_same_command(tmp_path):
+    write(load_dataset("yeast"), tmp_path / "my.arff")
+    (tmp_path / "my.xml").rename(tmp_path / "labels.xml")
+    named = json.loads(good("describe", "yeast", "--json").stdout)
+    options = ("describe", tmp_path / "my.arff", "--labels", tmp_path / "labels.xml", "--json")
+    found = json.loads(good(*options).stdout)
+    for facts in (named, found):
+        del facts["name"], facts["source"]
+    assert found == named
+
+
+@pytest.mark.data
+def test_describe_a_named_data_set_of_the_mirror(mirror):
+    assert json.loads(good("describe", "scene", "--json").stdout)["n_labels"] == 6
+
+
+def test_describe_joins_files(tmp_path, toy):
+    write(toy[:1], tmp_path / "a.npz")
+    write(toy[1:], tmp_path / "b.npz")
+    found = json.loads(good("describe", tmp_path / "a.npz", tmp_path / "b.npz", "--json").stdout)
+    assert found["n_rows"] == 3
+
+
+def test_describe_draws(tmp_path):
+    for suffix in ("png", "svg"):
+        result = good("describe", "--draw", tmp_path / f"labels.{suffix}")
+        assert (tmp_path / f"labels.{suffix}").stat().st_size > 10_000
+        assert "Drew the labels into" in result.stderr
+    good("describe", "--draw", tmp_path / "few.svg", "--draw-labels", 2)
+    assert (tmp_path / "few.svg").stat().st_size < (tmp_path / "labels.svg").stat().st_size
+    assert imcc("describe", "--draw", tmp_path / "labels.txt").exit_code == 2
+
+
+CSV = "a;c;is_p;is_q\n1;red;1;0\n2;green;0;1\n3;blue;1;1\n4;red;0;0\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "t.csv").write_text(CSV.replace(";", ","))
+    return tmp_path / "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "features"),
+    [
+        (["--labels", "is_q,is_p"], ["is_q", "is_p"], 4),
+        (["--label-prefix", "is_"], ["is_p", "is_q"], 4),
+        (["--labels", "-1"], ["is_q"], 5),
+        (["--labels=-1", "--nominal", "ordinal"], ["is_q"], 3),
+    ],
+)
+def test_reading_options(table, options, labels, features):
+    found = json.loads(good("describe", table, *options, "--json").stdout)
+    assert list(found["label_counts"]) == labels
+    assert found["n_features"] == features
+
+
+def test_more_reading_options(tmp_path):
+    (tmp_path / "t.txt").write_text(CSV)
+    options = ["--format", "csv", "--delimiter", ";", "--label-prefix", "is_", "--json"]
+    assert json.loads(good("describe", tmp_path / "t.txt", *options).stdout)["n_rows"] == 4
+    (tmp_path / "bare.csv").write_text("1,0\n2,1\n")
+    options = ["--no-header", "--labels=-1", "--json"]
+    assert json.loads(good("describe", tmp_path / "bare.csv", *options).stdout)["n_rows"] == 2
+    np.savez(tmp_path / "v.npz", u=np.ones((2, 3)), v=np.eye(2))
+    options = ["--variables", "u,v", "--variables", "u,v", "--json"]
+    assert json.loads(good("describe", tmp_path / "v.npz", *options).stdout)["n_rows"] == 4
+    assert imcc("describe", tmp_path / "v.npz", "--variables", "u").exit_code == 2
+    (tmp_path / "s.svm").write_text("1 1:1\n")
+    options = ["--n-features", 9, "--index-base", "zero", "--json"]
+    assert json.loads(good("describe", tmp_path / "s.svm", *options).stdout)["n_features"] == 9
+    options = ["--index-base", "zero", "--json"]
+    assert json.loads(good("describe", tmp_path / "s.svm", *options).stdout)["n_features"] == 2
+
+
+def test_encoding_and_warnings(tmp_path):
+    (tmp_path / "l.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
+    result = good("describe", tmp_path / "l.csv", "--labels", "y")
+    assert "Warning: " in result.stderr
+    assert "read as Latin-1" in result.stderr
+    result = good("describe", tmp_path / "l.csv", "--labels", "y", "--encoding", "latin-1")
+    assert result.stderr == ""
+
+
+def test_packed_files(tmp_path, toy):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "x,y\n1,0\n")
+        archive.writestr("b.csv", "x,y\n1,0\n2,1\n")
+    options = ["--labels", "y", "--json"]
+    assert imcc("describe", tmp_path / "two.zip", *options).exit_code == 1
+    found = json.loads(good("describe", tmp_path / "two.zip", *options, "--member", "b.csv").stdout)
+    assert found["n_rows"] == 2
+    write(toy, tmp_path / "t.svm.gz")
+    result = imcc("describe", tmp_path / "t.svm.gz", "--max-bytes", 10)
+    assert result.exit_code == 1
+    assert "more than 10 bytes" in result.stderr
+
+
+def test_problems_have_exit_codes_and_no_tracebacks(tmp_path):
+    (tmp_path / "bad.arff").write_text("@relation r\n@attribute x numeric\n@data\n1\n1,2\n")
+    (tmp_path / "bare.arff").write_text("@relation r\n@attribute x numeric\n@data\n1\n")
+    cases = [
+        (["describe", tmp_path / "bad.arff", "--labels", "x"], 1, "bad.arff, line 5: the row has"),
+        (["describe", tmp_path / "none.arff"], 1, "there is no file"),
+        (["describe", tmp_path / "bare.arff"], 1, "give one with --labels '....xml'"),
+        (["describe", "sceen"], 2, "did you mean scene?"),
+        (["describe", "yeast", "--labels", "3"], 2, "--labels is for files"),
+        (["describe", tmp_path / "bad.arff", "--variables", "a,b"], 2, "does not take variables"),
+        (["fetch", "nope"], 2, "no data set named 'nope'"),
+        (["fetch"], 2, "--all"),
+        (["fetch", "yeast", "--all"], 2, "--all"),
+        (["fetch", "yeast", "--timeout", "0"], 2, "timeout"),
+        (["convert", "yeast"], 2, "Missing argument"),
+    ]
+    for arguments, code, message in cases:
+        result = imcc(*arguments)
+        assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+        assert "Traceback" not in result.output
+        assert result.stdout == ""
+
+
+def test_fetch_what_is_here():
+    result = good("fetch", "yeast")
+    assert re.fullmatch(r"yeast: .*yeast\.csv\.gz\n", result.stdout)
+    assert re.search(r"yeast\.csv\.gz .*840\.8/840\.8 kB", result.stderr)
+    found = json.loads(good("fetch", "yeast", "--json").stdout)
+    assert found["failed"] == {}
+    assert Path(found["fetched"]["yeast"][0]).is_file()
+
+
+@pytest.mark.data
+def test_fetch_all(mirror):
+    assert len(json.loads(good("fetch", "--all", "--json").stdout)["fetched"]) == 15
+
+
+def test_fetch_goes_on_after_a_failure(monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    result = imcc("fetch", "scene", "yeast", "--timeout", "2", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert list(found["fetched"]) == ["yeast"]
+    assert "could not get the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
+    assert "1 of 2 could not be got" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["t.arff", "t.svm", "t.csv", "t.parquet", "t.npz", "t.arff.gz"])
+def test_convert(tmp_path, toy, name):
+    write(toy, tmp_path / "in.npz")
+    result = good("convert", tmp_path / "in.npz", tmp_path / name)
+    assert "written to" in result.stdout
+    options = {"labels": ["p", "q"]} if name == "t.csv" else {}
+    assert read(tmp_path / name, **options) == toy
+
+
+def test_convert_to_and_force_and_json(tmp_path, toy):
+    write(toy, tmp_path / "in.npz")
+    target = tmp_path / "out.arff"
+    found = json.loads(
+        good("convert", tmp_path / "in.npz", target, "--to", "meka", "--json").stdout
+    )
+    assert found == {"files": [str(target)], "rows": 3, "features": 2, "labels": 2}
+    assert "-C 2" in target.read_text()
+    result = imcc("convert", tmp_path / "in.npz", target)
+    assert result.exit_code == 1
+    assert "--force" in result.stderr
+    good("convert", tmp_path / "in.npz", target, "--force")
+    assert "-C 2" not in target.read_text()
+    assert target.with_suffix(".xml").is_file()
+
+
+def test_convert_joins(tmp_path, toy):
+    write(toy[:2], tmp_path / "a.svm")
+    write(toy[2:], tmp_path / "b.svm")
+    good("convert", tmp_path / "a.svm", tmp_path / "b.svm", tmp_path / "all.npz")
+    assert read(tmp_path / "all.npz") == toy
+
+
+def test_names_with_brackets_are_no_markup(tmp_path):
+    dataset = Dataset([[1.0]], [[1, 1]], label_names=("[bold]", "[/red]"))
+    write(dataset, tmp_path / "t.npz")
+    assert "[/red]" in good("describe", tmp_path / "t.npz").stdout
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+
+
+def test_the_script_and_the_version():
+    result = run("import sys; sys.argv = ['imcc', '--version']; from imcc.cli import main; main()")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("imcc, version ")
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_without_click_or_rich_the_message_says_what_to_install(package):
+    result = run(f"import sys; sys.modules[{package!r}] = None; from imcc.cli import main; main()")
+    assert result.returncode == 1
+    assert result.stderr.strip() == (
+        f"imcc: the command line needs the package '{package}': pip install 'imcc[cli]'"
+    )

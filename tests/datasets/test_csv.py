@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from imcc.datasets import DataFormatError, Dataset, DataWarning, read, read_csv, write
+
+TEXT = "size,is_cat,colour,is_dog\n1.5,1,red,0\n2,0,green,1\n3,1,red,1\n"
+
+
+@pytest.fixture
+def csv(tmp_path):
+    def make(text, name="toy.csv", **options):
+        path = tmp_path / name
+        path.write_text(text, newline="")
+        return read_csv(path, **options)
+
+    return make
+
+
+def test_labels_by_prefix_list_and_count(csv):
+    dataset = csv(TEXT, label_prefix="is_")
+    assert dataset.label_names == ("is_cat", "is_dog")
+    assert dataset.feature_names == ("size", "colour")
+    np.testing.assert_array_equal(dataset.X, [[1.5, 1], [2, 0], [3, 1]])
+    np.testing.assert_array_equal(dataset.Y, [[1, 0], [0, 1], [1, 1]])
+    assert csv(TEXT, labels=["is_dog", "is_cat"]).label_names == ("is_dog", "is_cat")
+    numbers = "a,b,c\n1,0,5\n0,1,6\n"
+    assert csv(numbers, labels=2).label_names == ("a", "b")
+    with pytest.raises(DataFormatError, match="line 2: the label 'c' is not binary: it is 5"):
+        csv(numbers, labels=-1)
+
+
+def test_tsv_and_delimiter(csv):
+    assert csv("a\ty\n1\t0\n", "toy.tsv", labels=["y"]).n_features == 1
+    assert csv("a;y\n1;0\n", labels=["y"], delimiter=";").n_features == 1
+    with pytest.raises(DataFormatError, match="'y'"):
+        csv("a;y\n1;0\n", labels=["y"])
+    with pytest.raises(ValueError, match="delimiter must be one character"):
+        csv("a;y\n1;0\n", labels=["y"], delimiter=";;")
+
+
+def test_header(csv):
+    dataset = csv("5,1\n6,0\n", labels=-1, header=False)
+    assert dataset.feature_names == ("column0",)
+    assert dataset.label_names == ("column1",)
+    assert dataset.n_rows == 2
+    assert csv("5,1\n6,0\n", labels=-1).n_rows == 1
+
+
+@pytest.mark.parametrize("hole", ["", "?", "NA", "nan", "null", " NA "])
+def test_missing_values(csv, hole):
+    with pytest.warns(DataWarning, match="1 missing value"):
+        dataset = csv(f"a,y\n{hole},1\n2,0\n", labels=["y"])
+    np.testing.assert_array_equal(dataset.X, [[np.nan], [2]])
+
+
+def test_missing_words(csv):
+    with pytest.warns(DataWarning, match="1 missing value"):
+        dataset = csv("c,y\nred,1\n,0\nblue,1\nred,0\ngreen,1\n", labels=["y"], nominal="ordinal")
+    np.testing.assert_array_equal(dataset.X.ravel(), [2, np.nan, 0, 2, 1])
+
+
+def test_nominal(csv):
+    text = "c,y\nred,1\nblue,0\ngreen,1\nred,0\n"
+    assert csv(text, labels=["y"]).feature_names == ("c=blue", "c=green", "c=red")
+    assert csv(text, labels=["y"], nominal="ordinal").feature_names == ("c",)
+    with pytest.raises(DataFormatError, match="neither numbers nor binary"):
+        csv(text, labels=["y"], nominal="error")
+
+
+def test_identifiers_are_dropped(csv):
+    rows = "".join(f"row{i},{i},{i % 2}\n" for i in range(8))
+    with pytest.warns(DataWarning, match="left out 'id'"):
+        assert csv("id,a,y\n" + rows, labels=["y"]).feature_names == ("a",)
+
+
+def test_words_for_labels(csv):
+    np.testing.assert_array_equal(csv("a,y\n1,True\n2,False\n", labels=["y"]).Y.ravel(), [1, 0])
+    with pytest.raises(DataFormatError, match="line 3: the label 'y' is not binary: it is 'maybe'"):
+        csv("a,y\n1,yes\n2,maybe\n", labels=["y"])
+
+
+def test_quotes_and_line_breaks_in_cells(csv):
+    dataset = csv('"a, b","c\nd",y\n1,2,0\n3,4,1\n', labels=["y"])
+    assert dataset.feature_names == ("a, b", "c\nd")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", None, "the file is empty"),
+        ("a,y\n", None, "no rows below its header"),
+        ("a,y\n1,0\n1,0,1\n", 3, "too many values: 3 for 2"),
+        ("a,y\n1\n", 2, "too few values: 1 for 2"),
+        ('a,y\n"1,0\n', 2, "cannot be split"),
+        ("a,y\n1_0,?\n", 2, "the label 'y' is missing"),
+    ],
+)
+def test_wrong_files(csv, text, line, reason):
+    with pytest.raises(DataFormatError, match=reason) as caught:
+        csv(text, labels=["y"])
+    assert caught.value.line == line
+
+
+def test_without_a_word_about_labels(csv):
+    with pytest.raises(DataFormatError, match="does not say which columns are labels"):
+        csv(TEXT)
+    with pytest.raises(ValueError, match="not both"):
+        csv(TEXT, labels=1, label_prefix="is_")
+
+
+def test_empty_names_get_some(csv):
+    assert csv(",y\n1,0\n", labels=["y"]).feature_names == ("column0",)
+
+
+def test_an_underscore_makes_no_number(csv):
+    assert csv("a,y\n1_0,0\n2,1\n2,1\n", labels=["y"]).X.ravel().tolist() == [0, 1, 1]
+
+
+def test_several_files_are_joined(tmp_path):
+    (tmp_path / "d-a.csv").write_text("c,y\nred,1\nblue,0\nred,1\n")
+    (tmp_path / "d-b.csv").write_text("c,y\ngreen,1\ngreen,0\nblue,1\n")
+    dataset = read([tmp_path / "d-a.csv", tmp_path / "d-b.csv"], labels=["y"])
+    assert dataset.feature_names == ("c=blue", "c=green", "c=red")
+    np.testing.assert_array_equal(dataset.X.argmax(axis=1), [2, 0, 2, 1, 1, 0])
+
+
+def test_write_delimiter(tmp_path, toy):
+    path = write(toy, tmp_path / "toy.csv", delimiter=";")
+    assert path.read_text().startswith("a;b c;it's;cat;big dog\n0.5;0.0;-1.25;1;0\n")
+    assert read(path, labels=-2, delimiter=";") == toy
+    assert "\t" in write(toy, tmp_path / "toy.tsv").read_text()
+    assert "\t" not in write(Dataset([[1.0]], [[1]]), tmp_path / "my.tsv.notes.csv").read_text()

@@ -1,0 +1,82 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from imcc.datasets import Dataset, describe, load_dataset
+
+X = np.array([[1.0, 2], [0, 0], [1, 2], [1, 2], [0, np.nan], [5, 6]])
+Y = np.array([[1, 1, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
+
+
+@pytest.fixture(params=[False, True], ids=["dense", "sparse"])
+def facts(request):
+    features = sp.csr_array(X) if request.param else X
+    return describe(Dataset(features, Y, label_names=("a", "b", "never", "d"), name="small"))
+
+
+def test_by_hand(facts):
+    assert (facts.n_rows, facts.n_features, facts.n_labels) == (6, 2, 4)
+    assert facts.cardinality == pytest.approx(9 / 6)
+    assert facts.density == pytest.approx(9 / 24)
+    assert facts.n_label_sets == 4
+    assert facts.label_set_proportion == pytest.approx(4 / 6)
+    assert facts.label_counts == {"a": 4, "b": 2, "never": 0, "d": 3}
+    assert facts.labels_never_on == ("never",)
+    assert facts.labels_always_on == ()
+    assert facts.mean_imbalance == pytest.approx((1 + 2 + 4 / 3) / 3)
+    assert facts.max_imbalance == 2
+    assert facts.duplicate_rows == 2
+    assert facts.conflicting_rows == 1
+    assert facts.all_zero_rows == 1
+    assert facts.unlabelled_rows == 1
+    assert facts.missing_values == 1
+    pairs = [(p.first, p.second, p.count, p.jaccard) for p in facts.co_occurrences]
+    assert pairs == [("a", "b", 2, 0.5), ("a", "d", 2, 0.4)]
+
+
+def test_feature_type():
+    assert describe(Dataset([[0.0, 1.0]], [[1]])).feature_type == "nominal"
+    assert describe(Dataset([[0.0, 0.5]], [[1]])).feature_type == "numeric"
+    assert describe(Dataset(sp.csr_array([[0.0, 1.0]]), [[1]])).feature_type == "nominal"
+    assert describe(Dataset(sp.csr_array([[0.0, 2.0]]), [[1]])).feature_type == "numeric"
+
+
+def test_n_pairs():
+    yeast = load_dataset("yeast")
+    assert len(describe(yeast, n_pairs=3).co_occurrences) == 3
+    assert describe(yeast, n_pairs=0).co_occurrences == ()
+    strengths = [pair.jaccard for pair in describe(yeast, n_pairs=50).co_occurrences]
+    assert strengths == sorted(strengths, reverse=True)
+    with pytest.raises(ValueError, match="n_pairs"):
+        describe(yeast, n_pairs=-1)
+
+
+def test_labels_that_never_or_always_occur():
+    facts = describe(Dataset([[1.0], [2.0]], [[0, 0], [0, 0]]))
+    assert facts.labels_never_on == ("label0", "label1")
+    assert np.isnan(facts.mean_imbalance)
+    assert json.loads(json.dumps(facts.to_dict(), allow_nan=False))["mean_imbalance"] is None
+    assert describe(Dataset([[1.0]], [[1, 0]])).labels_always_on == ("label0",)
+
+
+def test_prints_well(facts):
+    text = str(facts)
+    assert text.startswith("small\n  rows                 6\n")
+    assert "labels never on      1 ('never')" in text
+    assert "a + b: 2, 0.500" in text
+    assert "<th>rows without labels</th><td>1</td>" in facts._repr_html_()
+
+
+def test_goes_through_json(facts):
+    found = json.loads(json.dumps(facts.to_dict(), allow_nan=False))
+    assert found["label_counts"]["a"] == 4
+    assert found["co_occurrences"][0]["jaccard"] == 0.5
+
+
+def test_what_cannot_be_described(toy):
+    with pytest.raises(TypeError, match="must be a Dataset, got str"):
+        describe("yeast")
+    with pytest.raises(ValueError, match="no rows"):
+        describe(toy[:0])

@@ -1,0 +1,256 @@
+"""Downloads, from a real web server on this machine."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from imcc.datasets import DataFetchError, data_home
+from imcc.datasets import _fetch as fetch
+from imcc.datasets._registry import RemoteFile
+
+DATA = b"some data\n" * 5000
+
+
+@pytest.fixture
+def file(server):
+    server.files["/public/set/file.arff"] = DATA
+    server.files["/mirror/set/file.arff"] = DATA
+    digest = hashlib.sha256(DATA).hexdigest()
+    return RemoteFile("set/file.arff", server.url + "/public/set/file.arff", digest, len(DATA))
+
+
+def left_over(home: Path) -> list[str]:
+    return [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
+
+
+def test_download_into_the_cache(server, file, own_data_home):
+    path = fetch.get_file(file)
+    assert path == own_data_home / "set" / "file.arff"
+    assert path.read_bytes() == DATA
+    assert left_over(own_data_home) == ["set/file.arff"]
+    fetch.get_file(file)
+    assert server.requests == ["/public/set/file.arff"], "the second time it is there"
+
+
+def test_progress_is_told(file):
+    told = []
+    fetch.get_file(file, progress=lambda *facts: told.append(facts))
+    assert told[-1] == ("set/file.arff", len(DATA), len(DATA))
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    told.clear()
+    fetch.get_file(file, progress=lambda *facts: told.append(facts))
+    assert told == [("set/file.arff", len(DATA), len(DATA))]
+
+
+def test_a_mirror_folder_wins(server, file, tmp_path, monkeypatch):
+    folder = tmp_path / "mirror"
+    (folder / "set").mkdir(parents=True)
+    (folder / "set" / "file.arff").write_bytes(DATA)
+    monkeypatch.setenv("IMCC_DATA_MIRROR", str(folder))
+    assert fetch.get_file(file) == folder / "set" / "file.arff"
+    assert server.requests == []
+
+
+def test_a_mirror_folder_without_the_file_is_passed_over(server, file, tmp_path, monkeypatch):
+    (tmp_path / "mirror").mkdir()
+    monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
+    assert fetch.get_file(file).is_file()
+    assert server.requests == ["/public/set/file.arff"]
+
+
+def test_a_mirror_folder_with_another_file(file, tmp_path, monkeypatch):
+    folder = tmp_path / "mirror" / "set"
+    folder.mkdir(parents=True)
+    (folder / "file.arff").write_bytes(b"other")
+    monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
+    with pytest.raises(DataFetchError, match="is not the file that was expected"):
+        fetch.get_file(file)
+    assert (folder / "file.arff").read_bytes() == b"other", "a mirror is never written to"
+
+
+def test_a_mirror_folder_that_is_not_there(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "nowhere"))
+    with pytest.raises(DataFetchError, match=r"IMCC_DATA_MIRROR is .* no such folder"):
+        fetch.get_file(file)
+
+
+def test_a_mirror_address_wins_over_the_public_one(server, file, monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/mirror/")
+    fetch.get_file(file)
+    assert server.requests == ["/mirror/set/file.arff"]
+
+
+def test_the_cache_wins_over_a_mirror_address(server, file, monkeypatch):
+    fetch.get_file(file)
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/mirror")
+    fetch.get_file(file)
+    assert server.requests == ["/public/set/file.arff"], "local files win over the network"
+
+
+def test_a_mirror_address_without_the_file(server, file, monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/elsewhere")
+    assert fetch.get_file(file).read_bytes() == DATA
+    assert server.requests == ["/elsewhere/set/file.arff", "/public/set/file.arff"]
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("cut", "IncompleteRead|Connection broken"),
+        ("corrupt", "it sent another file: 50,000 bytes with SHA-256"),
+        ("endless", "it sends more than the 50,000 bytes"),
+    ],
+)
+def test_bad_servers(server, file, own_data_home, manner, reason):
+    server.manners["/public/set/file.arff"] = manner
+    with pytest.raises(DataFetchError, match=reason) as caught:
+        fetch.get_file(file)
+    message = str(caught.value)
+    assert "could not get the file set/file.arff (50,000 bytes)" in message
+    assert file.url in message
+    assert f"as {own_data_home / 'set' / 'file.arff'}" in message
+    assert file.sha256 in message
+    assert left_over(own_data_home) == []
+    server.manners.clear()
+    assert fetch.get_file(file).read_bytes() == DATA, "and the next time it works"
+
+
+def test_a_server_that_says_nothing(server, file, own_data_home):
+    server.manners["/public/set/file.arff"] = "delay"
+    with pytest.raises(DataFetchError, match="timed out"):
+        fetch.get_file(file, timeout=0.2)
+    assert left_over(own_data_home) == []
+    assert fetch.get_file(file, timeout=5).read_bytes() == DATA, "it waits as long as it may"
+
+
+def test_no_such_file_and_no_server(server, file, own_data_home):
+    server.files.clear()
+    with pytest.raises(DataFetchError, match="404"):
+        fetch.get_file(file)
+    nobody = RemoteFile(file.file, "http://127.0.0.1:9/file.arff", file.sha256, file.size)
+    with pytest.raises(DataFetchError, match=r"Connection refused|Max retries"):
+        fetch.get_file(nobody)
+    assert left_over(own_data_home) == []
+
+
+def test_a_broken_file_in_the_cache_is_replaced(server, file, own_data_home):
+    path = fetch.get_file(file)
+    path.write_bytes(DATA[:100])
+    assert fetch.get_file(file).read_bytes() == DATA
+    path.write_bytes(DATA[:100])
+    server.files.clear()
+    with pytest.raises(DataFetchError):
+        fetch.get_file(file)
+    assert left_over(own_data_home) == [], "a broken file is never left in the cache"
+
+
+def test_no_room_on_the_disk(file, own_data_home, monkeypatch):
+    class Full:
+        free = 10
+
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: Full)
+    with pytest.raises(DataFetchError, match=r"no room for the file set/file.arff.*IMCC_DATA_HOME"):
+        fetch.get_file(file)
+    assert left_over(own_data_home) == []
+
+
+FETCH = """
+import sys
+from imcc.datasets import DataFetchError
+from imcc.datasets._fetch import get_file
+from imcc.datasets._registry import RemoteFile
+file = RemoteFile("set/file.arff", {url!r}, {sha!r}, {size})
+{before}
+try:
+    print(get_file(file).read_bytes().count(b"data"))
+except DataFetchError as error:
+    sys.exit(str(error))
+"""
+
+
+def start(file: RemoteFile, before: str = "") -> subprocess.Popen:
+    code = FETCH.format(
+        url=file.url, sha=file.sha256, size=file.size, before=textwrap.dedent(before)
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_two_processes_at_once(server, file, own_data_home):
+    server.manners["/public/set/file.arff"] = "slow"
+    processes = [start(file) for _ in range(2)]
+    answers = [process.communicate(timeout=30) for process in processes]
+    assert [out.strip() for out, _ in answers] == ["5000", "5000"], answers
+    assert left_over(own_data_home) == ["set/file.arff"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+def test_a_disk_that_fills_up_while_writing(file, own_data_home):
+    process = start(
+        file,
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        """,
+    )
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "there is no room for the file set/file.arff" in errors
+    assert left_over(own_data_home) == []
+
+
+def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_home):
+    server.manners["/public/set/file.arff"] = "slow"
+    process = start(file)
+    while not server.requests:
+        time.sleep(0.02)
+    time.sleep(0.1)
+    process.kill()
+    process.communicate(timeout=30)
+    assert not (own_data_home / "set" / "file.arff").exists()
+    server.manners.clear()
+    assert fetch.get_file(file).read_bytes() == DATA
+
+
+def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):
+    """As Windows has it: a file that is being read cannot be replaced."""
+    target = fetch.get_file(file)
+
+    def refuse(*_):
+        raise PermissionError("in use")
+
+    monkeypatch.setattr(fetch, "local_file", lambda _: None)
+    monkeypatch.setattr(fetch.os, "replace", refuse)
+    assert fetch.get_file(file) == target
+    target.write_bytes(b"broken")
+    with pytest.raises(DataFetchError, match="in use"):
+        fetch.get_file(file)
+
+
+def test_without_pooch_the_message_says_what_to_install(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"Downloading data sets needs .*imcc\[data\]"):
+        fetch.get_file(file)
+
+
+def test_data_home(monkeypatch, tmp_path):
+    assert data_home() == Path(os.environ["IMCC_DATA_HOME"])
+    monkeypatch.delenv("IMCC_DATA_HOME")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data_home() == tmp_path / "imcc"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_home() == tmp_path / ".cache" / "imcc"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert data_home() == tmp_path / "Library" / "Caches" / "imcc"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert data_home() == tmp_path / "local" / "imcc" / "Cache"

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from imcc.datasets import DataFormatError, read, write
+from imcc.datasets._formats import FORMATS
+
+
+def test_format_wins_over_the_name(tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("a,y\n1,0\n")
+    with pytest.raises(DataFormatError, match=r"say it with format=.*csv"):
+        read(path, labels=["y"])
+    assert read(path, labels=["y"], format="csv").n_rows == 1
+    with pytest.raises(ValueError, match="format must be one of"):
+        read(path, labels=["y"], format="excel")
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("t.csv", {"variables": ("a", "b")}),
+        ("t.svm", {"labels": 3}),
+        ("t.mat", {"nominal": "error"}),
+        ("t.npz", {"encoding": "utf-8"}),
+        ("t.parquet", {"header": False}),
+        ("t.arff", {"delimiter": ";", "labels": 1}),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path, name, option):
+    (tmp_path / name).write_bytes(b"x")
+    refused = next(iter(option))
+    with pytest.raises(TypeError, match=f"does not take {refused}"):
+        read(tmp_path / name, **option)
+
+
+def test_what_cannot_be_written(tmp_path, toy):
+    with pytest.raises(ValueError, match="'mat' is read only"):
+        write(toy, tmp_path / "t.mat")
+    with pytest.raises(DataFormatError, match="does not say what format"):
+        write(toy, tmp_path / "t.xyz")
+    with pytest.raises(TypeError, match="without \\['delimiter'\\]"):
+        write(toy, tmp_path / "t.npz", delimiter=";")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write(toy, tmp_path / "nowhere" / "t.npz")
+
+
+def test_writing_returns_the_files(tmp_path, toy):
+    assert write(toy, tmp_path / "t.npz") == tmp_path / "t.npz"
+    assert write(toy, tmp_path / "t.arff") == (tmp_path / "t.arff", tmp_path / "t.xml")
+    assert write(toy, tmp_path / "m.arff", format="meka") == tmp_path / "m.arff"
+    assert write(toy, tmp_path / "z.arff.gz")[1] == tmp_path / "z.xml"
+
+
+def test_overwrite(tmp_path, toy):
+    write(toy, tmp_path / "t.npz", overwrite=False)
+    write(toy[:1], tmp_path / "t.npz")
+    with pytest.raises(FileExistsError, match=r"t\.npz is there already"):
+        write(toy, tmp_path / "t.npz", overwrite=False)
+    assert read(tmp_path / "t.npz").n_rows == 1
+    (tmp_path / "t.xml").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"t\.xml is there already"):
+        write(toy, tmp_path / "t.arff.gz", overwrite=False)
+    assert (tmp_path / "t.xml").read_text() == "mine"
+    assert not (tmp_path / "t.arff.gz").exists()
+
+
+def test_every_format_has_a_reader_with_a_documented_path():
+    for name, known in FORMATS.items():
+        assert known.name == name
+        assert "path :" in (known.reader.__doc__ or "")
+
+
+def test_one_data_set_through_all_formats(tmp_path, toy):
+    found = toy
+    for name in ("a.arff", "b.svm", "c.npz", "d.parquet", "e.arff.bz2"):
+        write(found, tmp_path / name)
+        found = read(tmp_path / name)
+    assert found == toy
+    np.testing.assert_array_equal(found.Y, toy.Y)

@@ -1,0 +1,74 @@
+"""Damaged and arbitrary files: only the documented error may come out of a reader.
+
+benchmarks/fuzz_readers.py does the same for as long as one likes.
+"""
+
+import pathlib
+import random
+import tempfile
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fuzz_readers import LABELS_XML, damaged, read_one, read_xml, seeds
+
+pytestmark = pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
+
+KINDS = [
+    "mulan dense", "mulan sparse", "meka", "svmlight", "svmlight plain", "csv", "tsv", "npz",
+    "npz sparse", "parquet", "gz", "bz2", "zip", "arff nominal", "arff quoted sparse", "mat",
+    "mat compressed", "mat 4",
+]  # fmt: skip
+OUTCOMES = ("read", "refused")
+
+
+@pytest.fixture(scope="module")
+def valid():
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder), seeds(pathlib.Path(folder))
+
+
+def test_every_kind_is_fuzzed(valid):
+    assert set(valid[1]) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files(valid, kind):
+    folder, files = valid
+    name, data, options = files[kind]
+    chance = random.Random(kind)
+    outcomes = {read_one(folder / name, damaged(data, chance), options) for _ in range(150)}
+    assert "refused" in outcomes
+    assert outcomes <= set(OUTCOMES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.one_of(st.binary(max_size=300), st.text(max_size=200).map(str.encode)))
+def test_arbitrary_bytes(valid, kind, data):
+    folder, files = valid
+    name, _, options = files[kind]
+    assert read_one(folder / name, data, options) in OUTCOMES
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_damaged_label_files(chance):
+    assert read_xml(pathlib.Path("labels.xml"), damaged(LABELS_XML, chance)) in OUTCOMES
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["@relation r", "@attribute", "x", "numeric", "{a,b}", "string", "@data", "1", "a", "?",
+             "{", "}", "0 1", "'", '"', ",", " ", "\n", "\n", "\n", "% c", "\\", "-C 1", "{0 1}"]
+        ),
+        max_size=40,
+    )
+)  # fmt: skip
+def test_arff_made_of_its_own_words(valid, words):
+    folder, _ = valid
+    data = "".join(words).encode()
+    assert read_one(folder / "words.arff", data, {"labels": 1}) in OUTCOMES

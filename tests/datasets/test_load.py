@@ -1,0 +1,149 @@
+import dataclasses
+import importlib.util
+
+import numpy as np
+import pytest
+
+from imcc.datasets import (
+    DataFetchError,
+    _load,
+    dataset_info,
+    fetch_datasets,
+    is_available,
+    load_dataset,
+)
+
+
+@pytest.fixture
+def no_river(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "river" else find(name)
+    )
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Send every public address to a port where nobody listens."""
+
+    def unreachable(name):
+        info = dataset_info(name)
+        files = [dataclasses.replace(file, url="http://127.0.0.1:9/x") for file in info.files]
+        return dataclasses.replace(info, files=tuple(files))
+
+    monkeypatch.setattr(_load, "dataset_info", unreachable)
+
+
+def test_yeast_is_always_there():
+    dataset = load_dataset()
+    assert dataset.name == "yeast"
+    assert "river" in dataset.source
+    assert (dataset.n_rows, dataset.n_features, dataset.n_labels) == (2417, 103, 14)
+    assert dataset.label_names[:4] == ("Class1", "Class2", "Class3", "Class6")
+    assert dataset == load_dataset("Yeast")
+
+
+@pytest.mark.data
+def test_rivers_copy_is_mulans_file(monkeypatch, mirror):
+    mulan = load_dataset("yeast")
+    assert "mulan" in mulan.source
+    monkeypatch.delenv("IMCC_DATA_MIRROR")
+    river = load_dataset("yeast")
+    assert "river" in river.source
+    assert river == mulan
+    assert river.fingerprint() == mulan.fingerprint()
+
+
+def test_without_river_the_message_says_what_to_install(no_river, no_network):
+    with pytest.raises(DataFetchError, match=r"install the package river.*\n?.*imcc\[data\]"):
+        load_dataset("yeast")
+    assert not is_available("yeast")
+
+
+def test_other_data_sets_do_not_talk_of_river(no_network):
+    with pytest.raises(DataFetchError, match="could not get the file") as caught:
+        load_dataset("scene", timeout=1)
+    assert "river" not in str(caught.value)
+
+
+@pytest.mark.data
+def test_what_is_here(mirror):
+    assert is_available("scene")
+
+
+def test_what_is_not_here():
+    assert is_available("yeast")
+    assert not is_available("scene")
+
+
+def test_data_that_are_not_those_of_the_registry(monkeypatch):
+    info = dataset_info("yeast")
+    monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, fingerprint="0"))
+    with pytest.raises(DataFetchError, match="does not hold the data of 'yeast'"):
+        load_dataset("yeast")
+    monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, n_labels=13))
+    with pytest.raises(DataFetchError, match="rows, features and labels"):
+        load_dataset("yeast")
+
+
+@pytest.mark.data
+def test_fetch(server, mirror, monkeypatch, own_data_home):
+    """From an address, into the cache, and from there without the network."""
+    info = dataset_info("scene")
+    for file in info.files:
+        server.files[f"/data/{file.file}"] = (mirror / file.file).read_bytes()
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/data")
+    told = set()
+    found = fetch_datasets(["scene"], progress=lambda name, *_: told.add(name))
+    assert found == {"scene": [own_data_home.joinpath(*f.file.split("/")) for f in info.files]}
+    assert told == {file.file for file in info.files}
+    monkeypatch.delenv("IMCC_DATA_MIRROR")
+    dataset = load_dataset("scene")
+    assert dataset.label_names == ("Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban")
+    assert str(own_data_home) in dataset.source
+
+
+@pytest.mark.data
+def test_fetch_takes_the_fifteen_unless_told(mirror):
+    found = fetch_datasets()
+    assert len(found) == 15
+    assert all(path.is_file() for paths in found.values() for path in paths)
+
+
+def test_fetch_of_yeast_needs_no_network(no_network):
+    told = []
+    found = fetch_datasets("yeast", progress=lambda *facts: told.append(facts))
+    assert found["yeast"][0].name == "yeast.csv.gz"
+    assert told[0][1] == told[0][2] > 0
+
+
+def test_wrong_names_and_times():
+    with pytest.raises(ValueError, match="no data set named 'nope'"):
+        fetch_datasets(["yeast", "nope"])
+    with pytest.raises(ValueError, match="no data set named 'nope'"):
+        load_dataset("nope")
+    with pytest.raises(ValueError, match="timeout must be"):
+        load_dataset("yeast", timeout=0)
+    with pytest.raises(ValueError, match="timeout must be"):
+        fetch_datasets("yeast", timeout=-1)
+
+
+def test_the_timeout_is_used(server, monkeypatch):
+    info = dataset_info("scene")
+    files = []
+    for file in info.files:
+        server.files["/" + file.file] = b"x" * file.size
+        server.manners["/" + file.file] = "delay"
+        files.append(dataclasses.replace(file, url=f"{server.url}/{file.file}"))
+    slow = dataclasses.replace(info, files=tuple(files))
+    monkeypatch.setattr(_load, "dataset_info", lambda _: slow)
+    for function in (load_dataset, fetch_datasets):
+        with pytest.raises(DataFetchError, match="timed out"):
+            function("scene", timeout=0.1)
+
+
+@pytest.mark.data
+def test_the_authors_yeast_has_the_same_rows_in_another_order(mirror):
+    theirs, ours = load_dataset("authors-yeast"), load_dataset("yeast")
+    assert theirs.Y.sum() == ours.Y.sum()
+    assert not np.array_equal(theirs.Y, ours.Y)

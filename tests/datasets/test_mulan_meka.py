@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+
+from imcc.datasets import DataFormatError, Dataset, read, read_meka, read_mulan, write
+
+ARFF = """@relation '{relation}'
+@attribute c {{0,1}}
+@attribute x numeric
+@attribute a {{0,1}}
+@attribute y numeric
+@attribute b {{0,1}}
+@data
+1,0.5,0,7,1
+0,1.5,1,8,1
+"""
+XML = "<labels><label name='b'/><label name='a'/></labels>"
+
+
+@pytest.fixture
+def mulan(tmp_path):
+    (tmp_path / "m.arff").write_text(ARFF.format(relation="m"))
+    (tmp_path / "m.xml").write_text(XML)
+    return tmp_path / "m.arff"
+
+
+def check_ba(dataset):
+    assert dataset.label_names == ("b", "a")
+    np.testing.assert_array_equal(dataset.Y, [[1, 0], [1, 1]])
+    assert dataset.feature_names == ("c", "x", "y")
+    np.testing.assert_array_equal(dataset.X, [[1, 0.5, 7], [0, 1.5, 8]])
+
+
+def test_the_order_of_labels_is_that_of_the_xml_file(mulan):
+    check_ba(read(mulan))
+    check_ba(read(mulan, labels=mulan.with_suffix(".xml")))
+    check_ba(read(mulan, labels=str(mulan.with_suffix(".xml"))))
+    check_ba(read_mulan(mulan, mulan.with_suffix(".xml")))
+
+
+def test_labels_by_list_count_and_prefix(mulan):
+    check_ba(read(mulan, labels=["b", "a"]))
+    assert read(mulan, labels=1).label_names == ("c",)
+    assert read(mulan, labels=-1).label_names == ("b",)
+    assert read(mulan, label_prefix="a").label_names == ("a",)
+
+
+def test_another_xml_file_gives_other_labels(mulan, tmp_path):
+    other = tmp_path / "other.xml"
+    other.write_text("<labels><label name='c'/></labels>")
+    assert read(mulan, labels=other).label_names == ("c",)
+
+
+def test_a_label_that_is_not_in_the_arff_file(mulan):
+    mulan.with_suffix(".xml").write_text("<labels><label name='b'/><label name='z'/></labels>")
+    with pytest.raises(DataFormatError, match=r"m\.xml names 1 label.*not columns.*'z'"):
+        read(mulan)
+
+
+def test_wrong_ways_to_name_labels(mulan):
+    with pytest.raises(ValueError, match="not both"):
+        read(mulan, labels=1, label_prefix="a")
+    with pytest.raises(ValueError, match="not both"):
+        read(mulan, labels=mulan.with_suffix(".xml"), label_prefix="a")
+    with pytest.raises(DataFormatError, match="labels=5 asks for 5"):
+        read(mulan, labels=5)
+    with pytest.raises(DataFormatError, match="labels=0 asks for 0"):
+        read(mulan, labels=0)
+    with pytest.raises(DataFormatError, match="no column has a name that starts with"):
+        read(mulan, label_prefix="zzz")
+    with pytest.raises(ValueError, match="labels is empty"):
+        read(mulan, labels=[])
+    with pytest.raises(TypeError, match="labels must be"):
+        read(mulan, labels=True)
+    with pytest.raises(DataFormatError, match="a label is named twice: 'a'"):
+        read(mulan, labels=["a", "a"])
+
+
+def test_without_an_xml_file_the_message_says_what_to_do(mulan):
+    mulan.with_suffix(".xml").unlink()
+    with pytest.raises(DataFormatError, match="no XML file beside the ARFF file: give one with"):
+        read(mulan)
+
+
+def test_repeated_attribute_names_are_only_wrong_for_labels(tmp_path):
+    path = tmp_path / "d.arff"
+    path.write_text(
+        "@relation d\n@attribute x numeric\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
+        "1,2,0\n"
+    )
+    assert read(path, labels=["y"]).feature_names == ("x", "x")
+    with pytest.raises(DataFormatError, match="several columns have the name of a label: 'x'"):
+        read(path, labels=["x"])
+
+
+def test_training_and_test_files_are_joined(tmp_path, toy):
+    write(toy[:1], tmp_path / "toy-train.arff")
+    write(toy[1:], tmp_path / "toy-test.arff")
+    (tmp_path / "toy-train.xml").rename(tmp_path / "toy.xml")
+    joined = read([tmp_path / "toy-train.arff", tmp_path / "toy-test.arff"])
+    assert joined == toy
+    assert joined.name == "toy"
+    assert "toy-train.arff" in joined.source
+    assert "toy-test.arff" in joined.source
+    with pytest.raises(ValueError, match="empty list"):
+        read([])
+
+
+def test_errors_in_a_joined_file_name_the_right_one(tmp_path):
+    first, second = tmp_path / "d-1.arff", tmp_path / "d-2.arff"
+    header = "@relation d\n@attribute x numeric\n@attribute y numeric\n@data\n"
+    first.write_text(header + "1,0\n1,1\n")
+    second.write_text(header + "1,1\n1,7\n")
+    with pytest.raises(DataFormatError, match=r"d-2\.arff, line 6: the label 'y' is not binary"):
+        read([first, second], labels=["y"])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("@attribute x numeric\n", ""), "2 columns, not 3"),
+        (("@attribute x", "@attribute z"), "'z' where the first has 'x'"),
+        (("{p,q}", "{q,p}"), "'w' has other values"),
+        (("x numeric", "x string"), "'x' is string, not numeric"),
+    ],
+)
+def test_files_that_do_not_belong_together(tmp_path, change, reason):
+    text = (
+        "@relation d\n@attribute x numeric\n@attribute w {p,q}\n@attribute y {0,1}\n@data\n1,p,0\n"
+    )
+    (tmp_path / "a.arff").write_text(text)
+    other = text.replace(*change)
+    if "2 columns" in reason:
+        other = other.replace("1,p,0", "p,0")
+    (tmp_path / "b.arff").write_text(other)
+    with pytest.raises(DataFormatError, match=reason):
+        read([tmp_path / "a.arff", tmp_path / "b.arff"], labels=["y"])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("zoo,0\nant,1\nzoo,1\n", "bee,1\nbee,0\n"),
+        ("{0 zoo}\n{0 ant,1 1}\n{1 1}\n", "{0 bee,1 1}\n{0 bee}\n"),
+    ],
+)
+def test_strings_of_joined_files_are_encoded_together(tmp_path, rows):
+    header = "@relation d\n@attribute s string\n@attribute y {0,1}\n@data\n"
+    for name, text in zip(("a", "b"), rows, strict=True):
+        (tmp_path / f"{name}.arff").write_text(header + text)
+    dataset = read([tmp_path / "a.arff", tmp_path / "b.arff"], labels=["y"])
+    X = dataset.X.toarray() if dataset.is_sparse else dataset.X
+    words = [dataset.feature_names[i].removeprefix("s=") for i in X.argmax(axis=1)]
+    assert words == ["zoo", "ant", "" if dataset.is_sparse else "zoo", "bee", "bee"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "labels", "features"),
+    [("m: -C 2", ("c", "x"), 3), ("m: -c 1 -split 5", ("c",), 4), ("m: -C -1", ("b",), 4)],
+)
+def test_meka_counts_labels_in_the_relation(tmp_path, relation, labels, features):
+    path = tmp_path / "meka.arff"
+    path.write_text(ARFF.format(relation=relation).replace("0.5", "1").replace("1.5", "0"))
+    for dataset in (read(path), read_meka(path), read(path, format="meka")):
+        assert dataset.label_names == labels
+        assert dataset.n_features == features
+
+
+@pytest.mark.parametrize("count", [0, 5, -5, 99])
+def test_meka_counts_that_cannot_be(tmp_path, count):
+    path = tmp_path / "meka.arff"
+    path.write_text(ARFF.format(relation=f"m: -C {count}"))
+    with pytest.raises(DataFormatError, match=f"'-C {count}' asks for {abs(count)} label"):
+        read(path)
+
+
+def test_an_xml_file_beside_it_wins_over_the_relation(mulan):
+    mulan.write_text(ARFF.format(relation="MEDC: -C 1"))
+    check_ba(read(mulan))
+    assert read(mulan, format="meka").label_names == ("c",)
+
+
+def test_meka_without_a_count(mulan):
+    with pytest.raises(DataFormatError, match="does not say how many labels"):
+        read_meka(mulan)
+
+
+def test_a_count_in_a_comment_does_not_make_it_mekas(mulan):
+    mulan.write_text("% made with -C 2\n" + mulan.read_text())
+    mulan.with_suffix(".xml").unlink()
+    with pytest.raises(DataFormatError, match="no XML file beside the ARFF file"):
+        read(mulan)
+
+
+def test_meka_writes_the_count_whatever_the_name(tmp_path, toy):
+    write(toy.renamed("odd -C 99 it's"), tmp_path / "w.arff", format="meka")
+    assert read(tmp_path / "w.arff") == toy
+
+
+def test_writing_needs_names_that_can_be_told_apart(tmp_path, toy):
+    twice = Dataset(toy.X, toy.Y, ("a", "a", "b"), toy.label_names)
+    with pytest.raises(ValueError, match="used twice: 'a'"):
+        write(twice, tmp_path / "t.arff")
+    assert list(tmp_path.glob("t.*")) == []
+    with pytest.raises(ValueError, match="ARFF cannot hold these names"):
+        write(Dataset([[1.0]], [[1]], ("nul\0",)), tmp_path / "t.arff")
+
+
+def test_name_option(mulan):
+    assert read(mulan).name == "m"
+    assert read(mulan, name="mine").name == "mine"
+
+
+@pytest.mark.data
+@pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
+def test_real_files(mirror):
+    genbase = read(mirror / "mulan/genbase/genbase.arff")
+    assert (genbase.n_rows, genbase.n_features, genbase.n_labels) == (662, 1185, 27)
+    assert set(np.unique(genbase.X)) == {0.0, 1.0}
+    medical = read(mirror / "mulan/medical/medical.arff")
+    assert medical.is_sparse
+    assert medical.label_names[0] == "Class-0-593_70"
+    enron = read(mirror / "mulan/enron/enron.arff")
+    meka = read(mirror / "meka/Enron.arff.bz2")
+    assert sorted(enron.label_names) == sorted(meka.label_names)
+    assert sorted(enron.feature_names) == sorted(meka.feature_names)
+    assert enron.X.sum() == meka.X.sum()
+    counts = dict(zip(enron.label_names, enron.Y.sum(axis=0), strict=True))
+    assert counts == dict(zip(meka.label_names, meka.Y.sum(axis=0), strict=True))

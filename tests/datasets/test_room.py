@@ -1,0 +1,73 @@
+"""The room's own rules: small modules, imports in one direction, only the core to import it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import imcc.datasets
+
+ROOM = Path(imcc.datasets.__file__).parent
+OPTIONAL = ["click", "rich", "pooch", "requests", "river", "pandas", "pyarrow", "matplotlib",
+            "iterstrat", "arff", "polars"]  # fmt: skip
+
+
+def imports(path):
+    """Return the modules of the room that a module imports, with the depth of the import."""
+    tree = ast.parse(path.read_text())
+    found = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        name.removeprefix("imcc.datasets.") for name in found if name.startswith("imcc.datasets.")
+    }
+
+
+def test_modules_are_short():
+    sizes = {path.name: len(path.read_text().splitlines()) for path in ROOM.glob("*.py")}
+    assert {name: size for name, size in sizes.items() if size >= 400} == {}
+
+
+def test_imports_point_one_way():
+    graph = {path.stem: imports(path) for path in ROOM.glob("_*.py") if path.stem != "__init__"}
+    done: set[str] = set()
+    while graph:
+        ready = [name for name, needs in graph.items() if needs <= done]
+        assert ready, f"these modules import each other in a circle: {sorted(graph)}"
+        done.update(ready)
+        for name in ready:
+            del graph[name]
+    assert "_load" in done
+
+
+def test_the_room_is_imported_with_the_core_dependencies_only():
+    block = "; ".join(f"sys.modules[{name!r}] = None" for name in OPTIONAL)
+    code = (
+        f"import sys; {block}\n"
+        "import imcc.datasets as d\n"
+        "for name in d.__all__: assert getattr(d, name) is not None\n"
+        "print(len(d.list_datasets('paper')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.strip() == "15", found.stderr
+
+
+def test_importing_the_room_imports_nothing_optional():
+    # scikit-learn imports pandas itself where it is installed.
+    code = (
+        "import sys, sklearn.utils.validation\n"
+        "before = set(sys.modules)\n"
+        "import imcc.datasets\n"
+        f"print(sorted((set(sys.modules) - before) & {set(OPTIONAL)!r}))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stderr
+
+
+def test_everything_public_is_documented_with_an_example():
+    without = [
+        name
+        for name in imcc.datasets.__all__
+        if callable(getattr(imcc.datasets, name))
+        and not isinstance(getattr(imcc.datasets, name), type)
+        and ">>>" not in (getattr(imcc.datasets, name).__doc__ or "")
+    ]
+    assert without == []

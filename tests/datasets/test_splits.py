@@ -1,0 +1,116 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from imcc.datasets import Dataset, load_dataset, paper_splits
+
+
+@pytest.fixture(scope="module")
+def yeast():
+    return load_dataset("yeast")
+
+
+def test_every_row_is_on_one_side(yeast):
+    splits = paper_splits(yeast)
+    assert len(splits) == 10
+    for train, test in splits:
+        assert len(test) == 483
+        assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(2417))
+        assert np.all(np.diff(train) > 0)
+        assert np.all(np.diff(test) > 0)
+
+
+def test_the_sizes_are_those_of_the_authors_files():
+    """They round the test part down: 195 of 978 rows, not 196."""
+    sizes = {502: 100, 2417: 483, 1702: 340, 662: 132, 978: 195, 5000: 1000, 7395: 1479}
+    for n_rows, n_test in sizes.items():
+        dataset = Dataset(np.zeros((n_rows, 1)), np.ones((n_rows, 1)))
+        assert len(paper_splits(dataset, 1)[0][1]) == n_test
+
+
+def test_the_splits_are_the_same_for_ever(yeast):
+    train, test = paper_splits(yeast)[0]
+    assert test[:8].tolist() == [1, 20, 21, 22, 47, 57, 62, 65]
+    assert train[:8].tolist() == [0, 2, 3, 4, 5, 6, 7, 8]
+    assert paper_splits(yeast, seed=7)[9][1][:8].tolist() == [0, 8, 12, 21, 22, 28, 55, 56]
+
+
+def test_the_stratified_splits_are_the_same_for_ever(yeast):
+    test = paper_splits(yeast, 1, stratified=True)[0][1]
+    assert test[:8].tolist() == [2, 11, 29, 44, 45, 47, 48, 53]
+
+
+def test_another_process_gives_the_same(yeast):
+    code = (
+        "from imcc.datasets import load_dataset, paper_splits\n"
+        "splits = paper_splits(load_dataset())\n"
+        "print(sum(int(i) * k for k, (_, test) in enumerate(splits, 1) for i in test))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = sum(int(i) * k for k, (_, test) in enumerate(paper_splits(yeast), 1) for i in test)
+    assert int(found.stdout) == ours
+
+
+def test_a_split_does_not_depend_on_the_others(yeast):
+    np.random.seed(3)
+    few, many = paper_splits(yeast, 2), paper_splits(yeast, 12)
+    for a, b in zip(few, many, strict=False):
+        np.testing.assert_array_equal(a[1], b[1])
+
+
+def test_seed_name_and_repetition_count(yeast):
+    tests = [
+        paper_splits(yeast)[0][1],
+        paper_splits(yeast)[1][1],
+        paper_splits(yeast, seed=1)[0][1],
+        paper_splits(yeast.renamed("other"))[0][1],
+    ]
+    assert len({test.tobytes() for test in tests}) == 4
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_test_size(yeast, stratified):
+    train, test = paper_splits(yeast, 1, test_size=0.5, stratified=stratified)[0]
+    assert abs(len(test) - 1208) <= (30 if stratified else 0)
+    assert len(train) + len(test) == 2417
+
+
+def test_stratified_splits_keep_the_label_frequencies(yeast):
+    def gap(stratified):
+        gaps = [
+            np.abs(yeast.Y[train].mean(axis=0) - yeast.Y[test].mean(axis=0)).mean()
+            for train, test in paper_splits(yeast, 5, stratified=stratified)
+        ]
+        return np.mean(gaps)
+
+    assert gap(True) < 0.7 * gap(False)
+
+
+def test_stratified_without_the_package(yeast, monkeypatch):
+    monkeypatch.setitem(sys.modules, "iterstrat.ml_stratifiers", None)
+    monkeypatch.setitem(sys.modules, "iterstrat", None)
+    with pytest.raises(ImportError, match=r"Stratified splitting needs .*imcc\[data\]"):
+        paper_splits(yeast, 1, stratified=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_splits": 0}, "n_splits"),
+        ({"test_size": 0.0}, "test_size"),
+        ({"test_size": 1.0}, "at least one row must be on each side"),
+        ({"test_size": 1e-9}, "at least one row"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": None}, "seed"),
+    ],
+)
+def test_wrong_values(yeast, options, message):
+    with pytest.raises(ValueError, match=message):
+        paper_splits(yeast, **options)
+
+
+def test_only_data_sets():
+    with pytest.raises(TypeError, match="must be a Dataset"):
+        paper_splits("yeast")

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+import sklearn.datasets
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from imcc.datasets import DataFormatError, Dataset, concatenate, read, read_svmlight, write
+
+
+@pytest.fixture
+def svm(tmp_path):
+    def make(text, **options):
+        path = tmp_path / "toy.svm"
+        path.write_text(text)
+        return read_svmlight(path, **options)
+
+    return make
+
+
+def test_labels_are_the_numbers_that_occur(svm):
+    dataset = svm("3,7 1:0.5 4:-2\n\n3 2:1 # a comment\n 1:1\n\n")
+    assert dataset.label_names == ("3", "7")
+    np.testing.assert_array_equal(dataset.Y, [[1, 1], [1, 0], [0, 0]])
+    assert dataset.is_sparse
+    expected = [[0.5, 0, 0, -2], [0, 1, 0, 0], [1, 0, 0, 0]]
+    np.testing.assert_array_equal(dataset.X.toarray(), expected)
+
+
+def test_index_base(svm):
+    text = "1 1:5 2:6\n"
+    assert svm(text).n_features == 2
+    assert svm(text, index_base="one").n_features == 2
+    assert svm(text, index_base="zero").X.toarray().tolist() == [[0, 5, 6]]
+    assert svm("1 0:5 2:6\n").X.toarray().tolist() == [[5, 0, 6]]
+    with pytest.raises(DataFormatError, match="the index 0 occurs"):
+        svm("1 0:5\n", index_base="one")
+    with pytest.raises(ValueError, match="index_base must be one of"):
+        svm(text, index_base="two")
+
+
+def test_n_features(svm):
+    assert svm("1 2:6\n", n_features=5).n_features == 5
+    with pytest.raises(DataFormatError, match=r"the feature 1 .* occurs, but there are 1"):
+        svm("1 2:6\n", n_features=1)
+    with pytest.raises(ValueError, match="n_features must be"):
+        svm("1 2:6\n", n_features=0)
+
+
+def test_header_of_the_extreme_classification_repository(svm):
+    dataset = svm("2 5 4\n0,3 1:0.5\n1 0:2 4:1\n")
+    assert dataset.label_names == ("label0", "label1", "label2", "label3")
+    np.testing.assert_array_equal(dataset.Y, [[1, 0, 0, 1], [0, 1, 0, 0]])
+    np.testing.assert_array_equal(dataset.X.toarray(), [[0, 0.5, 0, 0, 0], [2, 0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", None, "no rows"),
+        ("# only a comment\n", None, "no rows"),
+        ("1 1:1\nx 1:1\n", 2, "the label 'x' is not a whole number"),
+        ("1.5 1:1\n", 1, "'1.5' is not a whole number"),
+        ("1 1:a\n", 1, "the value of feature 1 is 'a'"),
+        ("1 1:1_0\n", 1, "'1_0', not a number"),
+        ("1 1:\n", 1, "the value of feature 1 is ''"),
+        ("1 a:1\n", 1, "expected index:value, found 'a:1'"),
+        ("1 1:1 7\n", 1, "expected index:value, found '7'"),
+        ("1 2:1 1:1\n", 1, "must rise, and 1 follows 2"),
+        ("1 1:1 1:1\n", 1, "must rise"),
+        ("1 qid:3 1:1\n", 1, "query numbers"),
+        ("1 99999999999:1\n", 1, "expected index:value"),
+        ("1 900000000:1\n", None, "more than the limit"),
+        ("11 3 99999999\n0 1:1\n" + " 1:1\n" * 10, None, "more than"),
+        ("3 5 2\n0 1:1\n", None, "promises 3 rows, and there are 1; the file may be cut off"),
+        ("1 5 2\n7 1:1\n", None, "the label 7 occurs, but there are only 2"),
+        (" 1:1\n", None, "no row has a label"),
+        ('# imcc {"name": 3}\n1 1:1\n', 1, "lacks some"),
+        ("# imcc {broken\n1 1:1\n", 1, "damaged"),
+    ],
+)
+def test_wrong_files(svm, text, line, reason):
+    with pytest.raises(DataFormatError, match=reason) as caught:
+        svm(text)
+    assert caught.value.line == line
+
+
+def test_scikit_learn_reads_the_same(tmp_path, toy):
+    toy = concatenate(
+        [toy, Dataset(np.zeros((1, 3)), [[0, 0]], toy.feature_names, toy.label_names)]
+    )
+    path = write(toy, tmp_path / "toy.svm")
+    X, labels = sklearn.datasets.load_svmlight_file(
+        str(path), multilabel=True, zero_based=True, n_features=3
+    )
+    kept = [
+        0,
+        2,
+        3,
+    ]  # scikit-learn has a row without labels too, but MultiLabelBinarizer wants some
+    np.testing.assert_array_equal(X.toarray(), toy.X)
+    binarised = MultiLabelBinarizer(classes=[0, 1]).fit_transform([labels[i] for i in kept])
+    np.testing.assert_array_equal(binarised, toy.Y[kept])
+
+
+def test_what_scikit_learn_writes(tmp_path):
+    X = np.array([[0.5, 0, 1], [0, 2, 0], [0, 0, 3]])
+    Y = np.array([[1, 0], [1, 1], [0, 1]])
+    path = tmp_path / "theirs.svm"
+    sklearn.datasets.dump_svmlight_file(X, Y, str(path), multilabel=True, zero_based=False)
+    assert read(path) == Dataset(X, Y, (), ("0", "1"))
+
+
+def test_several_files_are_joined(tmp_path):
+    (tmp_path / "d-1.svm").write_text("1 1:1\n")
+    (tmp_path / "d-2.svm").write_text("2 3:1\n")
+    dataset = read([tmp_path / "d-1.svm", tmp_path / "d-2.svm"])
+    np.testing.assert_array_equal(dataset.Y, np.eye(2))
+    assert dataset.n_features == 3
+    assert dataset.name == "d"
+
+
+def test_files_with_other_names_are_not_joined(tmp_path, toy):
+    write(toy, tmp_path / "a.svm")
+    write(Dataset(toy.X, toy.Y, toy.feature_names, ("cat", "fish")), tmp_path / "b.svm")
+    assert read([tmp_path / "a.svm", tmp_path / "a.svm"]) == concatenate([toy, toy])
+    with pytest.raises(DataFormatError, match=r"b\.svm, line 1: .*its label_names are others"):
+        read([tmp_path / "a.svm", tmp_path / "b.svm"])
+
+
+def test_the_name_is_kept(tmp_path, toy):
+    path = write(toy.renamed("kept"), tmp_path / "file.svm")
+    assert read(path).name == "kept"
+    assert read(path, name="other").name == "other"
