@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_multilabel_classification
@@ -31,6 +30,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.datasets import load_dataset
 from imcc.metrics import evaluate
 
 N_CLUSTERS = 64  # of the single fits
@@ -40,13 +40,9 @@ GROWTH = (500, 1000, 2000, 4000)
 
 def load(rows: int) -> tuple[str, np.ndarray, np.ndarray]:
     """Return the name, rows and labels (0/1) of the data to measure on."""
-    mirror = os.environ.get("IMCC_DATA_MIRROR", "")
-    path = Path(mirror) / "imcc-authors" / "arts.mat"
-    if mirror and path.is_file():
-        mat = scipy.io.loadmat(path)
-        X = np.ascontiguousarray(mat["train_data"], dtype=np.float64)
-        Y = (mat["train_target"] > 0).astype(np.int64)
-        return "arts", X[:rows], (Y if len(Y) == len(X) else Y.T)[:rows]
+    if os.environ.get("IMCC_DATA_MIRROR"):
+        data = load_dataset("arts")
+        return "arts", np.ascontiguousarray(data.X[:rows], dtype=np.float64), data.Y[:rows]
     X, Y = make_multilabel_classification(
         rows, n_features=462, n_classes=26, n_labels=2, length=35, random_state=0
     )

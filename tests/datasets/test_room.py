@@ -1,4 +1,4 @@
-"""The room's own rules: small modules, imports in one direction, only the core to import it."""
+"""The room's own rules: imports in one direction, nothing optional at import, examples."""
 
 import ast
 import subprocess
@@ -21,11 +21,6 @@ def imports(path):
     }
 
 
-def test_modules_are_short():
-    sizes = {path.name: len(path.read_text().splitlines()) for path in ROOM.glob("*.py")}
-    assert {name: size for name, size in sizes.items() if size >= 400} == {}
-
-
 def test_imports_point_one_way():
     graph = {path.stem: imports(path) for path in ROOM.glob("_*.py") if path.stem != "__init__"}
     done: set[str] = set()
@@ -38,22 +33,10 @@ def test_imports_point_one_way():
     assert "_load" in done
 
 
-def test_the_room_is_imported_with_the_core_dependencies_only():
-    block = "; ".join(f"sys.modules[{name!r}] = None" for name in OPTIONAL)
-    code = (
-        f"import sys; {block}\n"
-        "import imcc.datasets as d\n"
-        "for name in d.__all__: assert getattr(d, name) is not None\n"
-        "print(len(d.list_datasets('paper')))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert found.stdout.strip() == "15", found.stderr
-
-
 def test_importing_the_room_imports_nothing_optional():
-    # scikit-learn imports pandas itself where it is installed.
+    # scikit-learn imports pandas and rich itself where they are installed.
     code = (
-        "import sys, sklearn.utils.validation\n"
+        "import sys, imcc\n"
         "before = set(sys.modules)\n"
         "import imcc.datasets\n"
         f"print(sorted((set(sys.modules) - before) & {set(OPTIONAL)!r}))"

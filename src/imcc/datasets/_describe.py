@@ -43,7 +43,7 @@ class Description:
     name : str
         Its name.
     n_rows, n_features, n_labels : int
-        Its sizes; |D|, dim(D) and L(D) of the paper.
+        Its sizes; ``|D|``, ``dim(D)`` and ``L(D)`` of the paper.
     feature_type : {"numeric", "nominal"}
         "nominal" if every feature is 0 or 1; F(D).
     cardinality : float
