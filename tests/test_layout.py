@@ -25,6 +25,7 @@ ROOMS = [
     "_results",
     "estimator",
     "estimator_cv",
+    "baselines",
     "demo",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
