@@ -24,6 +24,7 @@ class SparseLinearClassifier(BaselineClassifier):
 
     max_iter: int
     tol: float
+    _has_fisher_term = False
 
     def _check_parameters(self) -> None:
         self._weights()

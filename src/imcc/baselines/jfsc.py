@@ -84,6 +84,8 @@ class JFSC(SparseLinearClassifier):
     (100, 3)
     """
 
+    _has_fisher_term = True
+
     def __init__(
         self,
         alpha: float = 0.1,

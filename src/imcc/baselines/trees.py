@@ -76,12 +76,13 @@ class ExtraTreesBaseline(BaselineClassifier):
         self._constant_scores = np.where(on[0], 0.5, -0.5)
         self.forest_ = None
         if len(self._learned):
+            labels = on[:, self._learned]
             self.forest_ = ExtraTreesClassifier(
                 self.n_estimators,
                 min_samples_leaf=self.min_samples_leaf,
                 n_jobs=self.n_jobs,
                 random_state=draw_seed(self.random_state),
-            ).fit(X, on[:, self._learned])
+            ).fit(X, labels.ravel() if labels.shape[1] == 1 else labels)
 
     def _score_rows(self, X: Features) -> np.ndarray:
         scores = np.tile(self._constant_scores, (X.shape[0], 1))
