@@ -52,7 +52,7 @@ def train_linear(X: Features, on: np.ndarray, C: float) -> LinearScore:
     """
     if is_constant(on):
         return LinearScore(np.zeros(X.shape[1]), 1.0 if on[0] else -1.0)
-    machine = SVC(kernel="linear", C=C, cache_size=_cache(X)).fit(X, on)
+    machine = SVC(kernel="linear", C=C, cache_size=cache_megabytes(X)).fit(X, on)
     weights = machine.coef_.toarray() if sp.issparse(machine.coef_) else machine.coef_
     return LinearScore(np.asarray(weights, dtype=np.float64).ravel(), float(machine.intercept_[0]))
 
@@ -81,7 +81,7 @@ def calibration(
     return Sigmoid(0.0, prior_log_odds(on)) if margins is None else fit_sigmoid(margins, on)
 
 
-def _cache(X: Features) -> float:
-    """Megabytes for libsvm's cache of kernel rows: about two copies of X, within limits."""
+def cache_megabytes(X: Features) -> float:
+    """Return the size of libsvm's cache of kernel rows: two copies of X, but 20 to 200 MB."""
     n_entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
     return float(np.clip(2 * 8 * n_entries / 2**20, 20, 200))

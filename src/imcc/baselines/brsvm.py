@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from imcc._validation import Features, check_choice, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._platt import Sigmoid
-from imcc.baselines._svm import _cache, calibration, check_svm, train_scored
+from imcc.baselines._svm import cache_megabytes, calibration, check_svm, train_scored
 from imcc.estimator import draw_seed
 from imcc.kernels import row_blocks
 
@@ -123,7 +123,7 @@ class BinaryRelevanceSVM(BaselineClassifier):
         self.intercept_ = np.array([intercept for _, intercept in duals])
 
     def _score_rows(self, X: Features) -> np.ndarray:
-        if self.kernel == "linear":
+        if hasattr(self, "coef_"):
             return X @ self.coef_.T + self.intercept_
         scores = np.tile(self.intercept_, (X.shape[0], 1))
         for block in row_blocks(X.shape[0], self._rows.shape[0]):
@@ -147,7 +147,7 @@ def _train_rbf(
     dual = np.zeros(X.shape[0])
     intercept = 1.0 if on[0] else -1.0
     if not is_constant(on):
-        machine = SVC(C=C, gamma=gamma, cache_size=_cache(X)).fit(X, on)
+        machine = SVC(C=C, gamma=gamma, cache_size=cache_megabytes(X)).fit(X, on)
         weights = machine.dual_coef_
         dual[machine.support_] = np.ravel(
             weights.toarray() if hasattr(weights, "toarray") else weights
@@ -157,7 +157,11 @@ def _train_rbf(
         return dual, intercept
 
     def train(rows: Features, labels: np.ndarray) -> Callable[[Features], np.ndarray]:
-        return SVC(C=C, gamma=gamma, cache_size=_cache(rows)).fit(rows, labels).decision_function
+        return (
+            SVC(C=C, gamma=gamma, cache_size=cache_megabytes(rows))
+            .fit(rows, labels)
+            .decision_function
+        )
 
     sigmoid: Sigmoid = calibration(train, X, on, seed)
     return sigmoid.slope * dual, sigmoid.slope * intercept + sigmoid.offset

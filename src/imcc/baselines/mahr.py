@@ -90,8 +90,8 @@ class MAHR(BaselineClassifier):
     rows; how sure a hypothesis is changes less.
 
     All labels' stumps of a round are found by one matrix product; see
-    :mod:`imcc.baselines._stumps`.  A label that is on in all training rows or in none has the score
-    1/2 log((positives + 1) / (negatives + 1)), the scale that H is on.
+    :mod:`imcc.baselines._stumps`.  A label that is on in all training rows or in none is ranked
+    before or after all others: its score is beyond the largest sum of weights of any label.
 
     References
     ----------
