@@ -122,3 +122,17 @@ def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch):
     EnsembleClassifierChains(**ONE).fit(X, Y)
     assert len(matrices) == 4
     assert all(matrix is matrices[0] for matrix in matrices)
+
+
+def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
+    asked = []
+
+    def parallel(n_jobs, **how):
+        asked.append(n_jobs)
+        return list
+
+    monkeypatch.setattr(ecc, "Parallel", parallel)
+    monkeypatch.setattr(ecc, "delayed", lambda function: function)
+    X, Y, *_ = small_problem
+    EnsembleClassifierChains(2, scores="margin", n_jobs=3).fit(X, Y)
+    assert asked == [3]

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.svm import SVC
 
-from imcc.baselines import LIFT
+from imcc.baselines import LIFT, lift
 from imcc.baselines.lift import label_centers, row_identities
 
 
@@ -88,3 +88,17 @@ def test_options_are_heard(small_problem):
     np.testing.assert_allclose(scores(n_jobs=2), one)
     for other in ({"ratio": 0.3}, {"C": 0.1}, {"random_state": 1}, {"scores": "margin"}):
         assert not np.allclose(scores(**other), one), other
+
+
+def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
+    asked = []
+
+    def parallel(n_jobs, **how):
+        asked.append(n_jobs)
+        return list
+
+    monkeypatch.setattr(lift, "Parallel", parallel)
+    monkeypatch.setattr(lift, "delayed", lambda function: function)
+    X, Y, *_ = small_problem
+    LIFT(scores="margin", n_jobs=3).fit(X, Y)
+    assert asked == [3]
