@@ -27,6 +27,7 @@ ROOMS = [
     "_results",
     "estimator",
     "estimator_cv",
+    "baselines",
     "demo",
     "cli",
 ]

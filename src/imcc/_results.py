@@ -90,7 +90,29 @@ def cv_results(
         blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
     fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
+    return lay_out(params, keys, fit_time, score_time, tables)
 
+
+def lay_out(
+    params: list[dict[str, Any]],
+    keys: Mapping[str, str],
+    fit_time: np.ndarray,
+    score_time: np.ndarray,
+    tables: Sequence[np.ndarray],
+) -> dict[str, Any]:
+    """Make the columns of ``cv_results_``.
+
+    Parameters
+    ----------
+    params : list of dict
+        The settings.
+    keys : mapping of str to str
+        For each metric, in the order of the tables, the word it has in the columns' names.
+    fit_time, score_time : ndarray of shape (n_folds, n_settings)
+        Seconds.
+    tables : sequence of ndarray of shape (n_folds, n_settings)
+        The values of each metric; NaN where a setting has none.  Such a setting is ranked last.
+    """
     results: dict[str, Any] = {}
     for name, table in (("fit_time", fit_time), ("score_time", score_time)):
         results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
@@ -124,11 +146,12 @@ def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedAr
 def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
     """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
     columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
-    # A metric is undefined on a fold for all settings or for none: such folds are left out.
-    defined = ~np.isnan(table).any(axis=1)
+    # A fold on which a metric is undefined, for all settings, is left out.
+    defined = ~np.isnan(table).all(axis=1)
     mean = table[defined].mean(axis=0)
     columns[f"mean_test_{key}"] = mean
     columns[f"std_test_{key}"] = table[defined].std(axis=0)
     towards_best = -mean if METRICS[metric].greater_is_better else mean
+    towards_best = np.where(np.isnan(mean), np.inf, towards_best)
     columns[f"rank_test_{key}"] = rankdata(towards_best, method="min").astype(np.int32)
     return columns

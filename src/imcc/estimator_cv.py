@@ -160,16 +160,16 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self : IMCCClassifierCV
         """
         grid = Grid(
-            alphas=_check_axis("alphas", self.alphas, at_least=0),
-            betas=_check_axis("betas", self.betas, above=0),
-            gammas=_check_axis("gammas", self.gammas, at_least=0),
+            alphas=check_axis("alphas", self.alphas, at_least=0),
+            betas=check_axis("betas", self.betas, above=0),
+            gammas=check_axis("gammas", self.gammas, at_least=0),
             n_clusters=_check_n_clusters(self.n_clusters),
         )
         kernels = [
             (kernel, check_kernel(kernel, self.kernel_params, self.width))
-            for kernel in _check_list("kernels", self.kernels)
+            for kernel in check_list("kernels", self.kernels)
         ]
-        width_scales = _check_axis("width_scales", self.width_scales, above=0).tolist()
+        width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
         progress = _print_progress if self.progress is True else self.progress or None
@@ -181,7 +181,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         outcomes = search(
             X,
             target,
-            self._folds(X, target, groups),
+            make_folds(self.cv, X, target, groups),
             grid,
             metrics,
             kernels=[kernel for _, kernel in kernels],
@@ -206,19 +206,6 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             self._refit(given, y)
         return self
 
-    def _folds(self, X: Features, target: Target, groups: Any) -> list[Fold]:
-        # A 1-D target is split by class; an indicator matrix cannot be.
-        by = target.signs
-        if target.kind == "binary":
-            by = target.signs[:, 0]
-        elif target.kind == "multiclass":
-            by = target.signs.argmax(axis=1)
-        splitter = check_cv(self.cv, by, classifier=True)
-        folds = [Fold(train, test) for train, test in splitter.split(X, by, groups)]
-        if not all(len(fold.train) and len(fold.test) for fold in folds):
-            raise ValueError("cv gives a fold without training rows or without held-out rows")
-        return folds
-
     def _decide(self, key: str) -> None:
         self.best_index_ = int(self.cv_results_[f"rank_test_{key}"].argmin())
         self.best_params_ = self.cv_results_["params"][self.best_index_]
@@ -242,7 +229,22 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         return self.best_estimator_._scores(X)
 
 
-def _check_list(name: str, values: Any) -> list[Any]:
+def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list[Fold]:
+    """Split the rows as ``cv`` says; see :class:`IMCCClassifierCV`."""
+    # A 1-D target is split by class; an indicator matrix cannot be.
+    by = target.signs
+    if target.kind == "binary":
+        by = target.signs[:, 0]
+    elif target.kind == "multiclass":
+        by = target.signs.argmax(axis=1)
+    splitter = check_cv(cv, by, classifier=True)
+    folds = [Fold(train, test) for train, test in splitter.split(X, by, groups)]
+    if not all(len(fold.train) and len(fold.test) for fold in folds):
+        raise ValueError("cv gives a fold without training rows or without held-out rows")
+    return folds
+
+
+def check_list(name: str, values: Any) -> list[Any]:
     """Return the values of an axis; a single one stands for itself."""
     single = isinstance(values, str) or not isinstance(values, Iterable)
     listed = [values] if single else list(values)
@@ -251,12 +253,13 @@ def _check_list(name: str, values: Any) -> list[Any]:
     return listed
 
 
-def _check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
-    return np.array([check_number(name, value, **bound) for value in _check_list(name, values)])
+def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
+    """Return the numbers of an axis, each within its bound."""
+    return np.array([check_number(name, value, **bound) for value in check_list(name, values)])
 
 
 def _check_n_clusters(values: Any) -> list[Any]:
-    listed = _check_list("n_clusters", values)
+    listed = check_list("n_clusters", values)
     for value in listed:
         split_n_clusters(value)
     return listed

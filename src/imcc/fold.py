@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from imcc._validation import Features
 from imcc.features import IdentityMap, KernelMap
 from imcc.kernels import Kernel, LinearKernel, choose_width
-from imcc.metrics import Judge
+from imcc.metrics import METRICS, Judge
 from imcc.solver import Rotation, SpectralProblem, eliminate, kernel_problem
 from imcc.virtual import VirtualExamples, virtual_examples
 
@@ -290,6 +290,16 @@ def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     """
     on = signs > 0
     return np.hstack([~on, on]) if kind == "binary" else on
+
+
+def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
+    """Refuse a metric that no fold has rows for, before any work is done."""
+    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
+    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
+        raise ValueError(
+            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
+            "label or all of them; use scoring='hamming_loss'"
+        )
 
 
 def _as_judged(scores: np.ndarray, judge: Judge) -> np.ndarray:

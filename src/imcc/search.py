@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from imcc._validation import Features, Target
 from imcc.features import warn_if_indefinite
-from imcc.fold import Fold, FoldResult, Grid, Shared, judged_labels, search_fold
+from imcc.fold import Fold, FoldResult, Grid, Shared, check_defined, judged_labels, search_fold
 from imcc.kernels import Kernel
-from imcc.metrics import METRICS, Judge
 from imcc.virtual import assign_rows
 
 
@@ -56,7 +55,7 @@ def search(
         Kernels without a width have the index 0 only.
     """
     judged = judged_labels(target.signs, target.kind)
-    _check_defined(metrics, judged, folds)
+    check_defined(metrics, judged, folds)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
     clustered = dict(
         parallel(
@@ -101,16 +100,6 @@ def search(
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]
         warn_if_indefinite(max(result.negative for result in results.values()))
     return outcomes
-
-
-def _check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
-    """Refuse a metric that no fold has rows for, before any work is done."""
-    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
-    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
-        raise ValueError(
-            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
-            "label or all of them; use scoring='hamming_loss'"
-        )
 
 
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:

@@ -1,0 +1,246 @@
+"""The algorithms of the comparison: our average precision beside the paper's, time and memory.
+
+    python -m benchmarks.baselines                               the table of docs/baselines.md
+    python -m benchmarks.baselines --data scene --repetitions 1  a quick look
+    python -m benchmarks.baselines --speed                       one training run of each on arts
+    python -m benchmarks.baselines --lift                        LIFT's two kinds of scores
+
+The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
+``--store`` names a file to which every finished run is added, one JSON object a line; what is in it
+is not run again.  Its tables can be printed at any time with ``--print``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, train_test_split
+
+from imcc import IMCCClassifierCV
+from imcc.baselines import (
+    JFSC,
+    JFSCCV,
+    LIFT,
+    LLSF,
+    LLSFCV,
+    MAHR,
+    BinaryRelevanceSVM,
+    EnsembleClassifierChains,
+    ExtraTreesBaseline,
+    KernelRidgeBaseline,
+)
+from imcc.metrics import METRICS, evaluate
+
+DATA = ("scene", "yeast", "image", "enron", "medical")
+BUDGET = 40  # settings of LLSF's and JFSC's grids, with halving over the folds
+
+# Average precision in the paper's Table 3.
+PAPER = {
+    "BRsvm": (0.847, 0.762, 0.797, 0.657, 0.841),
+    "ECC": (0.857, 0.756, 0.797, 0.657, 0.852),
+    "MAHR": (0.861, 0.745, 0.801, 0.641, 0.892),
+    "LLSF": (0.847, 0.617, 0.789, 0.703, 0.908),
+    "JFSC": (0.836, 0.762, 0.789, 0.643, 0.899),
+    "LIFT": (0.859, 0.766, 0.789, 0.684, 0.848),
+    "IMCC": (0.893, 0.777, 0.834, 0.704, 0.912),
+}
+
+
+SEARCH = {"budget": BUDGET, "halving": True, "max_iter": 100}
+ALGORITHMS: dict[str, Any] = {
+    "BRsvm": BinaryRelevanceSVM(),
+    "ECC": EnsembleClassifierChains(),
+    "MAHR": MAHR(),
+    "LLSF": LLSFCV(**SEARCH),
+    "JFSC": JFSCCV(**SEARCH),
+    "LIFT": LIFT(),
+    "kernel ridge": KernelRidgeBaseline(),
+    "extra-trees": ExtraTreesBaseline(),
+    "IMCC": IMCCClassifierCV(n_clusters=(8, 32, 128)),
+}
+# One training run each: LLSF and JFSC at one setting, and their searches.
+SPEED: dict[str, Any] = {
+    **{name: model for name, model in ALGORITHMS.items() if name not in ("LLSF", "JFSC", "IMCC")},
+    "LLSF, one setting": LLSF(alpha=2**-3, beta=2**-3, max_iter=100),
+    "LLSF, search": ALGORITHMS["LLSF"],
+    "JFSC, one setting": JFSC(alpha=4**-2, beta=4**-1, gamma=4**-4, max_iter=100),
+    "JFSC, search": ALGORITHMS["JFSC"],
+}
+LIFT_SCORES = {f"LIFT, {scores}": LIFT(scores=scores) for scores in ("probability", "margin")}
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """Return the model with its seed, and with shuffled folds where it has folds."""
+    own = model.get_params()
+    chosen = {"random_state": seed, "cv": KFold(5, shuffle=True, random_state=seed)}
+    return clone(model).set_params(**{k: v for k, v in chosen.items() if k in own})
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    from imcc.datasets import load_dataset
+
+    data = load_dataset(name)
+    X = data.X.toarray() if data.is_sparse else data.X
+    return np.ascontiguousarray(X, dtype=np.float64), data.Y
+
+
+def one_run(model: Any, name: str, repetition: int) -> dict[str, Any]:
+    """Train on 80 % of the rows and judge on the rest."""
+    X, Y = load(name)
+    X, X_new, Y, Y_new = train_test_split(X, Y, test_size=0.2, random_state=repetition)
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # Iterations are limited on purpose, and rare labels make clusters of few rows.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = seeded(model, repetition).fit(X, Y)
+    seconds = time.perf_counter() - start
+    row = {"data": name, "repetition": repetition, "seconds": round(seconds, 2)}
+    row |= evaluate(Y_new, model.decision_function(X_new))
+    for extra in ("best_params_", "budget_"):
+        if hasattr(model, extra):
+            row[extra] = getattr(model, extra)
+    return row
+
+
+def run_all(
+    algorithms: dict[str, Any],
+    names: list[str],
+    repetitions: int,
+    store: Path | None,
+) -> list[dict[str, Any]]:
+    rows = stored_rows(store)
+    done = {(row["algorithm"], row["data"], row["repetition"]) for row in rows}
+    for name in names:
+        for repetition in range(repetitions):
+            for algorithm, model in algorithms.items():
+                if (algorithm, name, repetition) in done:
+                    continue
+                row = {"algorithm": algorithm, **one_run(model, name, repetition)}
+                rows.append(row)
+                if store:
+                    with store.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+                print(
+                    f"{algorithm} on {name}, repetition {repetition}: average precision "
+                    f"{row['average_precision']:.3f} in {row['seconds']:.1f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    return rows
+
+
+def stored_rows(store: Path | None) -> list[dict[str, Any]]:
+    if store is None or not store.is_file():
+        return []
+    return [json.loads(line) for line in store.read_text().splitlines()]
+
+
+def accuracy_table(rows: list[dict[str, Any]], names: list[str]) -> str:
+    lines = ["| | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
+    for algorithm in ALGORITHMS:
+        cells = []
+        for name in names:
+            found = [
+                row["average_precision"]
+                for row in rows
+                if (row["algorithm"], row["data"]) == (algorithm, name)
+            ]
+            cell = f"{np.mean(found):.3f} ± {np.std(found):.3f}" if found else "not run"
+            if algorithm in PAPER and name in DATA:
+                cell += f" ({PAPER[algorithm][DATA.index(name)]:.3f})"
+            cells.append(cell)
+        lines.append(f"| {algorithm} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def metric_table(rows: list[dict[str, Any]], algorithms: list[str], names: list[str]) -> str:
+    lines = ["| | " + " | ".join(METRICS) + " |", "| --- |" + " --- |" * len(METRICS)]
+    for name in names:
+        for algorithm in algorithms:
+            found = [r for r in rows if (r["algorithm"], r["data"]) == (algorithm, name)]
+            cells = [f"{np.mean([r[m] for r in found]):.3f}" if found else "" for m in METRICS]
+            lines.append(f"| {name}: {algorithm} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def speed_table(names: list[str]) -> str:
+    """Time and peak memory of one training run, each in a process of its own."""
+    lines = ["| | seconds | peak memory above the start, in copies of X |", "| --- | --- | --- |"]
+    for name in names:
+        command = [sys.executable, *_launcher(), "--measure", name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        seconds, copies = json.loads(done.stdout)
+        lines.append(f"| {name} | {seconds:.1f} | {copies:.1f} |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def _launcher() -> list[str]:
+    return ["-m", f"{__package__}.baselines"]
+
+
+def measure(name: str) -> tuple[float, float]:
+    X, Y = load("arts")
+    X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
+    model = seeded(SPEED[name], 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X[:200, :50], Y[:200, :2])  # imports and thread pools
+        before = _peak_bytes()
+        start = time.perf_counter()
+        model.fit(X, Y)
+    return time.perf_counter() - start, (_peak_bytes() - before) / X.nbytes
+
+
+def _peak_bytes() -> int:
+    """Return the largest resident size so far (Linux; getrusage would count the parent's too)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=list(DATA), help="data sets")
+    parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), help="which rows")
+    parser.add_argument("--repetitions", type=int, default=3, help="80/20 splits (default 3)")
+    parser.add_argument("--store", type=Path, help="file to keep finished runs in")
+    parser.add_argument("--print", action="store_true", help="print what is in the store")
+    parser.add_argument("--speed", action="store_true", help="time and memory on arts instead")
+    parser.add_argument("--lift", action="store_true", help="LIFT's two kinds of scores instead")
+    parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    print(
+        f"Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scikit-learn {sklearn.__version__}\n"
+    )
+    if options.speed:
+        print(speed_table(list(SPEED)))
+        return
+    algorithms = LIFT_SCORES if options.lift else ALGORITHMS
+    if options.algorithms and not options.lift:
+        algorithms = {name: ALGORITHMS[name] for name in options.algorithms}
+    repetitions = 0 if options.print else options.repetitions
+    rows = run_all(algorithms, options.data, repetitions, options.store)
+    if options.lift:
+        print(metric_table(rows, list(algorithms), options.data))
+    else:
+        print(accuracy_table(rows, options.data))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""The six algorithms of the paper's comparison, and two more rows for honesty.
+
+All are scikit-learn classifiers with the face of :class:`imcc.IMCCClassifier`: the same checks of
+the input, real-valued scores, labels predicted where the score is at least 0.
+"""
+
+from imcc.baselines._proximal import UnboundedError
+from imcc.baselines.brsvm import BinaryRelevanceSVM
+from imcc.baselines.ecc import EnsembleClassifierChains
+from imcc.baselines.jfsc import JFSC
+from imcc.baselines.kernel_ridge import KernelRidgeBaseline
+from imcc.baselines.lift import LIFT
+from imcc.baselines.llsf import LLSF
+from imcc.baselines.mahr import MAHR
+from imcc.baselines.search_cv import JFSCCV, LLSFCV
+from imcc.baselines.trees import ExtraTreesBaseline
+
+__all__ = [
+    "JFSC",
+    "JFSCCV",
+    "LIFT",
+    "LLSF",
+    "LLSFCV",
+    "MAHR",
+    "BinaryRelevanceSVM",
+    "EnsembleClassifierChains",
+    "ExtraTreesBaseline",
+    "KernelRidgeBaseline",
+    "UnboundedError",
+]

@@ -1,0 +1,64 @@
+"""What all baselines share: one way to fit, one validation, one face."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from imcc._validation import Features, check_features, encode_target
+from imcc.estimator import ScoringClassifierMixin
+
+
+class BaselineClassifier(ScoringClassifierMixin, BaseEstimator):
+    """A classifier that scores every label; subclasses say how to train and how to score.
+
+    A subclass has ``_check_parameters()``, ``_train(X, on)`` and ``_score_rows(X)``.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = check_features(self, X, reset=True)
+        target = encode_target(y, X.shape[0], type(self).__name__)
+        self._train(X, target.signs > 0)
+        self._remember_target(target)
+        return self
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return self._score_rows(check_features(self, X, reset=False))
+
+    def _check_parameters(self) -> None:
+        """Raise a ValueError that names the parameter, before the data are looked at."""
+        raise NotImplementedError
+
+    def _train(self, X: Features, on: np.ndarray) -> None:
+        """Learn from checked rows and a boolean label matrix (n_rows, q)."""
+        raise NotImplementedError
+
+    def _score_rows(self, X: Features) -> np.ndarray:
+        """Return the scores of checked rows, (n_rows, q)."""
+        raise NotImplementedError
+
+
+def is_constant(on: np.ndarray) -> bool:
+    """Whether a label is on in every row or in none: there is nothing to learn."""
+    return bool(on.all() or not on.any())
+
+
+def prior_log_odds(on: np.ndarray) -> float:
+    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
+    positives = int(np.count_nonzero(on))
+    return float(np.log((positives + 1) / (len(on) - positives + 1)))

@@ -1,0 +1,312 @@
+r"""Proximal gradient for sparse linear models whose labels are coupled: LLSF and JFSC.
+
+Minimises over W (d x q)::
+
+    F(W) = 1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + gamma/2 sum_ik S_ik W_ik^2 + beta |W|_1
+
+for labels Y in {0, 1}, a coupling R of the labels (q x q) and weights S of single coefficients
+(d x q; None for LLSF).  All that depends on the rows is in the sums of a :class:`Problem`, which
+many settings share.
+
+R and S have negative curvature, so F need not be convex, and it may fall for ever.  Each step is
+one of Beck and Teboulle's FISTA; where the momentum makes F rise it is dropped and a plain proximal
+step taken.  That one cannot rise, as its length for entry i, k is 1/L_ik with
+
+    L_ik = lambda_max(X^T X) + alpha lambda_max(R) + gamma max(S_ik, 0),
+
+a diagonal matrix that is nowhere less curved than F's smooth part.  (The authors' step has
+L^2 = 2 (|X^T X|^2 + |alpha R|^2), which is never below the L of LLSF.)  So F falls from step to
+step, convex or not, and what the iterations end at fulfils the conditions for a
+(local) minimum.  If F gets below -F(0), the coupling has run away with the weights: F is unbounded,
+or has no minimum that means anything, as its two other terms cannot be negative.
+
+References
+----------
+A. Beck, M. Teboulle. "A fast iterative shrinkage-thresholding algorithm for linear inverse
+problems." SIAM Journal on Imaging Sciences 2, 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from imcc._validation import Features
+
+# A sparse product takes about this many times longer for an entry than a dense one.
+_SPARSE_COST = 8
+# Below this size all eigenvalues of a matrix are as fast as the largest one.
+_SMALL = 200
+
+
+class UnboundedError(ValueError):
+    """The objective has no minimum that could be returned."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A setting: of the coupling, of the l1 norm and of the single coefficients."""
+
+    alpha: float
+    beta: float
+    gamma: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all settings share.
+
+    Attributes
+    ----------
+    gram : callable
+        W -> X^T X W.
+    gram_norm : float
+        Largest eigenvalue of X^T X.
+    cross : ndarray of shape (d, q)
+        X^T Y.
+    label_square : float
+        |Y|^2.
+    coupling : ndarray of shape (q, q)
+        R.
+    coupling_norm : float
+        Largest eigenvalue of R.
+    ridge : callable
+        eta -> (X^T X + eta I)^-1 X^T Y.
+    scatter : ndarray of shape (d, q) or None
+        S.
+    """
+
+    gram: Callable[[np.ndarray], np.ndarray]
+    gram_norm: float
+    cross: np.ndarray
+    label_square: float
+    coupling: np.ndarray
+    coupling_norm: float
+    ridge: Callable[[float], np.ndarray]
+    scatter: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, X: Features, on: np.ndarray, scatter: np.ndarray | None = None) -> Problem:
+        """Sum over the rows; a column of ones is appended to X.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+        on : ndarray of bool, shape (n_rows, q)
+        scatter : ndarray of shape (n_features, q), optional
+            Zero is appended for the column of ones.
+        """
+        labels = on.astype(np.float64)
+        rows = _Rows(X)
+        coupling = label_distances(on)
+        if scatter is not None:
+            scatter = np.vstack([scatter, np.zeros(on.shape[1])])
+        return cls(
+            gram=rows.gram,
+            gram_norm=_largest_eigenvalue(rows.gram, rows.n_columns),
+            cross=rows.cross(labels),
+            label_square=float(np.sum(labels)),
+            coupling=coupling,
+            coupling_norm=float(np.linalg.eigvalsh(coupling)[-1]),
+            ridge=lambda eta: rows.ridge(labels, eta),
+            scatter=scatter,
+        )
+
+    def curvature(self, weights: Weights) -> np.ndarray | float:
+        """Return L: a diagonal bound on the curvature of the smooth part, > 0."""
+        largest = self.gram_norm + weights.alpha * self.coupling_norm
+        if self.scatter is None:
+            return largest
+        return largest + weights.gamma * np.maximum(self.scatter, 0)
+
+    def penalty_gradient(self, W: np.ndarray, weights: Weights) -> np.ndarray:
+        """Return the gradient of the coupling and the scatter terms."""
+        gradient = weights.alpha * (W @ self.coupling)
+        if self.scatter is not None and weights.gamma:
+            gradient += weights.gamma * self.scatter * W
+        return gradient
+
+    def objective(
+        self, W: np.ndarray, weights: Weights, of_gram: np.ndarray | None = None
+    ) -> float:
+        """Return F(W); ``of_gram`` is X^T X W where it is known."""
+        of_gram = self.gram(W) if of_gram is None else of_gram
+        fit = 0.5 * (np.vdot(W, of_gram) - 2 * np.vdot(W, self.cross) + self.label_square)
+        penalty = 0.5 * np.vdot(W, self.penalty_gradient(W, weights))
+        return float(fit + penalty + weights.beta * np.abs(W).sum())
+
+    def residual(self, W: np.ndarray, weights: Weights) -> float:
+        """Return how far W is from a stationary point: 0 means the conditions of optimality hold.
+
+        These are, with g the gradient of the smooth part, |g| <= beta where W is 0 and
+        g = -beta sign(W) elsewhere.
+        """
+        gradient = self.gram(W) - self.cross + self.penalty_gradient(W, weights)
+        off = np.abs(gradient + weights.beta * np.sign(W))
+        at_zero = np.maximum(np.abs(gradient) - weights.beta, 0)
+        return float(np.where(W == 0, at_zero, off).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where the iterations ended.
+
+    Attributes
+    ----------
+    W : ndarray of shape (d, q)
+    objectives : list of float
+        F after each iteration, the start included.
+    converged : bool
+    """
+
+    W: np.ndarray
+    objectives: list[float] = field(repr=False)
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return len(self.objectives) - 1
+
+
+def solve(
+    problem: Problem, weights: Weights, start: np.ndarray, max_iter: int, tol: float
+) -> Solution:
+    """Minimise F from a starting point.
+
+    Parameters
+    ----------
+    problem : Problem
+    weights : Weights
+    start : ndarray of shape (d, q)
+    max_iter : int
+    tol : float
+        Stop when the last step times L is at most ``tol`` times the largest entry of X^T Y: the
+        conditions of optimality then hold to that precision.
+
+    Raises
+    ------
+    UnboundedError
+        When F falls below -F(0).
+    """
+    L = problem.curvature(weights)
+    enough = tol * float(np.abs(problem.cross).max(initial=0.0))
+    lowest = -0.5 * problem.label_square
+
+    def step(V: np.ndarray, of_gram: np.ndarray) -> np.ndarray:
+        gradient = of_gram - problem.cross + problem.penalty_gradient(V, weights)
+        return soft_threshold(V - gradient / L, weights.beta / L)
+
+    # W, its product with X^T X and F there; V is W plus momentum.
+    W, of_W = start, problem.gram(start)
+    objectives = [problem.objective(W, weights, of_W)]
+    V, of_V, momentum = W, of_W, 1.0
+    converged = False
+    for _ in range(max_iter):
+        moved = step(V, of_V)
+        of_moved = problem.gram(moved)
+        value = problem.objective(moved, weights, of_moved)
+        base = V
+        if not value <= objectives[-1] and V is not W:
+            momentum, base = 1.0, W
+            moved = step(W, of_W)
+            of_moved = problem.gram(moved)
+            value = problem.objective(moved, weights, of_moved)
+        if not value >= lowest:
+            raise UnboundedError(_unbounded_message(weights))
+        change = float(np.abs(L * (moved - base)).max(initial=0.0))
+        objectives.append(value)
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        push = (momentum - 1) / following
+        V, of_V = moved + push * (moved - W), of_moved + push * (of_moved - of_W)
+        W, of_W, momentum = moved, of_moved, following
+        if change <= enough:
+            converged = True
+            break
+    return Solution(W, objectives, converged)
+
+
+def soft_threshold(W: np.ndarray, amount: np.ndarray | float) -> np.ndarray:
+    """Move every entry towards zero by an amount, no further than zero."""
+    return W - np.clip(W, -amount, amount)
+
+
+def _unbounded_message(weights: Weights) -> str:
+    gamma = f", gamma={weights.gamma:g}" if weights.gamma else ""
+    return (
+        f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is unbounded below "
+        "(the coupling of the labels is not positive semidefinite), so there is no minimum to "
+        "return; use a smaller alpha" + (" or gamma" if gamma else "") + ", or a larger beta"
+    )
+
+
+def label_distances(on: np.ndarray) -> np.ndarray:
+    """Return R with R_jk = 1 - cosine(Y_j, Y_k); a label that is never on is orthogonal to all."""
+    labels = on.astype(np.float64)
+    lengths = np.sqrt(labels.sum(axis=0))
+    cosines = (labels.T @ labels) / np.maximum(np.outer(lengths, lengths), 1.0)
+    distances = 1 - cosines
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+class _Rows:
+    """The rows with a column of ones: products with them, without making that matrix if dense."""
+
+    def __init__(self, X: Features) -> None:
+        n_rows, n_features = X.shape
+        self.n_columns = n_features + 1
+        nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+        self._gram: np.ndarray | None = None
+        self._sparse: sp.csr_matrix | None = None
+        self._X = X.astype(np.float64, copy=False)
+        if 2 * _SPARSE_COST * nnz < self.n_columns**2:
+            rows = sp.csr_matrix(self._X)
+            self._sparse = sp.hstack([rows, np.ones((n_rows, 1))], format="csr")
+            self._transposed = self._sparse.T.tocsr()
+        else:
+            self._gram = self._dense_gram()
+
+    def _dense_gram(self) -> np.ndarray:
+        gram = np.empty((self.n_columns, self.n_columns))
+        inner = self._X.T @ self._X
+        gram[:-1, :-1] = inner.toarray() if sp.issparse(inner) else inner
+        gram[-1, :-1] = gram[:-1, -1] = np.asarray(self._X.sum(axis=0)).ravel()
+        gram[-1, -1] = self._X.shape[0]
+        return gram
+
+    def gram(self, W: np.ndarray) -> np.ndarray:
+        """Return X^T X W: by X^T X, or for few entries by X and X^T."""
+        if self._gram is not None:
+            return self._gram @ W
+        return self._transposed @ (self._sparse @ W)
+
+    def cross(self, labels: np.ndarray) -> np.ndarray:
+        """Return X^T Y."""
+        return np.vstack([self._X.T @ labels, labels.sum(axis=0)])
+
+    def ridge(self, labels: np.ndarray, eta: float) -> np.ndarray:
+        """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
+        n_rows = self._X.shape[0]
+        if n_rows < self.n_columns:
+            outer = self._X @ self._X.T
+            outer = (outer.toarray() if sp.issparse(outer) else outer) + 1.0
+            outer[np.diag_indices(n_rows)] += eta
+            return self.cross(cho_solve(cho_factor(outer, overwrite_a=True), labels))
+        gram = self._dense_gram() if self._gram is None else self._gram.copy()
+        gram[np.diag_indices(self.n_columns)] += eta
+        return cho_solve(cho_factor(gram, overwrite_a=True), self.cross(labels))
+
+
+def _largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:
+    if size <= _SMALL:
+        return float(np.linalg.eigvalsh(product(np.eye(size)))[-1])
+    operator = LinearOperator((size, size), matvec=product, matmat=product, dtype=np.float64)
+    # A fixed start: the same number in every run.
+    start = np.ones(size) / np.sqrt(size)
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])

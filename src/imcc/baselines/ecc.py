@@ -1,0 +1,236 @@
+"""ECC: an ensemble of classifier chains (Read, Pfahringer, Holmes and Frank, 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+
+from imcc._validation import Features, check_choice, check_count, check_number
+from imcc.baselines._base import BaselineClassifier
+from imcc.baselines._platt import Sigmoid, fit_sigmoid
+from imcc.baselines._svm import check_svm, train_linear
+from imcc.estimator import draw_seed
+
+ORDERS = ("random", "natural")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One trained chain of linear machines.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (q,)
+        Labels in the order of the chain.
+    coef : ndarray of shape (q, n_features + q)
+        Link k scores label ``order[k]`` from the features and the k labels before it.
+    intercept : ndarray of shape (q,)
+    """
+
+    order: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    def margins(self, X: Features) -> np.ndarray:
+        """Return the margins of all labels, (n_rows, q), each link using the labels predicted."""
+        n_features = X.shape[1]
+        # What the features say to all links in one product; labels are added link by link.
+        margins = X @ self.coef[:, :n_features].T.astype(X.dtype) + self.intercept
+        earlier = np.zeros(margins.shape)
+        for k in range(len(self.order)):
+            margins[:, k] += earlier[:, :k] @ self.coef[k, n_features : n_features + k]
+            earlier[:, k] = margins[:, k] > 0
+        out = np.empty_like(margins)
+        out[:, self.order] = margins
+        return out
+
+
+class EnsembleClassifierChains(BaselineClassifier):
+    """Chains of linear support vector machines in random orders, averaged.
+
+    Link k of a chain is a binary machine for the k-th label in the chain's order.  Its features are
+    x and the k labels before it: the true ones in training, the predicted ones in use.  Every chain
+    has its own order and its own random part of the training rows; the scores of a label are
+    averaged over the chains.
+
+    Parameters
+    ----------
+    n_chains : int, default=10
+    C : float, default=1.0
+        Weight of the training errors of the machines, > 0.
+    order : {"random", "natural"} or sequence of int, default="random"
+        The order of the labels: at random for each chain, as in Y, or as given.
+    sample_fraction : float, default=0.67
+        Share of the training rows for each chain, drawn without replacement; 1.0 is all of them.
+    scores : {"probability", "margin"}, default="probability"
+        What ``decision_function`` gives: the log-odds of Platt's probability, fitted to the
+        averaged margins of the chains that have not seen a row, or the averaged margins themselves.
+        Log-odds need ``sample_fraction`` < 1 so that there are rows not seen.
+    n_jobs : int or None, default=None
+        Chains trained at the same time, through joblib; each has its own copy of its rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of orders and samples.
+
+    Attributes
+    ----------
+    chains_ : list of Chain
+        Orders, weights and intercepts.
+    sigmoids_ : list of Sigmoid
+        Slope and offset that turn the averaged margin of each label into its score.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Notes
+    -----
+    All links of a chain are trained on one matrix with room for all labels, in which the columns of
+    labels not reached yet are zero: zeros change no inner product, so the machines are those of the
+    shorter matrices, and X is copied once for each chain instead of once for each link.
+
+    A label that is on in all rows of a sample or in none has the constant margin +1 or -1 there.
+
+    References
+    ----------
+    .. [1] J. Read, B. Pfahringer, G. Holmes, E. Frank. "Classifier chains for multi-label
+       classification." Machine Learning 85, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc.baselines import EnsembleClassifierChains
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> ensemble = EnsembleClassifierChains(n_chains=3, random_state=0).fit(X, Y)
+    >>> ensemble.predict(X).shape, len(ensemble.chains_)
+    ((100, 3), 3)
+    """
+
+    def __init__(
+        self,
+        n_chains: int = 10,
+        *,
+        C: float = 1.0,
+        order: str | Sequence[int] = "random",
+        sample_fraction: float = 0.67,
+        scores: str = "probability",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_chains = n_chains
+        self.C = C
+        self.order = order
+        self.sample_fraction = sample_fraction
+        self.scores = scores
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_count("n_chains", self.n_chains)
+        check_svm(self.C, self.scores)
+        fraction = check_number("sample_fraction", self.sample_fraction, above=0)
+        if fraction > 1:
+            raise ValueError(
+                f"sample_fraction must be a share of the rows, in (0, 1], got {fraction}"
+            )
+        if fraction == 1 and self.scores == "probability":
+            raise ValueError(
+                "scores='probability' needs rows that a chain has not seen: use "
+                "sample_fraction < 1, or scores='margin'"
+            )
+        if isinstance(self.order, str):
+            check_choice("order", self.order, ORDERS)
+
+    def _train(self, X: Features, on: np.ndarray) -> None:
+        rng = np.random.default_rng(draw_seed(self.random_state))
+        n_rows, q = on.shape
+        orders = [self._draw_order(q, rng) for _ in range(self.n_chains)]
+        size = max(1, round(self.sample_fraction * n_rows))
+        samples = [
+            np.sort(rng.choice(n_rows, size, replace=False)) if size < n_rows else np.arange(n_rows)
+            for _ in range(self.n_chains)
+        ]
+        # libsvm releases the interpreter's lock: threads share X, processes would copy it.
+        self.chains_ = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(train_chain)(X, on, rows, order, self.C)
+            for rows, order in zip(samples, orders, strict=True)
+        )
+        if self.scores == "margin":
+            self.sigmoids_ = [Sigmoid(1.0, 0.0)] * q
+        else:
+            self.sigmoids_ = _calibrate(self.chains_, samples, X, on)
+
+    def _draw_order(self, q: int, rng: np.random.Generator) -> np.ndarray:
+        if isinstance(self.order, str):
+            return rng.permutation(q) if self.order == "random" else np.arange(q)
+        order = np.asarray(self.order)
+        if sorted(order.tolist()) != list(range(q)):
+            raise ValueError(
+                f"order must be 'random', 'natural' or every label from 0 to {q - 1} once, "
+                f"got {self.order!r}"
+            )
+        return order
+
+    def _score_rows(self, X: Features) -> np.ndarray:
+        margins = sum(chain.margins(X) for chain in self.chains_) / len(self.chains_)
+        slopes, offsets = np.transpose(self.sigmoids_)
+        return slopes * margins + offsets
+
+
+def train_chain(
+    X: Features, on: np.ndarray, rows: np.ndarray, order: np.ndarray, C: float
+) -> Chain:
+    """Train one chain on some of the rows."""
+    labels = on[np.ix_(rows, order)]
+    room = _Room(X[rows], labels)
+    q = len(order)
+    coef, intercept = np.empty((q, room.features.shape[1])), np.empty(q)
+    for k in range(q):
+        machine = train_linear(room.features, labels[:, k], C)
+        coef[k], intercept[k] = machine.weights, machine.intercept
+        room.show(k)
+    return Chain(order, coef, intercept)
+
+
+class _Room:
+    """The features with a column for each label, which stays zero until the label is shown."""
+
+    def __init__(self, X: Features, labels: np.ndarray) -> None:
+        self._labels = labels
+        self._n_features = X.shape[1]
+        self.features: Features
+        if not sp.issparse(X):
+            self.features = np.zeros((X.shape[0], X.shape[1] + labels.shape[1]))
+            self.features[:, : X.shape[1]] = X
+            return
+        self.features = sp.hstack([X, labels.astype(np.float64)], format="csr")
+        # Where each label's ones are among the stored entries, to switch them on one by one.
+        self._entries = np.flatnonzero(self.features.indices >= self._n_features)
+        self._entry_labels = self.features.indices[self._entries] - self._n_features
+        self.features.data[self._entries] = 0
+
+    def show(self, label: int) -> None:
+        """Let the links that follow see a label."""
+        if sp.issparse(self.features):
+            self.features.data[self._entries[self._entry_labels == label]] = 1
+        else:
+            self.features[:, self._n_features + label] = self._labels[:, label]
+
+
+def _calibrate(
+    chains: Sequence[Chain], samples: Sequence[np.ndarray], X: Features, on: np.ndarray
+) -> list[Sigmoid]:
+    """Fit a sigmoid for each label to the margins of rows by the chains that have not seen them."""
+    totals, n_chains = np.zeros(on.shape), np.zeros(len(on))
+    for chain, rows in zip(chains, samples, strict=True):
+        unseen = np.setdiff1d(np.arange(len(on)), rows)
+        if len(unseen):
+            totals[unseen] += chain.margins(X[unseen])
+            n_chains[unseen] += 1
+    judged = n_chains > 0
+    if not judged.any():  # a sample of one row out of one
+        return [Sigmoid(1.0, 0.0)] * on.shape[1]
+    margins = totals[judged] / n_chains[judged, np.newaxis]
+    return [fit_sigmoid(*pair) for pair in zip(margins.T, on[judged].T, strict=True)]

@@ -1,0 +1,105 @@
+"""LLSF: learning label-specific features (Huang et al., ICDM 2015 and TKDE 2016)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from imcc._validation import Features, check_number
+from imcc.baselines._proximal import Problem, Weights
+from imcc.baselines._sparse_linear import SparseLinearClassifier
+
+
+class LLSF(SparseLinearClassifier):
+    """Sparse linear model in which labels that occur together share features.
+
+    ::
+
+        min_W  1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + beta |W|_1
+
+    with Y in {0, 1}, R_jk = 1 - cosine(Y_j, Y_k), and a column of ones in X.  The features of a
+    label are those with a weight other than 0.  A label is predicted where x W is at least 1/2.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Weight of the coupling of the labels, >= 0.
+    beta : float, default=0.1
+        Weight of the l1 norm, >= 0: the larger, the fewer features.
+    gamma : float, default=1.0
+        Ridge of the starting point (X^T X + gamma I)^-1 X^T Y, > 0.  Where the problem has one
+        minimum it changes nothing but the number of iterations.
+    max_iter : int, default=1000
+        Iterations at most; a warning is given when they are used up.
+    tol : float, default=1e-4
+        Precision to which the conditions of optimality are to hold, relative to max |X^T Y|.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+    intercept_ : ndarray of shape (n_labels,)
+        Weight of the column of ones; the scores are ``X @ coef_.T + intercept_ - 0.5``.
+    n_iter_ : int
+    objectives_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the start and after each iteration; it never rises.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Raises
+    ------
+    UnboundedError
+        A ValueError, from ``fit``: R is not positive semidefinite, so for a large alpha the
+        objective may fall for ever.  Nothing is returned then.
+
+    See Also
+    --------
+    LLSFCV : Chooses the parameters by cross-validation.
+
+    Notes
+    -----
+    Accelerated proximal gradient, of which every step lowers the objective; see
+    :mod:`imcc.baselines._proximal`.
+
+    References
+    ----------
+    .. [1] J. Huang, G. Li, Q. Huang, X. Wu. "Learning label-specific features and class-dependent
+       labels for multi-label classification." IEEE Transactions on Knowledge and Data Engineering
+       28, 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc.baselines import LLSF
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> sparse = LLSF(beta=100.0).fit(X, Y)
+    >>> int((sparse.coef_ == 0).sum()), int((LLSF(beta=0.0).fit(X, Y).coef_ == 0).sum())
+    (51, 0)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        gamma: float = 1.0,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _weights(self) -> Weights:
+        return Weights(
+            check_number("alpha", self.alpha, at_least=0),
+            check_number("beta", self.beta, at_least=0),
+        )
+
+    def _start_ridge(self) -> float:
+        return check_number("gamma", self.gamma, above=0)
+
+    @staticmethod
+    def problem(X: Features, on: np.ndarray) -> Problem:
+        """Return the sums over the rows that all settings share."""
+        return Problem.of(X, on)

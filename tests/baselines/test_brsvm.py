@@ -1,0 +1,102 @@
+"""BinaryRelevanceSVM."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+from imcc.baselines import BinaryRelevanceSVM
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0])
+@pytest.mark.parametrize(
+    "kernel", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "gamma": 0.3}], ids=str
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_equals_one_vs_rest(small_problem, C, kernel, form):
+    X, Y, X_new, _ = small_problem
+    ours = BinaryRelevanceSVM(C, **kernel, scores="margin").fit(form(X), Y)
+    theirs = OneVsRestClassifier(SVC(C=C, **{"kernel": "linear", **kernel})).fit(X, Y)
+    np.testing.assert_allclose(
+        ours.decision_function(form(X_new)), theirs.decision_function(X_new), atol=2e-3
+    )
+    np.testing.assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
+
+
+def test_dense_margins_are_one_vs_rests_to_the_last_digits(small_problem):
+    X, Y, X_new, _ = small_problem
+    ours = BinaryRelevanceSVM(scores="margin").fit(X, Y)
+    theirs = OneVsRestClassifier(SVC(kernel="linear")).fit(X, Y)
+    np.testing.assert_allclose(
+        ours.decision_function(X_new), theirs.decision_function(X_new), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_probabilities_rescale_the_margins_of_each_label(small_problem, kernel):
+    X, Y, X_new, Y_new = small_problem
+    margins, scores = (
+        BinaryRelevanceSVM(kernel=kernel, scores=scores, random_state=0)
+        .fit(X, Y)
+        .decision_function(X_new)
+        for scores in ("margin", "probability")
+    )
+    for margin, score in zip(margins.T, scores.T, strict=True):
+        slope, offset = np.polyfit(margin, score, 1)
+        assert slope > -1e-9
+        np.testing.assert_allclose(slope * margin + offset, score, atol=1e-8)
+    # They are probabilities: on average as high as labels are frequent.
+    assert abs(expit(scores).mean() - Y_new.mean()) < 0.1
+
+
+def test_constant_labels_have_the_log_odds_of_their_share(small_problem):
+    X, Y, X_new, _ = small_problem
+    Y = np.column_stack([Y, np.zeros(90), np.ones(90)])
+    scores = BinaryRelevanceSVM(random_state=0).fit(X, Y).decision_function(X_new)
+    np.testing.assert_allclose(scores[:, 4:], np.log([[1 / 91, 91]] * 40))
+    margins = BinaryRelevanceSVM(scores="margin").fit(X, Y).decision_function(X_new)
+    np.testing.assert_array_equal(margins[:, 4:], [[-1.0, 1.0]] * 40)
+
+
+def test_random_state_and_n_jobs(small_problem):
+    X, Y, X_new, _ = small_problem
+
+    def scores(**parameters):
+        return BinaryRelevanceSVM(**parameters).fit(X, Y).decision_function(X_new)
+
+    one = scores(random_state=0)
+    np.testing.assert_array_equal(scores(random_state=0, n_jobs=2), one)
+    assert not np.allclose(scores(random_state=1), one)
+
+
+def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
+    from imcc.baselines import brsvm
+
+    asked = []
+
+    def parallel(n_jobs, prefer):
+        asked.append((n_jobs, prefer))
+        return list
+
+    monkeypatch.setattr(brsvm, "Parallel", parallel)
+    monkeypatch.setattr(brsvm, "delayed", lambda function: function)
+    X, Y, *_ = small_problem
+    BinaryRelevanceSVM(n_jobs=3, scores="margin").fit(X, Y)
+    assert asked == [(3, "threads")]
+
+
+def test_no_support_vectors_are_kept(small_problem):
+    X, Y, *_ = small_problem
+    clf = BinaryRelevanceSVM(random_state=0).fit(X, Y)
+    assert sum(v.nbytes for v in vars(clf).values() if isinstance(v, np.ndarray)) < 500
+
+
+def test_a_second_fit_forgets_the_first(small_problem):
+    X, Y, *_ = small_problem
+    clf = BinaryRelevanceSVM(kernel="rbf", scores="margin").fit(X, Y)
+    assert clf.dual_coef_.shape == (90, 4)
+    clf.set_params(kernel="linear").fit(X, Y)
+    assert not hasattr(clf, "dual_coef_")
+    assert clf.coef_.shape == (4, 5)

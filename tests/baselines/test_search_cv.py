@@ -1,0 +1,208 @@
+"""LLSFCV and JFSCCV against fitting each setting on each fold."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+
+from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError, _sparse_search
+from imcc.baselines._proximal import Problem
+from imcc.metrics import METRICS, evaluate
+
+EXACT = {"max_iter": 5000, "tol": 1e-9}
+AXES = {
+    LLSFCV: {"alphas": [0.1, 1.0], "betas": [0.2, 2.0, 5.0], "gammas": [0.1, 10.0]},
+    JFSCCV: {"alphas": [0.1, 1.0], "betas": [0.2, 2.0], "gammas": [0.001, 0.02], "etas": [1.0]},
+}
+both = pytest.mark.parametrize(("make", "model"), [(LLSFCV, LLSF), (JFSCCV, JFSC)])
+
+
+@both
+def test_equals_fitting_each_setting_on_each_fold(small_problem, make, model):
+    X, Y, X_new, _ = small_problem
+    cv = KFold(3, shuffle=True, random_state=0)
+    search = make(**AXES[make], **EXACT, cv=cv, scoring=list(METRICS), refit="ranking_loss")
+    search.fit(X, Y)
+    results = search.cv_results_
+    assert len(results["params"]) == np.prod([len(axis) for axis in AXES[make].values()])
+    for k, setting in enumerate(results["params"]):
+        for i, (train, test) in enumerate(cv.split(X)):
+            clf = model(**setting, **EXACT).fit(X[train], Y[train])
+            for name, value in evaluate(Y[test], clf.decision_function(X[test])).items():
+                assert results[f"split{i}_test_{name}"][k] == pytest.approx(value, abs=1e-9)
+    best = results["mean_test_ranking_loss"].argmin()
+    assert results["mean_test_ranking_loss"][search.best_index_] == pytest.approx(
+        results["mean_test_ranking_loss"][best]
+    )
+    alone = model(**search.best_params_, **EXACT).fit(X, Y)
+    np.testing.assert_allclose(search.decision_function(X_new), alone.decision_function(X_new))
+    assert search.n_iter_ == search.best_estimator_.n_iter_
+
+
+def test_default_grids_are_the_papers():
+    llsf, jfsc = LLSFCV()._axes(), JFSCCV()._axes()
+    assert {name: len(axis) for name, axis in llsf.items()} == {"alpha": 21, "beta": 21, "gamma": 3}
+    assert [llsf["alpha"][0], llsf["alpha"][-1]] == [2.0**-10, 2.0**10]
+    assert {name: len(axis) for name, axis in jfsc.items()} == {
+        "alpha": 11, "beta": 11, "gamma": 11, "eta": 3,
+    }  # fmt: skip
+    assert [jfsc["gamma"][0], jfsc["gamma"][-1]] == [4.0**-5, 4.0**5]
+    np.testing.assert_array_equal(jfsc["eta"], [0.1, 1, 10])
+
+
+def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(
+    small_problem, monkeypatch
+):
+    X, Y, *_ = small_problem
+    problems, starts = [], []
+    of, solve = Problem.of, _sparse_search.solve
+
+    def counted(*arguments):
+        problems.append(1)
+        return of(*arguments)
+
+    def recorded(problem, weights, start, max_iter, tol):
+        solution = solve(problem, weights, start, max_iter, tol)
+        starts.append((weights.beta, start, solution.W))
+        return solution
+
+    monkeypatch.setattr(Problem, "of", counted)
+    monkeypatch.setattr(_sparse_search, "solve", recorded)
+    LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
+    assert len(problems) == 2
+    assert [beta for beta, *_ in starts] == [10.0, 1.0, 0.1] * 2
+    for before, after in ((0, 1), (1, 2), (3, 4), (4, 5)):
+        assert starts[after][1] is starts[before][2]
+    assert starts[3][1] is not starts[2][2]
+
+
+def test_a_budget_draws_from_the_grid_and_is_recorded(small_problem):
+    X, Y, *_ = small_problem
+    search = LLSFCV(budget=7, cv=3, random_state=0).fit(X, Y)
+    assert len(search.cv_results_["params"]) == 7
+    assert len({tuple(setting.values()) for setting in search.cv_results_["params"]}) == 7
+    assert search.budget_["settings_in_grid"] == 1323
+    assert search.budget_["settings_tried"] == 7
+    assert search.budget_["fits"] == 21
+    assert search.budget_["fits_of_full_search"] == 3969
+    same, other = (
+        LLSFCV(budget=7, cv=3, random_state=seed).fit(X, Y).cv_results_["params"] for seed in (0, 1)
+    )
+    assert same == search.cv_results_["params"]
+    assert other != same
+    small = LLSFCV(**AXES[LLSFCV], budget=100, cv=3).fit(X, Y)
+    assert small.budget_["settings_tried"] == 12
+
+
+def test_halving_drops_the_worse_half_after_each_fold(small_problem):
+    X, Y, *_ = small_problem
+    # Only settings with a minimum, so that halves are halves.
+    axes = {"alphas": [0.01, 0.1], "betas": np.logspace(-2, 1, 8), "gammas": 1.0}
+    full = LLSFCV(**axes, cv=4).fit(X, Y)
+    search = LLSFCV(**axes, cv=4, halving=True).fit(X, Y)
+    tried = search.cv_results_["n_folds_tried"]
+    assert [int((tried > i).sum()) for i in range(4)] == [16, 8, 4, 3]
+    assert search.budget_["fits"] == 31
+    assert search.budget_["halving"] is True
+    first = search.cv_results_["split0_test_score"]
+    np.testing.assert_allclose(first, full.cv_results_["split0_test_score"])
+    assert first[tried > 1].min() >= first[tried == 1].max()
+    assert tried[search.best_index_] == 4
+    out = tried < 4
+    assert np.isnan(search.cv_results_["mean_test_score"][out]).all()
+    assert search.cv_results_["rank_test_score"][out].min() > 3
+
+
+def test_unbounded_settings_are_ranked_last_and_counted(small_problem):
+    X, Y, *_ = small_problem
+    search = LLSFCV(alphas=[0.1, 1e5], betas=[0.1, 1.0], gammas=1.0, cv=3).fit(X, Y)
+    np.testing.assert_array_equal(search.cv_results_["bounded"], [True, True, False, False])
+    assert np.isnan(search.cv_results_["mean_test_score"][2:]).all()
+    assert (search.cv_results_["rank_test_score"][2:] == 3).all()
+    assert search.best_params_["alpha"] == 0.1
+    assert search.budget_["fits_unbounded"] == 6
+    with pytest.raises(UnboundedError, match=r"every setting of the grid .* smaller alphas or"):
+        LLSFCV(alphas=1e5, betas=0.1, gammas=1.0).fit(X, Y)
+    with pytest.raises(UnboundedError, match="smaller alphas, smaller gammas or larger betas"):
+        JFSCCV(alphas=0.1, betas=0.1, gammas=1e5, etas=1.0).fit(X, Y)
+
+
+def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
+    small_problem, monkeypatch
+):
+    X, Y, *_ = small_problem
+    search = LLSFCV(alphas=0.1, betas=[0.2, 3.0], gammas=1.0, cv=3)
+    best, fit = search.fit(X, Y).best_index_, LLSF.fit
+    betas = [setting["beta"] for setting in search.cv_results_["params"]]
+
+    def unbounded_for_the_best(self, X, y):
+        if self.beta == betas[best]:
+            raise UnboundedError("no")
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LLSF, "fit", unbounded_for_the_best)
+    with pytest.warns(ConvergenceWarning, match="ranked next"):
+        search.fit(X, Y)
+    assert search.best_index_ == 1 - best
+    assert search.best_estimator_.beta == search.best_params_["beta"] == betas[1 - best]
+
+    def unbounded(self, X, y):
+        raise UnboundedError("no")
+
+    monkeypatch.setattr(LLSF, "fit", unbounded)
+    with (
+        pytest.warns(ConvergenceWarning, match="ranked next"),
+        pytest.raises(UnboundedError, match="no setting that is bounded on the folds"),
+    ):
+        search.fit(X, Y)
+
+
+def test_no_refit(small_problem):
+    X, Y, *_ = small_problem
+    search = LLSFCV(**AXES[LLSFCV], cv=3, refit=False).fit(X, Y)
+    assert search.best_params_ in search.cv_results_["params"]
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.decision_function(X)
+    several = LLSFCV(**AXES[LLSFCV], cv=3, scoring=["one_error", "coverage"], refit=False)
+    assert not hasattr(several.fit(X, Y), "best_params_")
+
+
+def test_options_are_heard(small_problem):
+    X, Y, *_ = small_problem
+    axes = AXES[LLSFCV]
+    one = LLSFCV(**axes, cv=3).fit(X, Y)
+    assert one.n_splits_ == 3
+    np.testing.assert_allclose(
+        LLSFCV(**axes, cv=3, n_jobs=2).fit(X, Y).cv_results_["mean_test_score"],
+        one.cv_results_["mean_test_score"],
+    )
+    rough = LLSFCV(**axes, cv=3, tol=0.5).fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        short = LLSFCV(**axes, cv=3, max_iter=1).fit(X, Y)
+    assert short.n_iter_ == 1
+    assert rough.n_iter_ < one.n_iter_
+
+
+def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
+    asked = []
+    parallel = _sparse_search.Parallel
+
+    def recorded(n_jobs, prefer):
+        asked.append((n_jobs, prefer))
+        return parallel(n_jobs=1)
+
+    monkeypatch.setattr(_sparse_search, "Parallel", recorded)
+    X, Y, *_ = small_problem
+    LLSFCV(**AXES[LLSFCV], cv=3, n_jobs=2).fit(X, Y)
+    assert asked == [(2, "threads")]
+
+
+def test_groups_reach_the_splitter(small_problem):
+    from sklearn.model_selection import GroupKFold
+
+    X, Y, *_ = small_problem
+    groups = np.arange(90) // 30
+    search = LLSFCV(**AXES[LLSFCV], cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    assert search.n_splits_ == 3
+    with pytest.raises(ValueError, match="groups"):
+        LLSFCV(**AXES[LLSFCV], cv=GroupKFold(3)).fit(X, Y)
