@@ -33,7 +33,7 @@ class BinaryRelevanceSVM(BaselineClassifier):
         Weight of the training errors, > 0.
     kernel : {"linear", "rbf"}, default="linear"
     gamma : "scale" or float, default="scale"
-        The rbf kernel is exp(-gamma |x - x'|^2); "scale" is 1 / (n_features * variance of X).
+        The rbf kernel is ``exp(-gamma |x - x'|^2)``; "scale" is 1 / (n_features * variance of X).
     scores : {"probability", "margin"}, default="probability"
         What ``decision_function`` gives: the log-odds of Platt's probability, which can be compared
         across labels, or the margins as they are.  Log-odds cost five more machines a label.

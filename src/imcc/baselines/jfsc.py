@@ -39,7 +39,7 @@ class JFSC(SparseLinearClassifier):
     max_iter : int, default=1000
         Iterations at most; a warning is given when they are used up.
     tol : float, default=1e-4
-        Precision to which the conditions of optimality are to hold, relative to max |X^T Y|.
+        Precision to which the conditions of optimality are to hold, relative to ``max |X^T Y|``.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class JFSC(SparseLinearClassifier):
     intercept_ : ndarray of shape (n_labels,)
         Weight of the column of ones; the scores are ``X @ coef_.T + intercept_ - 0.5``.
     n_iter_ : int
-    objectives_ : ndarray of shape (n_iter_ + 1,)
+    objectives_ : ndarray of shape (n_steps + 1,)
         The objective at the start and after each iteration; it never rises.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
@@ -64,11 +64,11 @@ class JFSC(SparseLinearClassifier):
 
     Notes
     -----
-    The publication measures the errors by the l2,1 norm, sum_i |x_i W - y_i|, which forgives single
-    rows.  Here it is the squared norm: the problem without Fisher's term is then LLSF itself, what
-    the two gain from each other can be told apart, the sums over the rows are made once for all
-    settings (the l2,1 norm reweights the rows in every iteration), and labels in {0, 1} have no
-    outliers to forgive.
+    The publication measures the errors by the l2,1 norm, ``sum_i |x_i W - y_i|``, which forgives
+    single rows.  Here it is the squared norm: the problem without Fisher's term is then LLSF
+    itself, what the two gain from each other can be told apart, the sums over the rows are made
+    once for all settings (the l2,1 norm reweights the rows in every iteration), and labels in
+    {0, 1} have no outliers to forgive.
 
     References
     ----------

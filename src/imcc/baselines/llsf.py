@@ -31,7 +31,7 @@ class LLSF(SparseLinearClassifier):
     max_iter : int, default=1000
         Iterations at most; a warning is given when they are used up.
     tol : float, default=1e-4
-        Precision to which the conditions of optimality are to hold, relative to max |X^T Y|.
+        Precision to which the conditions of optimality are to hold, relative to ``max |X^T Y|``.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class LLSF(SparseLinearClassifier):
     intercept_ : ndarray of shape (n_labels,)
         Weight of the column of ones; the scores are ``X @ coef_.T + intercept_ - 0.5``.
     n_iter_ : int
-    objectives_ : ndarray of shape (n_iter_ + 1,)
+    objectives_ : ndarray of shape (n_steps + 1,)
         The objective at the start and after each iteration; it never rises.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.

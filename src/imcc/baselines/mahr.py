@@ -46,9 +46,9 @@ class MAHR(BaselineClassifier):
        AdaBoost's weight 1/2 log((1 + r) / (1 - r)), and the rows are weighted anew.
     2. *Reuse.*  The candidates are the combined hypotheses of the *other* labels as they were
        before the round, each divided by the sum of its weights so that it is within [-1, +1]:
-       g_j = H_j / sum |weights of H_j|.  The one with the largest edge |r_j| on the new weights is
-       added with the weight 1/2 log((1 + r_j) / (1 - r_j)), which is negative for labels that
-       exclude each other.
+       ``g_j = H_j / sum |weights of H_j|``.  The one with the largest edge ``|r_j|`` on the new
+       weights is added with the weight 1/2 log((1 + r_j) / (1 - r_j)), which is negative for
+       labels that exclude each other.
 
     Each step multiplies the label's loss by at most sqrt(1 - r^2), so it never rises, and among
     stumps and among candidates the one with the smallest bound is taken.
@@ -73,7 +73,7 @@ class MAHR(BaselineClassifier):
     label_relationship_ : ndarray of shape (n_labels, n_labels)
         Entry (l, j) is the weight that label l gave to hypotheses of label j, without sign, summed
         over the rounds: how much j says about l.  Not symmetric; zero on the diagonal.
-    losses_ : ndarray of shape (n_iter_ + 1, n_labels)
+    losses_ : ndarray of shape (n_rounds + 1, n_labels)
         The exponential loss before the first and after every round.
     rounds_ : list of Round
     n_iter_ : int
