@@ -3,7 +3,7 @@
     python -m benchmarks.baselines                               the table of docs/baselines.md
     python -m benchmarks.baselines --data scene --repetitions 1  a quick look
     python -m benchmarks.baselines --speed                       one training run of each on arts
-    python -m benchmarks.baselines --lift                        LIFT's two kinds of scores
+    python -m benchmarks.baselines --variants lift               all metrics of LIFT's two scores
 
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 ``--store`` names a file to which every finished run is added, one JSON object a line; what is in it
@@ -78,7 +78,17 @@ SPEED: dict[str, Any] = {
     "JFSC, one setting": JFSC(alpha=4**-2, beta=4**-1, gamma=4**-4, max_iter=100),
     "JFSC, search": ALGORITHMS["JFSC"],
 }
-LIFT_SCORES = {f"LIFT, {scores}": LIFT(scores=scores) for scores in ("probability", "margin")}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "lift": {
+        "LIFT, probability": LIFT(scores="probability"),
+        "LIFT, margin": LIFT(scores="margin"),
+    },
+    "mahr": {
+        "MAHR": MAHR(),
+        "MAHR, no reuse": MAHR(reuse=False),
+        "MAHR, labels never stop": MAHR(min_loss=0),
+    },
+}
 
 
 def seeded(model: Any, seed: int) -> Any:
@@ -198,16 +208,18 @@ def measure(name: str) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[:200, :50], Y[:200, :2])  # imports and thread pools
-        before = _peak_bytes()
+        before = _memory("VmRSS")
+        # Loading the data had a peak of its own: forget it (Linux).
+        Path("/proc/self/clear_refs").write_text("5")
         start = time.perf_counter()
         model.fit(X, Y)
-    return time.perf_counter() - start, (_peak_bytes() - before) / X.nbytes
+    return time.perf_counter() - start, (_memory("VmHWM") - before) / X.nbytes
 
 
-def _peak_bytes() -> int:
-    """Return the largest resident size so far (Linux; getrusage would count the parent's too)."""
+def _memory(entry: str) -> int:
+    """Return the resident size now (VmRSS) or at its largest (VmHWM), in bytes (Linux)."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(entry))
 
 
 def main() -> None:
@@ -218,7 +230,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="file to keep finished runs in")
     parser.add_argument("--print", action="store_true", help="print what is in the store")
     parser.add_argument("--speed", action="store_true", help="time and memory on arts instead")
-    parser.add_argument("--lift", action="store_true", help="LIFT's two kinds of scores instead")
+    parser.add_argument("--variants", choices=list(VARIANTS), help="of one algorithm, instead")
     parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -231,12 +243,14 @@ def main() -> None:
     if options.speed:
         print(speed_table(list(SPEED)))
         return
-    algorithms = LIFT_SCORES if options.lift else ALGORITHMS
-    if options.algorithms and not options.lift:
+    algorithms = ALGORITHMS
+    if options.variants:
+        algorithms = VARIANTS[options.variants]
+    elif options.algorithms:
         algorithms = {name: ALGORITHMS[name] for name in options.algorithms}
     repetitions = 0 if options.print else options.repetitions
     rows = run_all(algorithms, options.data, repetitions, options.store)
-    if options.lift:
+    if options.variants:
         print(metric_table(rows, list(algorithms), options.data))
     else:
         print(accuracy_table(rows, options.data))

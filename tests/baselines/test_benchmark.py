@@ -4,7 +4,7 @@ from benchmarks import baselines as script
 
 
 def test_models_are_seeded_where_they_have_a_seed():
-    for name, model in {**script.ALGORITHMS, **script.SPEED, **script.LIFT_SCORES}.items():
+    for name, model in {**script.ALGORITHMS, **script.SPEED, **script.VARIANTS["lift"]}.items():
         seeded = script.seeded(model, 3).get_params()
         assert seeded.get("random_state", 3) == 3, name
         assert "cv" not in seeded or seeded["cv"].random_state == 3, name
