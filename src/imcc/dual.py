@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from imcc.solver import ClusterTerms, eliminate
 from imcc.virtual import VirtualExamples
@@ -125,7 +125,9 @@ def _project(K: np.ndarray, K_centers: np.ndarray, weights: np.ndarray) -> np.nd
     factor = _factorise(_with_jitter(K))
     inside = _solve(factor, K_centers.T)
     for _ in range(MAX_REFINEMENTS):
-        residual = K_centers.T - K @ inside
+        # SciPy's product, not NumPy's: the two have threads of their own that keep a core busy for
+        # a while after each call, and slow each other down when they take turns.
+        residual = K_centers.T - blas.dsymm(1.0, K.T, inside, lower=1)
         step = _solve(factor, residual)
         influence = float(np.max(weights * np.einsum("ij,ij->j", residual, step)))
         inside += step
