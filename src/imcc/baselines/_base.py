@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from imcc._validation import Features, check_features, encode_target
 from imcc.estimator import ScoringClassifierMixin
 
 
-class BaselineClassifier(ScoringClassifierMixin, BaseEstimator):
+class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
     """A classifier that scores every label; subclasses say how to train and how to score.
 
     A subclass has ``_check_parameters()``, ``_train(X, on)`` and ``_score_rows(X)``.
@@ -40,17 +41,17 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         return self._score_rows(check_features(self, X, reset=False))
 
+    @abstractmethod
     def _check_parameters(self) -> None:
         """Raise a ValueError that names the parameter, before the data are looked at."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _train(self, X: Features, on: np.ndarray) -> None:
         """Learn from checked rows and a boolean label matrix (n_rows, q)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _score_rows(self, X: Features) -> np.ndarray:
         """Return the scores of checked rows, (n_rows, q)."""
-        raise NotImplementedError
 
 
 def is_constant(on: np.ndarray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from imcc.estimator_cv import make_folds
 from imcc.fold import check_defined, judged_labels
 
 
-class SparseLinearCV(ScoringClassifierMixin, BaseEstimator):
+class SparseLinearCV(ScoringClassifierMixin, BaseEstimator, ABC):
     """The search that LLSFCV and JFSCCV share; subclasses have the axes of their grid.
 
     A subclass has ``_model``, the class it searches for, and ``_axes()``.
@@ -39,8 +40,9 @@ class SparseLinearCV(ScoringClassifierMixin, BaseEstimator):
     n_jobs: int | None
     random_state: Any
 
+    @abstractmethod
     def _axes(self) -> dict[str, np.ndarray]:
-        raise NotImplementedError
+        """Return the axes of the grid."""
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Search the grid, then fit the best setting on all rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,18 +33,18 @@ class SparseLinearClassifier(BaselineClassifier):
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, at_least=0)
 
+    @abstractmethod
     def _weights(self) -> Weights:
         """Return the checked weights of the objective."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start_ridge(self) -> float:
         """Return the checked ridge of the starting point."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def problem(X: Features, on: np.ndarray) -> Problem:
         """Return the sums over the rows that all settings share."""
-        raise NotImplementedError
 
     def _train(self, X: Features, on: np.ndarray) -> None:
         problem = self.problem(X, on)
