@@ -28,6 +28,9 @@ ROOMS = [
     "estimator",
     "estimator_cv",
     "baselines",
+    "comparison",
+    "published",
+    "experiment",
     "demo",
     "cli",
 ]

@@ -211,16 +211,26 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{key}"][self.best_index_])
 
-    def _refit(self, X: Any, y: Any) -> None:
-        start = time.perf_counter()
-        self.best_estimator_ = IMCCClassifier(
-            **self.best_params_,
+    def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
+        """Return the classifier of one setting of the grid, unfitted.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        return IMCCClassifier(
+            **params,
             kernel_params=self.kernel_params,
             width=self.width,
             clusterer=self.clusterer,
             span=self.span,
             random_state=self.random_state,
-        ).fit(X, y)
+        )
+
+    def _refit(self, X: Any, y: Any) -> None:
+        start = time.perf_counter()
+        self.best_estimator_ = self.estimator_for(self.best_params_).fit(X, y)
         self.refit_time_ = time.perf_counter() - start
 
     def _scores(self, X: Any) -> np.ndarray:

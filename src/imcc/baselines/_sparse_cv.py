@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -158,10 +158,20 @@ class SparseLinearCV(ScoringClassifierMixin, BaseEstimator, ABC):
                 return
         raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
 
+    def estimator_for(self, params: Mapping[str, Any]) -> Any:
+        """Return the model of one setting of the grid, unfitted.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        return self._model(**params, max_iter=self.max_iter, tol=self.tol)
+
     def _refit(self, X: Any, y: Any) -> bool:
         """Fit the best setting on all rows; return whether it is bounded there."""
         start = time.perf_counter()
-        model = self._model(**self.best_params_, max_iter=self.max_iter, tol=self.tol)
+        model = self.estimator_for(self.best_params_)
         try:
             self.best_estimator_ = model.fit(X, y)
         except UnboundedError:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from imcc.estimator import ScoringClassifierMixin
+from imcc.estimator import IMCCClassifier, ScoringClassifierMixin
 from imcc.estimator_cv import PAPER_WEIGHTS, IMCCClassifierCV
 
 
@@ -133,6 +133,16 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
                 if name in ("beta", "kernel", "width_scale")
             }
         return self
+
+    def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
+        """Return the model of one setting that was searched, unfitted.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        return self.search_.estimator_for(params)
 
     def _scores(self, X: Any) -> np.ndarray:
         return self.search_._scores(X)

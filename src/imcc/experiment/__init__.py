@@ -1,0 +1,40 @@
+"""Experiments: methods compared on data sets over repeated splits, stored row by row.
+
+An :class:`Experiment` says what is to be computed, :func:`run` computes what a :class:`Store` does
+not have yet, and the store gives the scores to :mod:`imcc.comparison`.
+"""
+
+from imcc.experiment._errors import ExperimentError, StoreError
+from imcc.experiment._methods import NAMED, Method
+from imcc.experiment._plan import DatasetSpec, Experiment, Protocol, Task
+from imcc.experiment._records import Failure, Run, Selection, Study
+from imcc.experiment._runner import Progress, Summary, run
+from imcc.experiment._scores import ALL_METRICS, greater_is_better
+from imcc.experiment._shipped import list_experiments, load_experiment
+from imcc.experiment._store import EACH, Store
+from imcc.experiment._task import run_task
+
+__all__ = [
+    "ALL_METRICS",
+    "EACH",
+    "NAMED",
+    "DatasetSpec",
+    "Experiment",
+    "ExperimentError",
+    "Failure",
+    "Method",
+    "Progress",
+    "Protocol",
+    "Run",
+    "Selection",
+    "Store",
+    "StoreError",
+    "Study",
+    "Summary",
+    "Task",
+    "greater_is_better",
+    "list_experiments",
+    "load_experiment",
+    "run",
+    "run_task",
+]

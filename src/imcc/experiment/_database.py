@@ -1,0 +1,184 @@
+"""The SQLite file of a store: its layout, how it is opened, and what can go wrong, in words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from imcc.experiment._errors import StoreError
+from imcc.experiment._scores import ALL_METRICS
+
+FORMAT = 1  # the version of the layout below, kept in the file as user_version
+APPLICATION = int.from_bytes(b"IMCC", "big")
+_BUSY_SECONDS = 60
+
+_KEY = (
+    "kind TEXT NOT NULL, dataset TEXT NOT NULL, method TEXT NOT NULL, repetition INTEGER NOT NULL"
+)
+_METRICS = ", ".join(f"{name} REAL" for name in ALL_METRICS)
+_LAYOUT = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE environments (id TEXT PRIMARY KEY, content TEXT NOT NULL);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, {_KEY},
+  fingerprint TEXT NOT NULL, data_fingerprint TEXT NOT NULL, seed INTEGER NOT NULL,
+  n_train INTEGER NOT NULL, n_test INTEGER NOT NULL,
+  n_features INTEGER NOT NULL, n_labels INTEGER NOT NULL,
+  fit_seconds REAL NOT NULL, search_seconds REAL NOT NULL, predict_seconds REAL NOT NULL,
+  cpu_seconds REAL NOT NULL, peak_memory INTEGER,
+  warnings TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environments(id),
+  finished TEXT NOT NULL,
+  UNIQUE (kind, dataset, method, repetition)
+);
+CREATE TABLE selections (
+  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+  position INTEGER NOT NULL, selection TEXT NOT NULL, setting TEXT NOT NULL, cv_score REAL,
+  {_METRICS},
+  PRIMARY KEY (run, selection)
+);
+CREATE TABLE studies (
+  {_KEY}, axes TEXT NOT NULL, metrics TEXT NOT NULL, mean BLOB NOT NULL, std BLOB NOT NULL,
+  fingerprint TEXT NOT NULL, data_fingerprint TEXT NOT NULL, seed INTEGER NOT NULL,
+  n_rows INTEGER NOT NULL, fit_seconds REAL NOT NULL, cpu_seconds REAL NOT NULL,
+  warnings TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environments(id),
+  finished TEXT NOT NULL,
+  UNIQUE (kind, dataset, method, repetition)
+);
+CREATE TABLE failures (
+  {_KEY}, error TEXT NOT NULL, traceback TEXT NOT NULL, seconds REAL NOT NULL,
+  attempts INTEGER NOT NULL, environment TEXT NOT NULL, finished TEXT NOT NULL, at REAL NOT NULL,
+  PRIMARY KEY (kind, dataset, method, repetition)
+);
+CREATE TABLE runners (
+  id TEXT PRIMARY KEY, machine TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
+  heartbeat REAL NOT NULL
+);
+CREATE TABLE claims (
+  {_KEY}, runner TEXT NOT NULL REFERENCES runners(id) ON DELETE CASCADE, since REAL NOT NULL,
+  PRIMARY KEY (kind, dataset, method, repetition)
+);
+"""
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say in words what SQLite found wrong."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_in_words(path, error)) from error
+
+
+def _in_words(path: Path, error: sqlite3.Error) -> str:
+    text = str(error)
+    if "disk is full" in text or "disk I/O" in text:
+        return (
+            f"{path} could not be written ({text}). What it held is safe; free some space and "
+            "resume"
+        )
+    if "readonly" in text or "unable to open" in text:
+        return f"{path} cannot be written ({text}): is its folder there, and may you write to it?"
+    if "not a database" in text or "malformed" in text:
+        return (
+            f"{path} is not a results store, or is damaged ({text}). It was left as it is; restore "
+            "a copy, or begin a new store and merge an export into it"
+        )
+    if "locked" in text or "busy" in text:
+        return f"{path} was held by another process for {_BUSY_SECONDS} s ({text}); try again"
+    return f"{path}: {text}"
+
+
+def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file of a store, and make sure that it is one.
+
+    Parameters
+    ----------
+    path : Path
+    create : bool
+        Whether to lay it out if the file is not there or empty.
+    read_only : bool
+        Open without writing anything, as in a folder where one may not write.
+    """
+    if not path.exists() and not create:
+        raise StoreError(f"there is no results store {path}")
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a results store")
+    if create and not path.parent.is_dir():
+        raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
+    with told(path):
+        connection = _open(path, read_only)
+        try:
+            if not read_only:
+                # Rows survive a power cut, and readers do not block the writer.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            _check(connection, path, create)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _open(path: Path, read_only: bool) -> sqlite3.Connection:
+    def at(query: str) -> sqlite3.Connection:
+        # isolation_level None: transactions begin where the code says so.
+        return sqlite3.connect(
+            path.resolve().as_uri() + query,
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    if not read_only:
+        return at("")
+    if os.access(path.parent, os.W_OK):
+        return at("?mode=ro")
+    # Where no file can be made beside it, SQLite must be told that nobody writes.
+    return at("?mode=ro&immutable=1")
+
+
+def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
+    """Refuse what is not a store of this version; lay out an empty file."""
+    begin = "BEGIN IMMEDIATE" if create else "BEGIN"
+    with transaction(connection, begin):
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if create and not tables and not application:
+            for statement in _LAYOUT.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            return
+        if application != APPLICATION:
+            raise StoreError(f"{path} is not a results store of imcc; it was left as it is")
+        if version != FORMAT:
+            raise StoreError(
+                f"{path} has format {version}, this version of imcc writes format {FORMAT}: "
+                + (
+                    "update imcc"
+                    if version > FORMAT
+                    else "export it with the version that wrote it"
+                )
+            )
+        found = connection.execute("PRAGMA quick_check").fetchone()[0]
+        if found != "ok":
+            raise sqlite3.DatabaseError(f"malformed: {found}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """All or nothing: what is written inside is there as a whole, or not at all."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # a full disk has rolled back already
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,148 @@
+"""What a task gives: a run with its scores, a sensitivity study, or a failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from imcc.experiment._plan import TaskKey
+
+#: Where a method searches nothing: there is only one setting to report.
+UNSEARCHED = "none"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A method's setting, the way it was chosen, and how good it was on the held-out rows.
+
+    Attributes
+    ----------
+    selection : str
+        The metric by which cross-validation chose the setting; ``"none"`` without a search.
+    setting : dict
+        The chosen parameters; empty without a search.
+    cv_score : float or None
+        The cross-validated value of the deciding metric.
+    metrics : dict of str to float
+        All metrics on the held-out rows; NaN where one is undefined.
+    """
+
+    selection: str
+    setting: dict[str, Any]
+    cv_score: float | None
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The result of one task: a row of the experiment.
+
+    Attributes
+    ----------
+    key : tuple
+        Kind of task, data set, method, repetition.
+    fingerprint : str
+        Hash of protocol and method.
+    data_fingerprint : str
+        Hash of the data.
+    seed : int
+        Hash of base seed, data set and repetition; gives the split, the folds and the method's
+        random numbers.
+    n_train, n_test, n_features, n_labels : int
+    selections : tuple of Selection
+        One for each metric that chose a setting.
+    fit_seconds : float
+        Search, and fit of the setting chosen by the experiment's metric, on all training rows.
+    search_seconds : float
+        Of these, the search.
+    predict_seconds : float
+        Scoring the held-out rows.
+    cpu_seconds : float
+        Processor time of the whole task, all threads.
+    peak_memory : int or None
+        Most bytes that the process held during the task, above what it held before; None where
+        the system does not tell.
+    warnings : tuple of str
+        What the method warned of.
+    environment : dict
+        Versions and hardware.
+    finished : str
+        Date and time, UTC.
+    """
+
+    key: TaskKey
+    fingerprint: str
+    data_fingerprint: str
+    seed: int
+    n_train: int
+    n_test: int
+    n_features: int
+    n_labels: int
+    selections: tuple[Selection, ...]
+    fit_seconds: float
+    search_seconds: float
+    predict_seconds: float
+    cpu_seconds: float
+    peak_memory: int | None
+    warnings: tuple[str, ...]
+    environment: dict[str, Any]
+    finished: str
+
+    @property
+    def seconds(self) -> float:
+        """Training and scoring time, for estimates."""
+        return self.fit_seconds + self.predict_seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Cross-validated metrics over the whole grid of IMCC's parameters on one data set.
+
+    Attributes
+    ----------
+    key : tuple
+    axes : dict of str to list
+        The values of ``alpha``, ``beta``, ``gamma``, ``n_clusters``, in the order of the axes.
+    metrics : tuple of str
+    mean, std : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_n_clusters)
+        Over the folds.
+    fingerprint, data_fingerprint, seed, n_rows, fit_seconds, cpu_seconds, environment, finished
+        As for :class:`Run`.
+    """
+
+    key: TaskKey
+    axes: dict[str, list[Any]]
+    metrics: tuple[str, ...]
+    mean: np.ndarray
+    std: np.ndarray
+    fingerprint: str
+    data_fingerprint: str
+    seed: int
+    n_rows: int
+    fit_seconds: float
+    cpu_seconds: float
+    warnings: tuple[str, ...]
+    environment: dict[str, Any]
+    finished: str
+
+    @property
+    def seconds(self) -> float:
+        """The time of the search, for estimates."""
+        return self.fit_seconds
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that raised an error.  It is shown and tried again, and is never a result."""
+
+    key: TaskKey
+    error: str
+    traceback: str
+    seconds: float
+    environment: dict[str, Any] = field(default_factory=dict)
+    finished: str = ""
+
+
+Outcome = Run | Study | Failure

@@ -1,0 +1,133 @@
+"""Methods that search: every metric's own choice of a setting, out of one search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+
+from imcc.baselines import UnboundedError
+from imcc.experiment._describe import from_data
+from imcc.experiment._methods import Method
+from imcc.experiment._plan import Protocol
+from imcc.experiment._scores import label_scores, predictions
+from imcc.metrics import METRICS, evaluate
+
+# scikit-learn's own searches; others (successive halving) know one metric only and choose by it.
+SKLEARN_SEARCHES = (GridSearchCV, RandomizedSearchCV)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, and the metric that chose it by its cross-validated value."""
+
+    selection: str
+    setting: dict[str, Any]
+    cv_score: float
+
+
+def prepare(method: Method, protocol: Protocol, seed: int) -> Any:
+    """Return the method's estimator with the experiment's folds, metrics and random numbers.
+
+    A parameter grid makes it a ``GridSearchCV``.  Where it searches by itself, folds and metrics
+    are the experiment's, whatever it was given: methods are compared under one protocol.
+    """
+    estimator = method.build()
+    set_random_states(estimator, seed)
+    if method.grid is not None:
+        grid = {
+            name: [from_data(value, name) for value in values]
+            for name, values in method.grid.items()
+        }
+        estimator = GridSearchCV(estimator, grid)
+    if not searches(estimator):
+        return estimator
+    folds = KFold(protocol.cv, shuffle=True, random_state=seed)
+    if isinstance(estimator, SKLEARN_SEARCHES):
+        return estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
+    halving = getattr(estimator, "halving", False)  # needs to know which metric decides
+    return estimator.set_params(
+        cv=folds, scoring=list(METRICS), refit=protocol.scoring if halving else False
+    )
+
+
+def searches(estimator: Any) -> bool:
+    """Say whether an estimator chooses its parameters by cross-validation."""
+    return isinstance(estimator, SKLEARN_SEARCHES) or hasattr(estimator, "estimator_for")
+
+
+def set_random_states(estimator: Any, seed: int) -> None:
+    """Give a seed to every part of an estimator that has none."""
+    seeds = {
+        name: seed
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    if seeds:
+        estimator.set_params(**seeds)
+
+
+def choices(search: Any, metric: str) -> Iterator[Choice]:
+    """Yield the settings of a fitted search, from the best to the worst by one metric."""
+    results = search.cv_results_
+    sign = 1.0
+    if isinstance(search, SKLEARN_SEARCHES) and not METRICS[metric].greater_is_better:
+        sign = -1.0  # scikit-learn holds losses negated
+    means = results[f"mean_test_{metric}"]
+    for index in np.argsort(results[f"rank_test_{metric}"], kind="stable"):
+        if np.isnan(means[index]):
+            return
+        yield Choice(metric, results["params"][index], sign * float(means[index]))
+
+
+def fit_choice(search: Any, metric: str, fitted: dict[str, Any], X: Any, Y: Any) -> Choice:
+    """Fit on all training rows the setting that a metric chose, unless that was done already.
+
+    Parameters
+    ----------
+    search : estimator
+        Fitted.
+    metric : str
+    fitted : dict
+        Models by their settings (as texts); the new one is added.
+    X, Y
+        The training rows.
+
+    Returns
+    -------
+    Choice
+        A setting that is unbounded on all rows (LLSF, JFSC) gives way to the next best.
+    """
+    last: Exception | None = None
+    for choice in choices(search, metric):
+        name = repr(choice.setting)
+        if name in fitted:
+            return choice
+        try:
+            fitted[name] = _estimator_for(search, choice.setting).fit(X, Y)
+        except UnboundedError as error:
+            last = error
+            continue
+        return choice
+    raise last or ValueError(f"{metric} is undefined on every fold: no setting can be chosen by it")
+
+
+def _estimator_for(search: Any, setting: dict[str, Any]) -> Any:
+    if isinstance(search, SKLEARN_SEARCHES):
+        return clone(search.estimator).set_params(**clone(setting, safe=False))
+    return search.estimator_for(setting)
+
+
+def _score_all(estimator: Any, X: Any, Y: np.ndarray) -> dict[str, float]:
+    """Score a fold for ``GridSearchCV``: the five metrics, losses negated."""
+    scores = label_scores(estimator, X, Y.shape[1])
+    metrics = evaluate(Y, scores)
+    metrics["hamming_loss"] = float((predictions(estimator, X, scores) != (Y > 0)).mean())
+    return {
+        name: value if METRICS[name].greater_is_better else -value
+        for name, value in metrics.items()
+    }

@@ -1,0 +1,112 @@
+"""Experiments as TOML files: those that come with the package, and the user's own."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from imcc.experiment._errors import ExperimentError
+from imcc.experiment._plan import Experiment
+
+
+def list_experiments() -> dict[str, str]:
+    """Return the names of the experiments that come with the package, and what each is.
+
+    >>> sorted(list_experiments())
+    ['paper', 'quick']
+    """
+    folder = resources.files("imcc.experiment") / "shipped"
+    found = {}
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            # The first line of a file is a comment that says what it is.
+            first = file.read_text(encoding="utf-8").splitlines()[0]
+            found[file.name.removesuffix(".toml")] = first.lstrip("# ").rstrip()
+    return found
+
+
+def load_experiment(source: str | Path) -> Experiment:
+    """Return an experiment by its name, or from a TOML file.
+
+    Parameters
+    ----------
+    source : str or path
+        One of :func:`list_experiments`, or a file.  Paths in a file are relative to it.
+
+    Examples
+    --------
+    >>> from imcc.experiment import load_experiment
+    >>> load_experiment("paper")
+    <Experiment 'paper': 15 data sets x 9 methods x 10 repetitions, 3 studies>
+    """
+    if str(source) in list_experiments():
+        text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(
+            encoding="utf-8"
+        )
+        return parse_experiment(text, str(source), Path())
+    path = Path(source)
+    if not path.exists():
+        raise ExperimentError(
+            f"there is no experiment {str(source)!r}: give one of "
+            f"{', '.join(list_experiments())}, or the path of a TOML file"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path} is not a text in UTF-8: {error}") from error
+    return parse_experiment(text, path.stem, path.parent)
+
+
+def parse_experiment(text: str, name: str, folder: Path) -> Experiment:
+    """Return the experiment that the text of a TOML file describes.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        The experiment's name, if the text gives none.
+    folder : Path
+        What paths in the text are relative to.
+    """
+    try:
+        plain = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"experiment {name!r} is not valid TOML: {error}") from error
+    plain.setdefault("name", name)
+    plain["datasets"] = _resolved(plain.get("datasets", []), folder)
+    if isinstance(plain.get("sensitivity"), Mapping):
+        studies = dict(plain["sensitivity"])
+        studies["datasets"] = _resolved(studies.get("datasets", []), folder)
+        plain["sensitivity"] = studies
+    return Experiment.from_dict(plain, f"experiment {name!r}")
+
+
+def _resolved(datasets: Any, folder: Path) -> Any:
+    """Make the paths of files absolute, so that a stored experiment can be resumed anywhere."""
+    if isinstance(datasets, Mapping):
+        datasets = [
+            {"name": name, **(entry if isinstance(entry, Mapping) else {"path": entry})}
+            for name, entry in datasets.items()
+        ]
+    if not isinstance(datasets, list):
+        return datasets
+    return [_resolve_entry(entry, folder) for entry in datasets]
+
+
+def _resolve_entry(entry: Any, folder: Path) -> Any:
+    if isinstance(entry, str) and ("." in entry or "/" in entry):
+        return str((folder / entry).resolve())
+    if not isinstance(entry, Mapping):
+        return entry
+    resolved = dict(entry)
+    if "path" in resolved:
+        paths = resolved["path"]
+        paths = [paths] if isinstance(paths, str) else list(paths)
+        resolved["path"] = [str((folder / path).resolve()) for path in paths]
+    labels = resolved.get("labels")
+    if isinstance(labels, str) and labels.lower().endswith(".xml"):
+        resolved["labels"] = str((folder / labels).resolve())
+    return resolved

@@ -1,0 +1,352 @@
+"""The results store: rows in, rows and score tables out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imcc._validation import check_choice
+from imcc.comparison import ScoreTable
+from imcc.experiment._database import connect, told, transaction
+from imcc.experiment._errors import StoreError
+from imcc.experiment._merge import merged_description
+from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
+from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
+from imcc.experiment._scores import ALL_METRICS, greater_is_better
+from imcc.metrics import METRICS
+
+#: A selection: every metric with the setting that this metric chose.
+EACH = "each"
+
+_RUN_COLUMNS = (
+    *("fingerprint", "data_fingerprint", "seed", "n_train", "n_test", "n_features", "n_labels"),
+    *("fit_seconds", "search_seconds", "predict_seconds", "cpu_seconds", "peak_memory"),
+    *("warnings", "environment", "finished"),
+)
+_STUDY_COLUMNS = (
+    *("axes", "metrics", "mean", "std", "fingerprint", "data_fingerprint", "seed", "n_rows"),
+    *("fit_seconds", "cpu_seconds", "warnings", "environment", "finished"),
+)
+_KEY_COLUMNS = ("kind", "dataset", "method", "repetition")
+_OF_KEY = "kind = ? AND dataset = ? AND method = ? AND repetition = ?"
+
+
+class Store:
+    """The results of one experiment in one SQLite file.
+
+    A row is written the moment it exists, as a whole or not at all; several processes may read
+    and write.  Opened with :meth:`open` or :meth:`create`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    read_only : bool, default=False
+        Open without writing anything, whatever folder it is in.
+
+    Attributes
+    ----------
+    path : Path
+    experiment : Experiment
+        What the store holds the results of.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from imcc.experiment import Experiment, Store
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "mine.sqlite"
+    >>> with Store.create(path, Experiment("yeast", "extra_trees", n_repeats=2)) as store:
+    ...     len(store.missing())
+    2
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self._connection = connect(self.path, read_only=read_only)
+        self.experiment = Experiment.from_dict(self._description(), str(self.path))
+
+    @classmethod
+    def create(cls, path: str | Path, experiment: Experiment) -> Store:
+        """Make a store for an experiment; if there is one already, let the experiment join it.
+
+        A store that exists keeps all it has.  The experiment may have more data sets, methods or
+        repetitions, or fewer, than the store knows of, but where both have the same they must
+        mean the same.
+        """
+        path = Path(path)
+        connection = connect(path, create=True)
+        try:
+            with told(path), transaction(connection):
+                found = connection.execute(
+                    "SELECT value FROM meta WHERE name = 'experiment'"
+                ).fetchone()
+                description = experiment.to_dict()
+                if found is not None:
+                    description = merged_description(json.loads(found[0]), description, str(path))
+                connection.execute(
+                    "INSERT OR REPLACE INTO meta VALUES ('experiment', ?)",
+                    (json.dumps(description),),
+                )
+        finally:
+            connection.close()
+        return cls(path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {str(self.path)!r}: {self.experiment!r}>"
+
+    # What is there.
+
+    def keys(self) -> set[TaskKey]:
+        """Return the keys of the tasks that are done."""
+        rows = self._query(
+            "SELECT kind, dataset, method, repetition FROM runs UNION ALL "
+            "SELECT kind, dataset, method, repetition FROM studies"
+        )
+        return {tuple(row) for row in rows}
+
+    def missing(self) -> list[TaskKey]:
+        """Return the keys of the experiment's tasks that are not done."""
+        done = self.keys()
+        return [task.key for task in self.experiment.tasks() if task.key not in done]
+
+    def runs(self) -> list[Run]:
+        """Return all rows, by data set, method and repetition."""
+        environments = self._environments()
+        selections: dict[int, list[Selection]] = {}
+        columns = ", ".join(ALL_METRICS)
+        for run, name, setting, cv_score, *values in self._query(
+            f"SELECT run, selection, setting, cv_score, {columns} FROM selections "
+            "ORDER BY run, position"
+        ):
+            metrics = {
+                metric: math.nan if value is None else value
+                for metric, value in zip(ALL_METRICS, values, strict=True)
+            }
+            selection = Selection(name, json.loads(setting), cv_score, metrics)
+            selections.setdefault(run, []).append(selection)
+        rows = self._query(
+            f"SELECT id, {', '.join((*_KEY_COLUMNS, *_RUN_COLUMNS))} FROM runs "
+            "ORDER BY dataset, method, repetition"
+        )
+        found = []
+        for number, kind, dataset, method, repetition, *values in rows:
+            fields = dict(zip(_RUN_COLUMNS, values, strict=True))
+            fields["warnings"] = tuple(json.loads(fields["warnings"]))
+            fields["environment"] = environments[fields["environment"]]
+            fields["selections"] = tuple(selections.get(number, ()))
+            found.append(Run(key=(kind, dataset, method, repetition), **fields))
+        return found
+
+    def studies(self) -> list[Study]:
+        """Return all sensitivity studies, by data set."""
+        environments = self._environments()
+        found = []
+        for kind, dataset, method, repetition, *values in self._query(
+            f"SELECT {', '.join((*_KEY_COLUMNS, *_STUDY_COLUMNS))} FROM studies ORDER BY dataset"
+        ):
+            fields = dict(zip(_STUDY_COLUMNS, values, strict=True))
+            fields["axes"] = json.loads(fields["axes"])
+            fields["metrics"] = tuple(json.loads(fields["metrics"]))
+            shape = (len(fields["metrics"]), *(len(axis) for axis in fields["axes"].values()))
+            for name in ("mean", "std"):
+                fields[name] = np.frombuffer(fields[name], dtype="<f8").reshape(shape)
+            fields["warnings"] = tuple(json.loads(fields["warnings"]))
+            fields["environment"] = environments[fields["environment"]]
+            found.append(Study(key=(kind, dataset, method, repetition), **fields))
+        return found
+
+    def failures(self) -> list[Failure]:
+        """Return the tasks that failed when they were last tried."""
+        rows = self._query(
+            f"SELECT {', '.join(_KEY_COLUMNS)}, error, traceback, seconds, environment, finished "
+            "FROM failures ORDER BY dataset, method, repetition"
+        )
+        return [
+            Failure(tuple(row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
+            for row in rows
+        ]
+
+    def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
+        """Return one metric of all runs.
+
+        Parameters
+        ----------
+        metric : str
+            One of the five or ``micro_f1``, ``macro_f1``, ``subset_accuracy``, ``macro_auc``.
+        selection : str or None
+            Which setting of a method that searches: the one chosen by a metric, named here; that
+            chosen by ``metric`` itself (``"each"``; by the experiment's metric, if a search cannot
+            choose by this one); by default the one chosen by the experiment's metric.  Methods
+            without a search have one setting only.
+
+        Returns
+        -------
+        ScoreTable
+            NaN where a run is missing.
+        """
+        check_choice("metric", metric, ALL_METRICS)
+        scoring = self.experiment.protocol.scoring
+        selection = scoring if selection is None else selection
+        check_choice("selection", selection, [*METRICS, EACH])
+        if selection == EACH:
+            selection = metric if metric in METRICS else scoring
+        datasets = tuple(dataset.name for dataset in self.experiment.datasets)
+        methods = tuple(method.name for method in self.experiment.methods)
+        values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
+        for dataset, method, repetition, value in self._query(
+            f"SELECT dataset, method, repetition, {metric} FROM runs JOIN selections ON run = id "
+            "WHERE kind = ? AND selection IN (?, ?)",
+            (SCORES, selection, UNSEARCHED),
+        ):
+            place = datasets.index(dataset), methods.index(method), repetition
+            values[place] = np.nan if value is None else value
+        return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
+
+    # What comes in.
+
+    def add(self, outcome: Outcome) -> bool:
+        """Write what a task gave; return whether it was new.
+
+        A result that is there stays: the first one counts.  A failure is never written over a
+        result, and goes away when the task succeeds.
+        """
+        with told(self.path):
+            with transaction(self._connection):
+                new = self._insert(outcome)
+                self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
+            # What is in the write-ahead log goes into the file, so that a copy of the file is
+            # complete at any time.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return new
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> int:
+        """Write many results, all or none; return how many were new."""
+        with told(self.path), transaction(self._connection):
+            return sum(self._insert(outcome) for outcome in outcomes)
+
+    def _insert(self, outcome: Outcome) -> bool:
+        if isinstance(outcome, Failure):
+            return self._insert_failure(outcome)
+        table = "runs" if isinstance(outcome, Run) else "studies"
+        if self._connection.execute(
+            f"SELECT 1 FROM {table} WHERE {_OF_KEY}", outcome.key
+        ).fetchone():
+            return False
+        self._check_data(outcome)
+        if isinstance(outcome, Run):
+            self._insert_run(outcome)
+        else:
+            self._insert_study(outcome)
+        self._connection.execute(f"DELETE FROM failures WHERE {_OF_KEY}", outcome.key)
+        return True
+
+    def _check_data(self, outcome: Run | Study) -> None:
+        """Make sure that all rows of a data set were computed on the same data."""
+        for table in ("runs", "studies"):
+            found = self._connection.execute(
+                f"SELECT data_fingerprint FROM {table} WHERE dataset = ? LIMIT 1",
+                (outcome.key[1],),
+            ).fetchone()
+            if found and found[0] != outcome.data_fingerprint:
+                raise StoreError(
+                    f"the data of {outcome.key[1]!r} are not those of the rows in {self.path}: has "
+                    "its file changed? Give the new data a new name, or begin a new store"
+                )
+
+    def _insert_run(self, run: Run) -> None:
+        fields = {name: getattr(run, name) for name in _RUN_COLUMNS}
+        fields["warnings"] = json.dumps(run.warnings)
+        fields["environment"] = self._remember(run.environment)
+        number = self._insert_row("runs", run.key, fields)
+        columns = ", ".join(ALL_METRICS)
+        marks = ", ".join("?" * (5 + len(ALL_METRICS)))
+        for position, chosen in enumerate(run.selections):
+            # SQLite has no NaN: an undefined metric is NULL.
+            values = [_or_none(chosen.metrics[metric]) for metric in ALL_METRICS]
+            self._connection.execute(
+                f"INSERT INTO selections (run, position, selection, setting, cv_score, {columns}) "
+                f"VALUES ({marks})",
+                (
+                    *(number, position, chosen.selection, json.dumps(chosen.setting)),
+                    *(chosen.cv_score, *values),
+                ),
+            )
+
+    def _insert_study(self, study: Study) -> None:
+        fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
+        fields["axes"] = json.dumps(study.axes)
+        fields["metrics"] = json.dumps(study.metrics)
+        fields["warnings"] = json.dumps(study.warnings)
+        for name in ("mean", "std"):
+            fields[name] = np.ascontiguousarray(fields[name], dtype="<f8").tobytes()
+        fields["environment"] = self._remember(study.environment)
+        self._insert_row("studies", study.key, fields)
+
+    def _insert_failure(self, failure: Failure) -> bool:
+        table = "studies" if failure.key[0] == SENSITIVITY else "runs"
+        found = self._connection.execute(f"SELECT 1 FROM {table} WHERE {_OF_KEY}", failure.key)
+        if found.fetchone():
+            return False
+        self._connection.execute(
+            "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET error = excluded.error, traceback = excluded.traceback, "
+            "seconds = excluded.seconds, attempts = attempts + 1, "
+            "environment = excluded.environment, finished = excluded.finished, at = excluded.at",
+            (
+                *(*failure.key, failure.error, failure.traceback, failure.seconds),
+                *(json.dumps(failure.environment), failure.finished, time.time()),
+            ),
+        )
+        return True
+
+    def _insert_row(self, table: str, key: TaskKey, fields: dict[str, Any]) -> int:
+        names = (*_KEY_COLUMNS, *fields)
+        done = self._connection.execute(
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+            (*key, *fields.values()),
+        )
+        return int(done.lastrowid or 0)
+
+    def _remember(self, environment: dict[str, Any]) -> str:
+        content = json.dumps(environment, sort_keys=True)
+        name = hashlib.sha256(content.encode()).hexdigest()[:12]
+        self._connection.execute(
+            "INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, content)
+        )
+        return name
+
+    def _environments(self) -> dict[str, dict[str, Any]]:
+        rows = self._query("SELECT id, content FROM environments")
+        return {name: json.loads(content) for name, content in rows}
+
+    def _description(self) -> dict[str, Any]:
+        rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
+        if not rows:
+            raise StoreError(f"{self.path} is empty: the run that made it was stopped at once")
+        return json.loads(rows[0][0])
+
+    def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
+        with told(self.path):
+            return self._connection.execute(statement, tuple(values)).fetchall()
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,188 @@
+"""One task in, one row out: the pure function at the heart of an experiment."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from imcc.datasets import Dataset, paper_splits
+from imcc.datasets._splits import split_seed
+from imcc.experiment._measure import Meter, environment, now
+from imcc.experiment._plan import SENSITIVITY, Task
+from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
+from imcc.experiment._scores import all_metrics, label_scores, predictions
+from imcc.experiment._select import fit_choice, prepare, searches
+from imcc.metrics import METRICS
+
+# The axes of a sensitivity study, in the order of its arrays.
+AXES = ("alpha", "beta", "gamma", "n_clusters")
+
+
+def run_task(task: Task, threads: int | None = None) -> Outcome:
+    """Compute the row of a task.
+
+    The same task gives the same metrics whenever and wherever it is computed, up to the rounding
+    of the linear algebra.
+
+    Parameters
+    ----------
+    task : Task
+    threads : int or None
+        Threads for linear algebra and the like; None is as many as there are cores.
+
+    Returns
+    -------
+    Run, Study or Failure
+        A failure if anything raised an error; only what stops a program (Ctrl-C) passes through.
+    """
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(threads):
+            warnings.simplefilter("always")
+            meter = Meter()
+            data = task.dataset.load()
+            compute = _study if task.kind == SENSITIVITY else _run
+            return compute(task, data, meter, caught)
+    except Exception as error:
+        return Failure(
+            task.key,
+            error=f"{type(error).__name__}: {error}",
+            traceback=traceback.format_exc(),
+            seconds=time.perf_counter() - start,
+            environment=environment(),
+            finished=now(),
+        )
+
+
+def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Run:
+    protocol = task.protocol
+    seed = split_seed(protocol.seed, data.name, data.n_rows, task.repetition)
+    train, test = paper_splits(
+        data,
+        task.repetition + 1,
+        protocol.test_size,
+        protocol.seed,
+        stratified=protocol.stratified,
+    )[task.repetition]
+    X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
+    estimator = prepare(task.method, protocol, seed)
+    start = time.perf_counter()
+    estimator.fit(X, Y)
+    fit_seconds = time.perf_counter() - start
+    if not searches(estimator):
+        scores, predicted, predict_seconds = _score(estimator, X_new, Y.shape[1])
+        metrics = all_metrics(Y_new, scores, predicted)
+        selections = [Selection(UNSEARCHED, {}, None, metrics)]
+        search_seconds = 0.0
+    else:
+        search_seconds = fit_seconds
+        selections, refit_seconds, predict_seconds = _select(
+            estimator, protocol.scoring, X, Y, X_new, Y_new
+        )
+        fit_seconds += refit_seconds
+    return Run(
+        key=task.key,
+        fingerprint=task.fingerprint,
+        data_fingerprint=data.fingerprint(),
+        seed=seed,
+        n_train=len(train),
+        n_test=len(test),
+        n_features=data.n_features,
+        n_labels=data.n_labels,
+        selections=tuple(selections),
+        fit_seconds=fit_seconds,
+        search_seconds=search_seconds,
+        predict_seconds=predict_seconds,
+        cpu_seconds=meter.cpu_seconds(),
+        peak_memory=meter.peak_memory(),
+        warnings=_texts(caught),
+        environment=environment(),
+        finished=now(),
+    )
+
+
+def _select(
+    search: Any, scoring: str, X: Any, Y: np.ndarray, X_new: Any, Y_new: np.ndarray
+) -> tuple[list[Selection], float, float]:
+    """Return the settings that the metrics chose, with their metrics and the times of the first.
+
+    The experiment's own metric comes first.  Metrics that chose the same setting share a model.
+    """
+    fitted: dict[str, Any] = {}
+    judged: dict[str, dict[str, float]] = {}
+    selections, times = [], []
+    for metric in (scoring, *(name for name in METRICS if name != scoring)):
+        start = time.perf_counter()
+        choice = fit_choice(search, metric, fitted, X, Y)
+        refit_seconds = time.perf_counter() - start
+        name = repr(choice.setting)
+        if name not in judged:
+            scores, predicted, predict_seconds = _score(fitted[name], X_new, Y.shape[1])
+            judged[name] = all_metrics(Y_new, scores, predicted)
+            times.append((refit_seconds, predict_seconds))
+        selections.append(Selection(metric, choice.setting, choice.cv_score, judged[name]))
+    return selections, *times[0]
+
+
+def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, float]:
+    start = time.perf_counter()
+    scores = label_scores(model, X, n_labels)
+    seconds = time.perf_counter() - start
+    return scores, predictions(model, X, scores), seconds
+
+
+def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Study:
+    """Search the whole grid on all rows of a data set; every value is a cross-validated one."""
+    seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
+    search = prepare(task.method, task.protocol, seed)
+    search.set_params(cv=KFold(task.protocol.cv, shuffle=True, random_state=seed))
+    start = time.perf_counter()
+    search.fit(data.X, data.Y)
+    seconds = time.perf_counter() - start
+    settings = search.cv_results_["params"]
+    axes = {axis: _distinct(setting[axis] for setting in settings) for axis in AXES}
+    shape = tuple(len(values) for values in axes.values())
+    if len(settings) != np.prod(shape):
+        raise ValueError(
+            "a sensitivity study varies alpha, beta, gamma and n_clusters: give one kernel and "
+            "one width"
+        )
+    # Settings count through alpha, beta, gamma, n_clusters, the last one fastest.
+    tables = {
+        moment: np.array(
+            [search.cv_results_[f"{moment}_test_{name}"].reshape(shape) for name in METRICS]
+        )
+        for moment in ("mean", "std")
+    }
+    return Study(
+        key=task.key,
+        axes=axes,
+        metrics=tuple(METRICS),
+        mean=tables["mean"],
+        std=tables["std"],
+        fingerprint=task.fingerprint,
+        data_fingerprint=data.fingerprint(),
+        seed=seed,
+        n_rows=data.n_rows,
+        fit_seconds=seconds,
+        cpu_seconds=meter.cpu_seconds(),
+        warnings=_texts(caught),
+        environment=environment(),
+        finished=now(),
+    )
+
+
+def _distinct(values: Any) -> list[Any]:
+    """Return the different values in the order in which they come."""
+    return list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
+
+
+def _texts(caught: list[Any]) -> tuple[str, ...]:
+    """Return each warning once."""
+    return tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
