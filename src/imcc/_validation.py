@@ -197,3 +197,11 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
     return value
+
+
+def check_share(name: str, value: Any) -> float:
+    """Return a number strictly between 0 and 1, or say what was wrong."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or not 0 < float(value) < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+    return float(value)

@@ -1,0 +1,62 @@
+"""Which method is better, over several data sets: ranks, tests, wins.
+
+Tables of scores in, records out.  :func:`compare` gathers everything; the functions it is made of
+take plain arrays (rows are data sets, columns are methods) and can be used by themselves.
+
+The customary way is that of J. Demšar, "Statistical comparisons of classifiers over multiple data
+sets", Journal of Machine Learning Research 7, 2006.  All quantiles come from distributions, none
+from a printed table.
+"""
+
+from imcc.comparison._compare import Comparison, compare
+from imcc.comparison._friedman import Friedman, friedman
+from imcc.comparison._missing import Dropped, MissingRunsError
+from imcc.comparison._posthoc import (
+    ControlRanks,
+    Nemenyi,
+    against_control,
+    cliques,
+    critical_difference,
+    holm,
+    nemenyi,
+)
+from imcc.comparison._ranks import Podium, join_podiums, mean_ranks, podium, rank_methods
+from imcc.comparison._table import ScoreTable
+from imcc.comparison._wilcoxon import (
+    WilcoxonControl,
+    WilcoxonPairs,
+    wilcoxon_control,
+    wilcoxon_p,
+    wilcoxon_pairs,
+)
+from imcc.comparison._wins import WinTieLoss, significant_win_tie_loss, win_tie_loss
+
+__all__ = [
+    "Comparison",
+    "ControlRanks",
+    "Dropped",
+    "Friedman",
+    "MissingRunsError",
+    "Nemenyi",
+    "Podium",
+    "ScoreTable",
+    "WilcoxonControl",
+    "WilcoxonPairs",
+    "WinTieLoss",
+    "against_control",
+    "cliques",
+    "compare",
+    "critical_difference",
+    "friedman",
+    "holm",
+    "join_podiums",
+    "mean_ranks",
+    "nemenyi",
+    "podium",
+    "rank_methods",
+    "significant_win_tie_loss",
+    "wilcoxon_control",
+    "wilcoxon_p",
+    "wilcoxon_pairs",
+    "win_tie_loss",
+]

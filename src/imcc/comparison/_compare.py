@@ -1,0 +1,310 @@
+"""Everything there is to say about a table of scores, in one record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc._validation import check_choice, check_share
+from imcc.comparison._friedman import Friedman, friedman
+from imcc.comparison._missing import Dropped, complete
+from imcc.comparison._posthoc import ControlRanks, Nemenyi, against_control, nemenyi
+from imcc.comparison._ranks import Podium, mean_ranks, podium, rank_methods, round_as_printed
+from imcc.comparison._record import to_plain
+from imcc.comparison._table import ScoreTable
+from imcc.comparison._wilcoxon import (
+    WilcoxonControl,
+    WilcoxonPairs,
+    wilcoxon_control,
+    wilcoxon_pairs,
+)
+from imcc.comparison._wins import WinTieLoss, significant_win_tie_loss, win_tie_loss
+
+# Means of the same runs in another order differ in their last bits; they are equal all the same.
+_DIGITS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods compared on data sets by one metric.
+
+    Positions in the arrays and groups are those of ``methods``.  What cannot be computed is None,
+    and ``reasons`` says why.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    greater_is_better : bool
+        Its direction.
+    datasets, methods : tuple of str
+        What was compared.
+    control : str or None
+        The method that the others are compared with.
+    alpha : float
+        The level of significance.
+    decimals : int or None
+        To how many decimals the values were rounded before everything else.
+    over : {"datasets", "runs"}
+        What a row of the ranks is.
+    rows : tuple of str
+        The names of the rows: data sets, or "data set/repetition".
+    counts : ndarray of int, shape (n_datasets, n_methods)
+        The numbers of runs.
+    means, stds : ndarray of shape (n_datasets, n_methods)
+        Over the runs, not rounded; the standard deviation of a single run is NaN.
+    ranks : ndarray of shape (n_rows, n_methods)
+        1 is best, ties shared.
+    mean_ranks : ndarray of shape (n_methods,)
+        Over the rows.
+    friedman : Friedman or None
+        Whether the methods differ at all.
+    nemenyi : Nemenyi or None
+        Which pairs differ by their mean ranks.
+    control_ranks : ControlRanks or None
+        Which methods differ from the control by their mean ranks.
+    wilcoxon : WilcoxonPairs or None
+        Which pairs differ by Wilcoxon's test with Holm's adjustment.
+    wilcoxon_control : WilcoxonControl or None
+        Which methods differ from the control by that.
+    wins : WinTieLoss
+        How often each method beats each other one, over the rows.
+    significant_wins : WinTieLoss or None
+        The same over the data sets, where a t test over the repetitions confirms it.
+    podium : Podium
+        How often each method is first, and among the first three.
+    dropped : Dropped
+        What was left out because runs are missing.
+    reasons : dict of str to str
+        For each of the above that is None, why.
+    notes : tuple of str
+        What to keep in mind when reading the numbers.
+    """
+
+    metric: str
+    greater_is_better: bool
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    control: str | None
+    alpha: float
+    decimals: int | None
+    over: str
+    rows: tuple[str, ...]
+    counts: np.ndarray
+    means: np.ndarray
+    stds: np.ndarray
+    ranks: np.ndarray
+    mean_ranks: np.ndarray
+    friedman: Friedman | None
+    nemenyi: Nemenyi | None
+    control_ranks: ControlRanks | None
+    wilcoxon: WilcoxonPairs | None
+    wilcoxon_control: WilcoxonControl | None
+    wins: WinTieLoss
+    significant_wins: WinTieLoss | None
+    podium: Podium
+    dropped: Dropped
+    reasons: dict[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The positions of the methods, best mean rank first."""
+        return tuple(int(i) for i in np.argsort(self.mean_ranks, kind="stable"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects, ready for JSON.
+
+        JSON knows neither NaN nor infinity: both are None.
+        """
+        return to_plain(self)
+
+
+def compare(
+    table: ScoreTable,
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    missing: str = "raise",
+    decimals: int | None = None,
+    over: str = "datasets",
+    test_size: float | None = None,
+) -> Comparison:
+    """Compare methods on data sets, with everything that is customary.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+    control : str, optional
+        A method to compare the others with.
+    alpha : float
+        The level of significance.
+    missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}
+        What to do if a method lacks runs that another has on the same data set: raise an error
+        that lists them; leave out the data sets or the methods that have gaps; or leave out the
+        repetitions that not every method has.  The record names what was left out.
+    decimals : int, optional
+        Round the means to so many decimals first: the comparison that a reader of a printed table
+        would make.  By default they are compared to 12 digits.
+    over : {"datasets", "runs"}
+        Compare the means over the runs of each data set, or the single runs.  Tests take the rows
+        as independent, and runs on one data set are not: "runs" gives p-values that are too small.
+    test_size : float, optional
+        The share of the rows in each test part.  With it, the t tests of ``significant_wins``
+        allow for splits that overlap (see :func:`significant_win_tie_loss`).
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    MissingRunsError
+        If runs are missing and ``missing`` is "raise".
+
+    Examples
+    --------
+    >>> from imcc.comparison import compare
+    >>> from imcc.published import table
+    >>> result = compare(table("average_precision").to_scores(), control="imcc")
+    >>> round(result.friedman.f, 2), round(result.nemenyi.critical_difference, 3)
+    (11.93, 2.326)
+    >>> [result.methods[i] for i in result.order[:3]]
+    ['imcc', 'llsf', 'jfsc']
+    """
+    if not isinstance(table, ScoreTable):
+        raise TypeError(f"table must be a ScoreTable, got {type(table).__name__}")
+    check_share("alpha", alpha)
+    check_choice("over", over, ("datasets", "runs"))
+    if control is not None and control not in table.methods:
+        raise ValueError(
+            f"control must be one of the methods {', '.join(table.methods)}, got {control!r}"
+        )
+    if not table.datasets or not table.methods:
+        raise ValueError("table must have at least one data set and one method")
+    table, dropped = complete(table, missing)
+    if control in dropped.methods:
+        raise ValueError(
+            f"the control {control!r} has gaps and would be left out with missing={missing!r}; "
+            "choose missing='drop_datasets' or 'drop_repetitions', or another control"
+        )
+    rows, scores = _rows(table, over)
+    values = _clean(scores, decimals)
+    ranks = rank_methods(values, greater_is_better=table.greater_is_better)
+    means = mean_ranks(ranks)
+    position = None if control is None else table.methods.index(control)
+    tests = _tests(values, ranks, means, position, alpha, decimals)
+    reasons = {name: test for name, test in tests.items() if isinstance(test, str)}
+    if table.counts.min() < 2:
+        reasons["significant_wins"] = "a t test needs at least two repetitions on every data set"
+    return Comparison(
+        metric=table.metric,
+        greater_is_better=table.greater_is_better,
+        datasets=table.datasets,
+        methods=table.methods,
+        control=control,
+        alpha=float(alpha),
+        decimals=decimals,
+        over=over,
+        rows=rows,
+        counts=table.counts,
+        means=table.mean(),
+        stds=table.std(),
+        ranks=ranks,
+        mean_ranks=means,
+        **{name: None if name in reasons else test for name, test in tests.items()},
+        wins=win_tie_loss(values, greater_is_better=table.greater_is_better),
+        significant_wins=None
+        if "significant_wins" in reasons
+        else significant_win_tie_loss(table, alpha=alpha, test_size=test_size),
+        podium=podium(values, greater_is_better=table.greater_is_better),
+        dropped=dropped,
+        reasons=reasons,
+        notes=_notes(values.shape, tests["friedman"], alpha, over, dropped),
+    )
+
+
+def _rows(table: ScoreTable, over: str) -> tuple[tuple[str, ...], np.ndarray]:
+    if over == "datasets":
+        return table.datasets, table.mean()
+    names, scores = [], []
+    for dataset, runs in zip(table.datasets, table.values, strict=True):
+        for repetition in np.flatnonzero(~np.isnan(runs[0])):
+            names.append(f"{dataset}/{repetition}")
+            scores.append(runs[:, repetition])
+    return tuple(names), np.array(scores)
+
+
+def _clean(values: np.ndarray, decimals: int | None) -> np.ndarray:
+    if decimals is not None:
+        return round_as_printed(values, decimals)
+    return np.array([[float(f"{v:.{_DIGITS}g}") for v in row] for row in values])
+
+
+def _tests(
+    values: np.ndarray,
+    ranks: np.ndarray,
+    means: np.ndarray,
+    control: int | None,
+    alpha: float,
+    decimals: int | None,
+) -> dict[str, Any]:
+    """Return each test's record, or the reason why there is none."""
+    n, k = values.shape
+    if n < 2 or k < 2:
+        reason = (
+            "there is one method only, and nothing to compare it with"
+            if k < 2
+            else "there is one row (data set) only, and nothing can be tested on one"
+        )
+        names = ("friedman", "nemenyi", "control_ranks", "wilcoxon", "wilcoxon_control")
+        return dict.fromkeys(names, reason)
+    if decimals is None:
+        # Of values with 12 digits, as many decimals as the largest has.
+        largest = float(np.abs(values).max())
+        decimals = _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    tests: dict[str, Any] = {
+        "friedman": friedman(ranks, alpha=alpha),
+        "nemenyi": nemenyi(means, n, alpha=alpha),
+        "wilcoxon": wilcoxon_pairs(values, means, alpha=alpha, decimals=decimals),
+    }
+    if control is None:
+        return {**tests, **dict.fromkeys(("control_ranks", "wilcoxon_control"), "no control named")}
+    return {
+        **tests,
+        "control_ranks": against_control(means, n, control, alpha=alpha),
+        "wilcoxon_control": wilcoxon_control(values, control, alpha=alpha, decimals=decimals),
+    }
+
+
+def _notes(
+    shape: tuple[int, ...], test: Friedman | str, alpha: float, over: str, dropped: Dropped
+) -> tuple[str, ...]:
+    n, k = shape
+    notes = []
+    if dropped:
+        parts = [
+            f"{what} {', '.join(names)}"
+            for what, names in (("data sets", dropped.datasets), ("methods", dropped.methods))
+            if names
+        ]
+        parts += [f"{lost} runs on {name}" for name, lost in dropped.runs.items()]
+        notes.append("left out because runs are missing: " + "; ".join(parts))
+    if over == "runs":
+        notes.append("runs on one data set are not independent: the p-values are too small")
+    if isinstance(test, Friedman):
+        if math.isinf(test.f):
+            notes.append("every row ranks the methods alike: F_F is infinite, and its p is exact")
+        if test.chi_square_tied is None:
+            notes.append("all methods tie on every row")
+        smallest = min(1.0, k * (k - 1) / 2 * 2.0 ** (1 - n))
+        if smallest >= alpha:
+            notes.append(
+                f"with {n} rows and {k} methods no pair can differ by Wilcoxon's test and Holm's "
+                f"adjustment: the smallest p there is {smallest:.3g}"
+            )
+    return tuple(notes)

@@ -1,0 +1,119 @@
+"""What to do where runs are missing: say so, or leave out what is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from imcc._validation import check_choice
+from imcc.comparison._table import ScoreTable
+
+CHOICES = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
+
+
+class MissingRunsError(ValueError):
+    """Runs are missing, and nobody has said what to do about it.
+
+    Attributes
+    ----------
+    cells : list of (dataset, method, n_runs, n_expected)
+        Where, as :meth:`ScoreTable.missing` has it.
+    """
+
+    def __init__(self, cells: list[tuple[str, str, int, int]], metric: str) -> None:
+        self.cells = cells
+        lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in cells]
+        super().__init__(
+            f"{metric}: runs are missing in {len(cells)} cells:\n" + "\n".join(lines) + "\n"
+            "run them, or choose what to leave out with missing='drop_datasets', 'drop_methods' "
+            "or 'drop_repetitions'"
+        )
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What was left out of a comparison.
+
+    Attributes
+    ----------
+    datasets, methods : tuple of str
+        As a whole.
+    runs : dict of str to int
+        For a data set, how many runs were left out because not every method has their repetition.
+    """
+
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    runs: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.datasets or self.methods or self.runs)
+
+
+def complete(table: ScoreTable, missing: str) -> tuple[ScoreTable, Dropped]:
+    """Return a table in which, on a data set, all methods have the same repetitions.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+    missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}
+        If there are gaps: raise an error that lists them; leave out the data sets or the methods
+        that have any (after the methods or the data sets that have no run at all); or leave out
+        the repetitions that not every method has.
+
+    Returns
+    -------
+    table : ScoreTable
+        Without gaps.
+    dropped : Dropped
+        What is no longer in it.
+    """
+    check_choice("missing", missing, CHOICES)
+    gaps = table.missing()
+    if not gaps:
+        return table, Dropped()
+    if missing == "raise":
+        raise MissingRunsError(gaps, table.metric)
+    if missing == "drop_repetitions":
+        return _common_repetitions(table)
+    counts = table.counts
+    if missing == "drop_datasets":
+        kept = table.select(methods=_named(table.methods, counts.sum(axis=0) > 0))
+        gappy = {dataset for dataset, *_ in kept.missing()}
+        kept = kept.select(datasets=[name for name in kept.datasets if name not in gappy])
+    else:
+        kept = table.select(datasets=_named(table.datasets, counts.sum(axis=1) > 0))
+        gappy = {method for _, method, *_ in kept.missing()}
+        kept = kept.select(methods=[name for name in kept.methods if name not in gappy])
+    if not kept.datasets or not kept.methods:
+        raise ValueError(
+            f"missing={missing!r} leaves nothing to compare by {table.metric}: there are gaps "
+            f"in {len(gaps)} of {counts.size} cells"
+        )
+    return kept, Dropped(
+        tuple(name for name in table.datasets if name not in kept.datasets),
+        tuple(name for name in table.methods if name not in kept.methods),
+    )
+
+
+def _common_repetitions(table: ScoreTable) -> tuple[ScoreTable, Dropped]:
+    have = ~np.isnan(table.values)
+    common = have.all(axis=1)
+    without = [
+        name for name, any_ in zip(table.datasets, common.any(axis=1), strict=True) if not any_
+    ]
+    if without:
+        raise ValueError(
+            f"missing='drop_repetitions': no repetition that all methods have on "
+            f"{', '.join(without)}; drop these data sets or some methods first (select)"
+        )
+    values = np.where(common[:, np.newaxis], table.values, np.nan)
+    lost = (have & ~common[:, np.newaxis]).sum(axis=(1, 2))
+    runs = {name: int(n) for name, n in zip(table.datasets, lost, strict=True) if n}
+    return replace(table, values=values), Dropped(runs=runs)
+
+
+def _named(names: tuple[str, ...], mask: np.ndarray) -> list[str]:
+    return [name for name, wanted in zip(names, mask, strict=True) if wanted]

@@ -1,0 +1,144 @@
+"""Ranks: 1 is best, methods that tie share the mean of their places."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from imcc._validation import check_choice, check_count
+
+
+@dataclass(frozen=True, eq=False)
+class Podium:
+    """How often each method is first, and how often it is among the best.
+
+    Attributes
+    ----------
+    first, top : ndarray of float, shape (n_methods,)
+        Shares of the rows.  Whoever ties for a place has it, so that the shares of ``first`` may
+        add up to more than 1.
+    n_first, n_top : ndarray of int, shape (n_methods,)
+        The same as counts.
+    n_rows : int
+        Of how many rows.
+    places : int
+        What counts as ``top``: a place of at most this.
+    """
+
+    first: np.ndarray
+    top: np.ndarray
+    n_first: np.ndarray
+    n_top: np.ndarray
+    n_rows: int
+    places: int
+
+
+def check_matrix(values: Any, name: str = "values") -> np.ndarray:
+    """Return a table of numbers, rows x methods, nothing missing in it."""
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(
+            f"{name} must be a table of rows (data sets) x methods, got the shape {matrix.shape}"
+        )
+    if np.isnan(matrix).any():
+        row, column = np.argwhere(np.isnan(matrix))[0]
+        raise ValueError(
+            f"{name} must have no missing cell, but row {row}, method {column} is NaN; drop the "
+            "row or the method first"
+        )
+    return matrix
+
+
+def round_as_printed(values: np.ndarray, decimals: int) -> np.ndarray:
+    """Round correctly, as ``format`` does; ``numpy.round`` scales first and may differ by one."""
+    if not isinstance(decimals, numbers.Integral) or isinstance(decimals, bool) or decimals < 0:
+        raise ValueError(f"decimals must be a whole number >= 0, got {decimals!r}")
+    return np.array([[round(float(v), int(decimals)) for v in row] for row in values])
+
+
+def rank_methods(
+    values: Any, *, greater_is_better: bool, decimals: int | None = None, method: str = "average"
+) -> np.ndarray:
+    """Rank the methods in each row; 1 is best.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows, n_methods)
+        A row is a data set (or a run on one).
+    greater_is_better : bool
+        The direction.
+    decimals : int, optional
+        Round the values first, so that methods tie which a printed table shows as equal.
+    method : {"average", "min"}
+        What methods that tie get: the mean of their places, as tests need it, or the best of them,
+        as in sports (and in the brackets of the paper's tables).
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_methods)
+
+    Examples
+    --------
+    >>> from imcc.comparison import rank_methods
+    >>> rank_methods([[0.81, 0.90, 0.81]], greater_is_better=True)
+    array([[2.5, 1. , 2.5]])
+    >>> rank_methods([[0.81, 0.90, 0.81]], greater_is_better=True, method="min")
+    array([[2., 1., 2.]])
+    """
+    check_choice("method", method, ("average", "min"))
+    matrix = check_matrix(values)
+    if decimals is not None:
+        matrix = round_as_printed(matrix, decimals)
+    towards_best = -matrix if greater_is_better else matrix
+    return np.asarray(rankdata(towards_best, method=method, axis=1), dtype=np.float64)
+
+
+def mean_ranks(ranks: Any) -> np.ndarray:
+    """Return each method's mean rank over the rows of :func:`rank_methods`."""
+    return check_matrix(ranks, "ranks").mean(axis=0)
+
+
+def podium(values: Any, *, greater_is_better: bool, places: int = 3) -> Podium:
+    """Count how often each method is first, and how often among the first few.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows, n_methods)
+        A row is a data set.  To count over several metrics, see :func:`join_podiums`.
+    greater_is_better : bool
+        The direction.
+    places : int
+        How many places count as the top.
+
+    Examples
+    --------
+    >>> from imcc.comparison import podium
+    >>> podium([[0.1, 0.2, 0.1], [0.3, 0.2, 0.4]], greater_is_better=False, places=2).first
+    array([0.5, 0.5, 0.5])
+    """
+    check_count("places", places)
+    placed = rank_methods(values, greater_is_better=greater_is_better, method="min")
+    return _podium((placed == 1).sum(axis=0), (placed <= places).sum(axis=0), len(placed), places)
+
+
+def join_podiums(podiums: Sequence[Podium]) -> Podium:
+    """Add up podiums of the same methods, one for each metric, say."""
+    if not podiums:
+        raise ValueError("podiums must hold at least one")
+    if len({(len(p.first), p.places) for p in podiums}) > 1:
+        raise ValueError("podiums must all be of the same methods and count the same places")
+    return _podium(
+        np.sum([p.n_first for p in podiums], axis=0),
+        np.sum([p.n_top for p in podiums], axis=0),
+        sum(p.n_rows for p in podiums),
+        podiums[0].places,
+    )
+
+
+def _podium(n_first: np.ndarray, n_top: np.ndarray, n_rows: int, places: int) -> Podium:
+    return Podium(n_first / n_rows, n_top / n_rows, n_first, n_top, n_rows, places)

@@ -1,0 +1,187 @@
+"""The scores of several methods on several data sets: what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc.metrics import METRICS
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """One metric of several methods on several data sets, run by run.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    greater_is_better : bool
+        Whether larger values are better.
+    datasets, methods : tuple of str
+        The names, none twice.
+    values : ndarray of shape (n_datasets, n_methods, n_repetitions)
+        The scores; NaN where there is no run.  Runs of one data set with the same repetition are
+        of the same split, whatever the method.
+
+    Examples
+    --------
+    >>> from imcc.comparison import ScoreTable
+    >>> runs = [("yeast", "imcc", 0, 0.77), ("yeast", "imcc", 1, 0.75), ("yeast", "ecc", 0, 0.74)]
+    >>> table = ScoreTable.from_records(runs, metric="average_precision")
+    >>> table.counts.tolist(), table.mean().round(3).tolist()
+    ([[2, 1]], [[0.76, 0.74]])
+    """
+
+    metric: str
+    greater_is_better: bool
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the shape, the names and the values."""
+        if not isinstance(self.greater_is_better, (bool, np.bool_)):
+            raise TypeError(
+                f"greater_is_better must be True or False, got {self.greater_is_better!r}"
+            )
+        values = np.array(self.values, dtype=np.float64)
+        for name in ("datasets", "methods"):
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
+        if values.ndim != 3 or values.shape[:2] != (len(self.datasets), len(self.methods)):
+            raise ValueError(
+                "values must have the shape (n_datasets, n_methods, n_repetitions) with "
+                f"{len(self.datasets)} data sets and {len(self.methods)} methods, "
+                f"got {values.shape}"
+            )
+        if np.isinf(values).any():
+            raise ValueError(f"values of {self.metric} are infinite; a run without a result is NaN")
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[tuple[str, str, Any, float | None]],
+        *,
+        metric: str,
+        greater_is_better: bool | None = None,
+        datasets: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+    ) -> ScoreTable:
+        """Make a table of single runs.
+
+        Parameters
+        ----------
+        records : iterable of (dataset, method, repetition, value)
+            The runs, in any order.  A value of None or NaN is no run.
+        metric : str
+            What was measured.
+        greater_is_better : bool, optional
+            Its direction; known for the five metrics of :data:`imcc.metrics.METRICS`.
+        datasets, methods : sequence of str, optional
+            Which ones, in this order; those without any run stay, with NaN, and runs of others
+            are an error.  By default those that occur, in the order in which they do.
+        """
+        if greater_is_better is None:
+            if metric not in METRICS:
+                raise ValueError(
+                    f"greater_is_better must be given for {metric!r}, which is none of the "
+                    f"metrics whose direction is known: {', '.join(METRICS)}"
+                )
+            greater_is_better = METRICS[metric].greater_is_better
+        runs = list(records)
+        rows = _index("datasets", datasets, [run[0] for run in runs])
+        columns = _index("methods", methods, [run[1] for run in runs])
+        layers = {r: i for i, r in enumerate(sorted({run[2] for run in runs}))}
+        values = np.full((len(rows), len(columns), len(layers)), np.nan)
+        seen: set[tuple[str, str, Hashable]] = set()
+        for dataset, method, repetition, value in runs:
+            if (dataset, method, repetition) in seen:
+                raise ValueError(
+                    f"records has two runs of {method!r} on {dataset!r}, repetition {repetition}"
+                )
+            seen.add((dataset, method, repetition))
+            if value is not None:
+                values[rows[dataset], columns[method], layers[repetition]] = value
+        return cls(metric, bool(greater_is_better), tuple(rows), tuple(columns), values)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The number of runs of each method on each data set, (n_datasets, n_methods)."""
+        return np.count_nonzero(~np.isnan(self.values), axis=2)
+
+    def mean(self) -> np.ndarray:
+        """Return the means over the runs, (n_datasets, n_methods); NaN where there is none."""
+        counts = self.counts
+        total = np.nansum(self.values, axis=2)
+        return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviations (n - 1); NaN where there are fewer than two runs."""
+        counts = self.counts
+        squares = np.nansum((self.values - self.mean()[:, :, np.newaxis]) ** 2, axis=2)
+        return np.where(counts > 1, np.sqrt(squares / np.maximum(counts - 1, 1)), np.nan)
+
+    def select(
+        self, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None
+    ) -> ScoreTable:
+        """Return the table of some data sets and methods, in the order given; all by default."""
+        rows = _positions("datasets", datasets, self.datasets)
+        columns = _positions("methods", methods, self.methods)
+        return ScoreTable(
+            self.metric,
+            self.greater_is_better,
+            tuple(self.datasets[i] for i in rows),
+            tuple(self.methods[j] for j in columns),
+            self.values[np.ix_(rows, columns)],
+        )
+
+    def missing(self) -> list[tuple[str, str, int, int]]:
+        """Return the cells that cannot be compared with the others of their data set.
+
+        Those are the cells without any run, and those that lack a repetition which another method
+        has on that data set: their means would be over other splits.
+
+        Returns
+        -------
+        list of (dataset, method, n_runs, n_expected)
+            ``n_expected`` is how many repetitions of the data set any method has.
+        """
+        have = ~np.isnan(self.values)
+        expected = have.any(axis=1).sum(axis=1)
+        counts = self.counts
+        return [
+            (self.datasets[i], self.methods[j], int(counts[i, j]), int(expected[i]))
+            for i, j in np.argwhere((counts < expected[:, np.newaxis]) | (counts == 0))
+        ]
+
+
+def _names(argument: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{argument} must be a sequence of names, got {names!r}")
+    names = tuple(names)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{argument} must not name anything twice: {', '.join(twice)}")
+    return names
+
+
+def _index(argument: str, wanted: Sequence[str] | None, found: list[str]) -> dict[str, int]:
+    names = dict.fromkeys(found if wanted is None else _names(argument, wanted))
+    unknown = list(dict.fromkeys(name for name in found if name not in names))
+    if unknown:
+        raise ValueError(f"records has runs of {unknown[0]!r}, which is not among {argument}")
+    return {name: i for i, name in enumerate(names)}
+
+
+def _positions(argument: str, wanted: Sequence[str] | None, known: tuple[str, ...]) -> list[int]:
+    if wanted is None:
+        return list(range(len(known)))
+    for name in _names(argument, wanted):
+        if name not in known:
+            raise ValueError(f"{argument}: there is no {name!r}; there are {', '.join(known)}")
+    return [known.index(name) for name in wanted]

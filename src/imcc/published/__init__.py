@@ -1,0 +1,47 @@
+"""The numbers that the paper published, as data, and ours beside them.
+
+From S. Shu, F. Lv, Y. Yan, L. Li, S. He and J. He, "Incorporating multiple cluster centers for
+multi-label learning", Information Sciences 590, 2022: the results of seven algorithms on fifteen
+data sets by five metrics (Tables 3 and 4), the data sets (Table 2), the Friedman tests (Table 5).
+Everything is as printed; :data:`SLIPS` lists what is wrong in it.
+"""
+
+from imcc.published._compare import (
+    VERDICTS,
+    Cell,
+    PublishedComparison,
+    compare_with_published,
+)
+from imcc.published._slips import SLIPS, Slip, doubtful
+from imcc.published._tables import (
+    CITATION,
+    DECIMALS,
+    FRIEDMAN,
+    N_REPETITIONS,
+    PERCENTAGES,
+    PublishedDataset,
+    PublishedFriedman,
+    PublishedTable,
+    datasets,
+    table,
+)
+
+__all__ = [
+    "CITATION",
+    "DECIMALS",
+    "FRIEDMAN",
+    "N_REPETITIONS",
+    "PERCENTAGES",
+    "SLIPS",
+    "VERDICTS",
+    "Cell",
+    "PublishedComparison",
+    "PublishedDataset",
+    "PublishedFriedman",
+    "PublishedTable",
+    "Slip",
+    "compare_with_published",
+    "datasets",
+    "doubtful",
+    "table",
+]

@@ -1,0 +1,224 @@
+"""The paper's tables as data, as printed; what is wrong in them is in :data:`SLIPS`.
+
+``results.csv`` holds Tables 3 and 4, a line for each metric and data set, each cell as printed:
+mean ± standard deviation over ten random splits, and in brackets the rank.  ``datasets.csv`` holds
+Table 2.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+
+from imcc._validation import check_choice
+from imcc.comparison import ScoreTable
+from imcc.metrics import METRICS
+
+#: Where the numbers were published.
+CITATION = (
+    "S. Shu, F. Lv, Y. Yan, L. Li, S. He and J. He, "
+    '"Incorporating multiple cluster centers for multi-label learning", '
+    "Information Sciences 590, 2022"
+)
+#: Of how many random 80/20 splits the means and standard deviations are.
+N_REPETITIONS = 10
+#: To how many decimals they are printed.
+DECIMALS = 3
+
+_CELL = re.compile(r"([\d.]+)±([\d.]+)\((\d)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTable:
+    """What the paper prints for one metric (Tables 3 and 4).
+
+    Attributes
+    ----------
+    metric : str
+        Out of :data:`imcc.metrics.METRICS`.
+    greater_is_better : bool
+        Its direction.
+    datasets, methods : tuple of str
+        As this library names them.
+    means, stds : ndarray of shape (n_datasets, n_methods)
+        Over ten repetitions, to three decimals.
+    ranks : ndarray of int, shape (n_datasets, n_methods)
+        As printed: methods that tie share the best of their places, with the exceptions in
+        :data:`SLIPS`.
+    """
+
+    metric: str
+    greater_is_better: bool
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    means: np.ndarray
+    stds: np.ndarray
+    ranks: np.ndarray
+
+    def cell(self, dataset: str, method: str) -> tuple[float, float, int]:
+        """Return mean, standard deviation and printed rank of a method on a data set."""
+        check_choice("dataset", dataset, self.datasets)
+        check_choice("method", method, self.methods)
+        at = self.datasets.index(dataset), self.methods.index(method)
+        return float(self.means[at]), float(self.stds[at]), int(self.ranks[at])
+
+    def to_scores(self) -> ScoreTable:
+        """Return the means as scores of one run each, ready for :func:`imcc.comparison.compare`."""
+        return ScoreTable(
+            self.metric,
+            self.greater_is_better,
+            self.datasets,
+            self.methods,
+            self.means[:, :, np.newaxis],
+        )
+
+
+@dataclass(frozen=True)
+class PublishedDataset:
+    """A line of the paper's Table 2.
+
+    Attributes
+    ----------
+    dataset : str
+        As this library names it.
+    n_rows, n_features, n_labels : int
+        ``|D|``, ``dim(D)`` and ``L(D)``.
+    feature_type : {"numeric", "nominal"}
+        F(D).
+    cardinality, density : float
+        LCard(D) and LDen(D).
+    n_label_sets : int
+        DL(D).
+    label_set_proportion : float
+        PDL(D).
+    """
+
+    dataset: str
+    n_rows: int
+    n_features: int
+    n_labels: int
+    feature_type: str
+    cardinality: float
+    density: float
+    n_label_sets: int
+    label_set_proportion: float
+
+
+@dataclass(frozen=True)
+class PublishedFriedman:
+    """The paper's tests (Table 5 and the text around it), as printed.
+
+    Attributes
+    ----------
+    f : dict of str to float
+        F_F by metric.  They do not follow from the paper's own tables; see :data:`SLIPS`.
+    critical_value : float
+        Of F_F at the level ``alpha``.
+    q, critical_difference : float
+        Of Nemenyi's test.
+    alpha : float
+        The level of significance.
+    n_methods, n_datasets : int
+        k and N.
+    """
+
+    f: dict[str, float]
+    critical_value: float
+    q: float
+    critical_difference: float
+    alpha: float
+    n_methods: int
+    n_datasets: int
+
+
+#: Table 5, and the critical difference given below it.
+FRIEDMAN = PublishedFriedman(
+    f={
+        "one_error": 4.57,
+        "hamming_loss": 6.06,
+        "ranking_loss": 13.74,
+        "coverage": 6.76,
+        "average_precision": 11.45,
+    },
+    critical_value=2.209,
+    q=2.949,
+    critical_difference=2.3261,
+    alpha=0.05,
+    n_methods=7,
+    n_datasets=15,
+)
+
+#: What the text says of IMCC over all metrics, in percent: how often it is first (on all data
+#: sets, on those of regular and of large scale) and among the first three.
+PERCENTAGES = {
+    "first": 72.00,
+    "top_three": 89.33,
+    "first_regular": 88.57,
+    "first_large": 55.50,
+}
+
+
+@functools.cache
+def table(metric: str) -> PublishedTable:
+    """Return what the paper prints for a metric: fifteen data sets, seven methods.
+
+    Parameters
+    ----------
+    metric : str
+        Out of :data:`imcc.metrics.METRICS`.
+
+    Examples
+    --------
+    >>> from imcc.published import table
+    >>> one_error = table("one_error")
+    >>> one_error.cell("yeast", "imcc")
+    (0.21, 0.015, 1)
+    >>> one_error.means.shape, one_error.methods
+    ((15, 7), ('imcc', 'brsvm', 'ecc', 'mahr', 'llsf', 'jfsc', 'lift'))
+    """
+    check_choice("metric", metric, METRICS)
+    head, *lines = _rows("results.csv")
+    lines = [line for line in lines if line[0] == metric]
+    cells = np.array([[_CELL.fullmatch(cell).groups() for cell in line[2:]] for line in lines])  # type: ignore[union-attr]
+    columns = {
+        "means": cells[:, :, 0].astype(float),
+        "stds": cells[:, :, 1].astype(float),
+        "ranks": cells[:, :, 2].astype(int),
+    }
+    for array in columns.values():
+        array.flags.writeable = False  # the table is made once, for everyone
+    return PublishedTable(
+        metric,
+        METRICS[metric].greater_is_better,
+        tuple(line[1] for line in lines),
+        tuple(head[2:]),
+        **columns,
+    )
+
+
+@functools.cache
+def datasets() -> tuple[PublishedDataset, ...]:
+    """Return the lines of Table 2, as printed.
+
+    Examples
+    --------
+    >>> from imcc.published import datasets
+    >>> datasets()[0].dataset, datasets()[0].n_rows
+    ('cal500', 502)
+    """
+    whole, real = int, float
+    kinds = (str, whole, whole, whole, str, real, real, whole, real)
+    return tuple(
+        PublishedDataset(*(kind(value) for kind, value in zip(kinds, row, strict=True)))
+        for row in _rows("datasets.csv")[1:]
+    )
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    return list(csv.reader(text.splitlines()))
