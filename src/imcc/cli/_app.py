@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
+from imcc.cli._compare import compare_
 from imcc.cli._datasets import datasets
+from imcc.cli._experiment import experiment
+from imcc.cli._sensitivity import sensitivity
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -14,3 +17,6 @@ def app() -> None:
 
 
 app.add_command(datasets)
+app.add_command(experiment)
+app.add_command(sensitivity)
+app.add_command(compare_)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from imcc.datasets import DatasetError
+from imcc.experiment import StoreError
 
 
 def stdout() -> Console:
@@ -27,9 +28,9 @@ def stderr() -> Console:
     return Console(stderr=True)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a result for programs."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def print_table(
@@ -81,7 +82,7 @@ def problems_reported() -> Iterator[None]:
         warnings.simplefilter("always")
         try:
             yield
-        except (DatasetError, OSError, ImportError) as error:
+        except (DatasetError, StoreError, OSError, ImportError) as error:
             raise click.ClickException(as_options(str(error))) from error
         except (ValueError, TypeError) as error:
             raise click.UsageError(as_options(str(error))) from error

@@ -14,6 +14,7 @@ import numpy as np
 
 from imcc._validation import check_choice
 from imcc.comparison import ScoreTable
+from imcc.experiment._claims import is_alive
 from imcc.experiment._database import connect, told, transaction
 from imcc.experiment._errors import StoreError
 from imcc.experiment._merge import merged_description
@@ -183,6 +184,14 @@ class Store:
             Failure(tuple(row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
             for row in rows
         ]
+
+    def running(self) -> list[TaskKey]:
+        """Return the keys of the tasks that living runners are computing."""
+        rows = self._query(
+            f"SELECT {', '.join(_KEY_COLUMNS)}, machine, pid, started, heartbeat "
+            "FROM claims JOIN runners ON runner = runners.id ORDER BY since"
+        )
+        return [tuple(row[:4]) for row in rows if is_alive(*row[4:])]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
         """Return one metric of all runs.
