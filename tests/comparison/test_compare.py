@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -244,6 +245,7 @@ class TestMissing:
         assert caught.value.cells == [("d0", "m1", 0, 3), ("d2", "m2", 2, 3)]
         assert "m1 on d0: 0 of 3\n  m2 on d2: 2 of 3\n" in str(caught.value)
         assert "drop_datasets" in str(caught.value)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
     def test_what_all_methods_lack_is_no_gap(self):
         table = self.gappy((0, slice(None), 1))
@@ -262,7 +264,7 @@ class TestMissing:
         result = compare(self.gappy((0, 1), (2, 1, 0)), missing="drop_methods", control="m0")
         assert result.methods == ("m0", "m2")
         assert result.dropped.methods == ("m1",)
-        with pytest.raises(ValueError, match="the control 'm1' has gaps"):
+        with pytest.raises(ValueError, match="the control 'm1' lacks runs"):
             compare(self.gappy((0, 1)), missing="drop_methods", control="m1")
 
     def test_drop_repetitions(self):
@@ -348,7 +350,7 @@ class TestSignificantWins:
         result = compare(table, alpha=p * 0.99, test_size=0.2)
         assert result.significant_wins.wins[0, 1] == 0
         with pytest.raises(ValueError, match="test_size must be"):
-            compare(table, test_size=2)
+            compare(make([[1, 2]]), test_size=2)
 
     def test_constant_differences(self):
         table = make([[[0.3, 0.3], [0.1, 0.1], [0.1, 0.1 + 1e-17]]])
