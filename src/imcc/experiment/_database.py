@@ -111,12 +111,13 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
     with told(path):
         connection = _open(path, read_only)
         try:
-            if not read_only:
-                # Rows survive a power cut, and readers do not block the writer.
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, create)
+            if not read_only:
+                # Rows survive a power cut, and readers do not block the writer.  Only now: this
+                # changes the file.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise

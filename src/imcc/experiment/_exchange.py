@@ -19,9 +19,10 @@ import numpy as np
 from imcc.datasets._optional import require
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
-from imcc.experiment._records import Run, Selection, Study
+from imcc.experiment._records import UNSEARCHED, Run, Selection, Study
 from imcc.experiment._scores import ALL_METRICS
 from imcc.experiment._store import Store
+from imcc.metrics import METRICS
 
 _KEY = ("dataset", "method", "repetition")
 _WHOLE = ("repetition", "seed", "n_train", "n_test", "n_features", "n_labels", "n_rows")
@@ -86,8 +87,8 @@ def export(store: Store, path: str | Path, *, overwrite: bool = False) -> list[P
     ]
     if studies := store.studies():
         beside = path.with_name(f"{path.stem}.sensitivity{path.suffix}")
-        lines = (line for study in studies for line in _study_lines(study))
-        pieces.append((beside, STUDY_COLUMNS, lines))
+        studied = (line for study in studies for line in _study_lines(study))
+        pieces.append((beside, STUDY_COLUMNS, studied))
     for target, _, _ in pieces:
         if target.exists() and not overwrite:
             raise StoreError(f"{target} exists already: give another name, or overwrite=True")
@@ -117,8 +118,9 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     for source in sources:
         found += _read(Path(source))
     _check_belongs(store, found)
-    ours: dict[TaskKey, Run | Study] = {r.key: r for r in (*store.runs(), *store.studies())}
-    merged, new = Merged(), {}
+    ours = {result.key: result for result in store.results()}
+    merged = Merged()
+    new: dict[TaskKey, Run | Study] = {}
     for result in found:
         known = ours.get(result.key) or new.get(result.key)
         if known is None:
@@ -149,16 +151,16 @@ def _check_belongs(store: Store, found: list[Run | Study]) -> None:
 
 def _same_numbers(a: Run | Study, b: Run | Study) -> bool:
     """Compare results up to the rounding of another processor's arithmetic."""
-    if isinstance(a, Study) and isinstance(b, Study):
-        return bool(np.allclose(a.mean, b.mean, rtol=1e-6, atol=1e-9, equal_nan=True))
-    assert isinstance(a, Run)
-    assert isinstance(b, Run)
-    values = [
-        [value for chosen in run.selections for value in chosen.metrics.values()] for run in (a, b)
-    ]
-    return len(values[0]) == len(values[1]) and bool(
-        np.allclose(*values, rtol=1e-6, atol=1e-9, equal_nan=True)
+    ours, theirs = _numbers(a), _numbers(b)
+    return ours.shape == theirs.shape and bool(
+        np.allclose(ours, theirs, rtol=1e-6, atol=1e-9, equal_nan=True)
     )
+
+
+def _numbers(result: Run | Study) -> np.ndarray:
+    if isinstance(result, Study):
+        return result.mean
+    return np.array([list(chosen.metrics.values()) for chosen in result.selections])
 
 
 # From results to lines.
@@ -234,7 +236,7 @@ def _read(path: Path) -> list[Run | Study]:
         raise StoreError(f"there is no file {path}")
     if path.suffix not in (".csv", ".parquet"):
         with Store(path, read_only=True) as other:
-            return [*other.runs(), *other.studies()]
+            return other.results()
     lines = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
     try:
         numbered = list(enumerate(lines, start=2 if path.suffix == ".csv" else 1))
@@ -255,7 +257,7 @@ def _read(path: Path) -> list[Run | Study]:
 
 def _read_csv(path: Path) -> Iterator[Line]:
     with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+        yield from csv.DictReader(file, strict=True)
 
 
 def _read_parquet(path: Path) -> list[Line]:
@@ -275,7 +277,9 @@ def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Lin
             if name in _JSON or (name == "n_clusters" and isinstance(value, str)):
                 typed[name] = json.loads(value)
             elif name in _TEXT or name in ("dataset", "method", "selection", "metric"):
-                typed[name] = str(value)
+                if not isinstance(value, str) or not value:
+                    raise ValueError("no text")
+                typed[name] = value
             elif name in _WHOLE:
                 typed[name] = int(value)
             elif name in _WHOLE_OR_NONE:
@@ -306,6 +310,8 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
         names = [chosen.selection for chosen in selections]
         if len(set(names)) < len(names):
             raise StoreError(f"{path} has the result {key} twice")
+        if set(names) not in ({UNSEARCHED}, set(METRICS)):
+            raise StoreError(f"{path} has a part of the result {key} only: {', '.join(names)}")
         fields = {name: group[0][name] for name in _OF_RUN}
         fields["warnings"] = tuple(fields["warnings"])
         runs.append(Run(key=key, selections=tuple(selections), **fields))
@@ -326,11 +332,10 @@ def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:
         fields = {name: group[0][name] for name in _OF_STUDY}
         fields["warnings"] = tuple(fields["warnings"])
         # Lines are in the order in which they were written: metric, then the axes.
-        tables = {
-            name: np.array([line[name] for line in group]).reshape(shape)
-            for name in ("mean", "std")
-        }
-        studies.append(Study(key=key, axes=axes, metrics=metrics, **tables, **fields))
+        mean, std = (
+            np.array([line[name] for line in group]).reshape(shape) for name in ("mean", "std")
+        )
+        studies.append(Study(key=key, axes=axes, metrics=metrics, mean=mean, std=std, **fields))
     return studies
 
 

@@ -60,12 +60,12 @@ class Store:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
     >>> from imcc.experiment import Experiment, Store
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "mine.sqlite"
-    >>> with Store.create(path, Experiment("yeast", "extra_trees", n_repeats=2)) as store:
-    ...     len(store.missing())
+    >>> experiment = Experiment("yeast", "extra_trees", n_repeats=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Store.create(pathlib.Path(folder) / "mine.sqlite", experiment) as store:
+    ...         len(store.missing())
     2
     """
 
@@ -174,6 +174,10 @@ class Store:
             found.append(Study(key=(kind, dataset, method, repetition), **fields))
         return found
 
+    def results(self) -> list[Run | Study]:
+        """Return runs and studies."""
+        return [*self.runs(), *self.studies()]
+
     def failures(self) -> list[Failure]:
         """Return the tasks that failed when they were last tried."""
         rows = self._query(
@@ -237,19 +241,20 @@ class Store:
         A result that is there stays: the first one counts.  A failure is never written over a
         result, and goes away when the task succeeds.
         """
+        return bool(self.add_all([outcome]))
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> int:
+        """Write many results, all or none; return how many were new."""
+        new = 0
         with told(self.path):
             with transaction(self._connection):
-                new = self._insert(outcome)
-                self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
+                for outcome in outcomes:
+                    new += self._insert(outcome)
+                    self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
             # What is in the write-ahead log goes into the file, so that a copy of the file is
             # complete at any time.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return new
-
-    def add_all(self, outcomes: Iterable[Outcome]) -> int:
-        """Write many results, all or none; return how many were new."""
-        with told(self.path), transaction(self._connection):
-            return sum(self._insert(outcome) for outcome in outcomes)
 
     def _insert(self, outcome: Outcome) -> bool:
         if isinstance(outcome, Failure):
