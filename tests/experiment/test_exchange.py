@@ -110,7 +110,7 @@ def spoil(old, new, count=1):
         (lambda text: text + text.splitlines()[1] + "\n", "twice"),
         (lambda text: text[: len(text) - 40], "line"),
         (lambda text: "".join(text.splitlines(keepends=True)[:-2]), "a part of the result"),
-        (spoil(",average_precision,", ",,"), "line 3"),
+        (spoil(",grid,0,average_precision,", ",grid,0,,"), "line"),
         (spoil("pets,dice,0", "pets,dice,8"), "no task"),
         (spoil("pets,dice,0", "pets,ace,0"), "no task"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from imcc.cli._terminal import print_json, print_table, problems_reported
+from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
 from imcc.comparison import Comparison, compare
 from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.metrics import METRICS
@@ -110,7 +110,7 @@ def _show(result: Comparison) -> None:
             cells = [f"{c} ({r:g})" for c, r in zip(cells, ranks[i], strict=True)]
         rows.append((dataset, *cells))
     rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
-    print_table(
+    print_wide_table(
         f"{result.metric} ({better} is better), mean ± std (rank), {n_runs}",
         [("", "left"), *((method, "right") for method in result.methods)],
         rows,
@@ -168,7 +168,7 @@ def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
             (
                 cell.dataset,
                 cell.method,
-                "" if cell.std is None else f"{cell.mean:.3f} ± {cell.std:.3f}",
+                f"{cell.mean:.3f}" + ("" if cell.std is None else f" ± {cell.std:.3f}"),
                 f"{cell.published_mean:.3f} ± {cell.published_std:.3f}",
                 f"{cell.difference:+.3f}",
                 "" if cell.standard_errors is None else f"{cell.standard_errors:+.1f}",

@@ -43,7 +43,7 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
 def duration(seconds: float | None) -> str:
     """Return a time in words.
 
-    >>> duration(4.25), duration(75), duration(7300), duration(None)
+    >>> duration(4.25), duration(75), duration(7320), duration(None)
     ('4.2 s', '1 min 15 s', '2 h 2 min', 'unknown')
     """
     if seconds is None:

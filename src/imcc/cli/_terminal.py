@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -37,28 +38,46 @@ def print_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
     """Print a table; a column is its heading and where it is aligned, "left" or "right"."""
-    table = Table(
-        title=Text(title),
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        show_header=any(heading for heading, _ in columns),
-    )
+    table = Table(box=None, pad_edge=False, show_header=any(heading for heading, _ in columns))
     for heading, justify in columns:
         # Numbers are never cut; long names are broken over lines.
         table.add_column(heading, justify=justify, no_wrap=justify == "right", overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))  # Text: a "[" in a name is no markup
     console = stdout()
+    console.print(Text(title, style="bold"))
     console.print(table)
     console.print()
+
+
+def print_wide_table(
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]
+) -> None:
+    """Print a table that may be wider than the terminal: in pieces, the first column in each."""
+    widths = [
+        max(cell_len(text) for text in (columns[j][0], *(row[j] for row in rows)))
+        for j in range(len(columns))
+    ]
+    room = stdout().width - widths[0]
+    pieces: list[list[int]] = [[]]
+    for j in range(1, len(columns)):
+        # Columns are two apart.
+        if pieces[-1] and sum(widths[k] + 2 for k in [*pieces[-1], j]) > room:
+            pieces.append([])
+        pieces[-1].append(j)
+    for number, piece in enumerate(pieces):
+        kept = [0, *piece]
+        print_table(
+            title if number == 0 else f"{title}, continued",
+            [columns[j] for j in kept],
+            [[row[j] for j in kept] for row in rows],
+        )
 
 
 # The readers' messages speak of the arguments of Python: labels=, label_prefix=.
 _ARGUMENT = re.compile(
     r"\b(labels|label_prefix|format|nominal|variables|delimiter|header|n_features|index_base"
-    r"|encoding|member|max_bytes)=(?=(\S?))"
+    r"|encoding|member|max_bytes|missing|control)=(?=(\S?))"
 )
 
 
