@@ -262,6 +262,18 @@ def test_a_read_only_folder_can_be_looked_at(small, tmp_path, monkeypatch):
         folder.chmod(0o700)
 
 
+def test_looking_leaves_nothing_behind_and_changes_nothing(store, small):
+    store.add(run_task(small.tasks()[0], 1))
+    store.close()
+    before = store.path.read_bytes()
+    with Store(store.path, read_only=True) as looked_at:
+        assert len(looked_at.runs()) == 1
+        with pytest.raises(StoreError, match="cannot be written"):
+            looked_at.add(run_task(small.tasks()[1], 1))
+    assert store.path.read_bytes() == before
+    assert [p.name for p in store.path.parent.glob("small.sqlite*")] == ["small.sqlite"]
+
+
 def test_a_full_disk_loses_nothing(store, small):
     first, second = (run_task(task, 1) for task in small.tasks()[:2])
     store.add(first)
