@@ -144,7 +144,7 @@ def test_results_of_another_protocol_are_refused(store, whole, tmp_path):
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.sqlite"])
 def test_files_that_are_something_else(store, tmp_path, name):
     path = tmp_path / name
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(StoreError, match="there is no"):
         merge(store, [path])
     path.write_bytes(b"\x00\xff\xfe not a table")
     with pytest.raises(StoreError, match="x"):
