@@ -28,6 +28,10 @@ ROOMS = [
     "estimator",
     "estimator_cv",
     "baselines",
+    "thresholds",
+    "diagnostics",
+    "inspection",
+    "persistence",
     "demo",
     "cli",
 ]
