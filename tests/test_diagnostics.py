@@ -109,7 +109,7 @@ def test_reliability_against_scikit_learn(judged):
                 np.testing.assert_allclose(found.observed[filled], observed)
                 np.testing.assert_allclose(found.predicted[filled], predicted)
             else:
-                assert found.counts.min() > 0 and found.counts.max() < 2 * 150 / 7
+                assert (found.counts[1:] <= 24).all()  # the first bin has the clipped zeros
             assert found.counts.sum() == 150
             assert found.brier == pytest.approx(brier_score_loss(Y[:, j], chances[:, j]))
             by_hand = sum(

@@ -33,7 +33,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else None
-    figure.savefig(target, dpi=150, metadata=metadata)
+    figure.savefig(target, dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
     return target
 
 
