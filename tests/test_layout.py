@@ -34,6 +34,7 @@ ROOMS = [
     "persistence",
     "demo",
     "cli",
+    "__main__",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = ["virtual", "kernels", "features", "statistics", "solver", "dual", "models", "metrics"]

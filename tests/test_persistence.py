@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -60,6 +61,7 @@ MODELS = {
     "search": IMCCClassifierCV(**GRID, random_state=0),
     "shuffled search": IMCCClassifierCV(**{**GRID, "cv": KFold(3, shuffle=True, random_state=0)}),
     "pipeline": make_pipeline(StandardScaler(), IMCCClassifier(n_clusters=4, random_state=0)),
+    "filled": make_pipeline(SimpleImputer(), IMCCClassifier(n_clusters=4)),
     "thresholds": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
     "kernel ridge": KernelRidgeBaseline(cv=3),
     "BRsvm": BinaryRelevanceSVM(),

@@ -53,6 +53,7 @@ SPLITTERS = (
 def trusted_types() -> frozenset[str]:
     """Return the names of the types that imcc trusts besides those that skops does."""
     names = {f"sklearn.model_selection._split.{name}" for name in SPLITTERS}
+    names.add("numpy.dtype")  # which imputers keep
     for module_name in MODULES:
         module = importlib.import_module(module_name)
         for name, found in vars(module).items():
