@@ -166,6 +166,7 @@ def test_learned_probabilities(judged, method):
     ],
 )
 def test_bad_arguments(judged, call, message):
+    pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=message):
         call(*judged)
 

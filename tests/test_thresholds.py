@@ -105,6 +105,25 @@ def test_labels_that_never_or_always_occur_keep_the_default():
     assert np.isnan(nothing.overall)
 
 
+def test_labels_with_little_support_keep_the_default():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(40, 3))
+    on = np.zeros((40, 3), dtype=int)
+    on[:4, 0], on[:5, 1], on[4:, 2] = 1, 1, 1  # four on, five on, four off
+    for criterion in ("f1", "micro_f1"):
+        chosen = choose_thresholds(on, scores, criterion, default=9.0, min_support=5)
+        np.testing.assert_array_equal(chosen.tuned, [False, True, False])
+        np.testing.assert_array_equal(chosen.thresholds == 9.0, [True, False, True])
+        assert choose_thresholds(on, scores, criterion, min_support=4).tuned.all()
+    X = rng.normal(size=(40, 2))
+    base = IMCCClassifier(n_clusters=2, random_state=0)
+    tuned = TunedThresholds(base, cv=2).fit(X, on)
+    np.testing.assert_array_equal(tuned.cv_results_["tuned"], [False, True, False])
+    assert TunedThresholds(base, cv=2, min_support=1).fit(X, on).cv_results_["tuned"].all()
+    with pytest.raises(ValueError, match="min_support"):
+        TunedThresholds(base, min_support=0).fit(X, on)
+
+
 def test_criterion_of_ones_own():
     rng = np.random.default_rng(0)
     on = rng.random((100, 1)) < 0.3

@@ -167,8 +167,8 @@ def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]
 
 def _missing(missing: Sequence[str], there: Sequence[str], path: str) -> DataFormatError:
     return DataFormatError(
-        f"{len(missing)} of the columns that the model needs are missing: {listed(missing)}; the "
-        f"file has {listed(there)}",
+        f"{len(missing)} column(s) that the model needs are missing: {listed(missing)}; the file "
+        f"has {listed(there)}",
         path,
     )
 

@@ -134,10 +134,10 @@ def _grid(
 ) -> Any:
     """Make small pictures in rows of up to four."""
     check_count("max_labels", max_labels)
-    module = require("matplotlib.figure", "report", "Drawing")
     shown = min(count, max_labels)
     if shown == 0:
         raise ValueError("there is nothing to draw: no labels were given")
+    module = require("matplotlib.figure", "report", "Drawing")
     columns = min(4, shown)
     rows = -(-shown // columns)
     # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.

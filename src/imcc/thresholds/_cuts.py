@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from imcc._validation import check_thresholds, label_matrix
+from imcc._validation import check_count, check_thresholds, label_matrix
 
 Criterion = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 MICRO_F1 = "micro_f1"
@@ -152,7 +152,7 @@ class ThresholdChoice:
     overall, default_overall : float
         The mean over the labels that could be tuned; or the micro-F1 of all labels.
     tuned : ndarray of bool, shape (n_labels,)
-        False for labels that no row or every row has: they keep the default.
+        False for labels that too few rows have, or lack: they keep the default.
     """
 
     thresholds: np.ndarray
@@ -176,7 +176,12 @@ def check_criterion(criterion: Any) -> Criterion:
 
 
 def choose_thresholds(
-    y_true: Any, scores: Any, criterion: str | Criterion = "f1", *, default: float = 0.0
+    y_true: Any,
+    scores: Any,
+    criterion: str | Criterion = "f1",
+    *,
+    default: float = 0.0,
+    min_support: int = 1,
 ) -> ThresholdChoice:
     """Choose the threshold of every label that is best for a criterion, exactly.
 
@@ -191,8 +196,10 @@ def choose_thresholds(
         label; the F1 of all labels' decisions together; or a function of the counts
         ``(tp, fp, fn, tn)``, arrays with an entry for every cut of one label.
     default : float, default=0.0
-        The threshold of labels that no row or every row has, where nothing can be learned.  Of
-        several cuts that are equally good, the one nearest to it is taken.
+        The threshold of labels that too few rows have, or lack, to learn one.  Of several cuts
+        that are equally good, the one nearest to it is taken.
+    min_support : int, default=1
+        How many rows must have a label, and how many must not, for its threshold to be chosen.
 
     Returns
     -------
@@ -216,7 +223,9 @@ def choose_thresholds(
             f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
         )
     default = float(check_thresholds(default, 1)[0])
-    tuned = np.asarray(on.any(axis=0) & ~on.all(axis=0))
+    check_count("min_support", min_support)
+    support = on.sum(axis=0)
+    tuned = np.minimum(support, len(on) - support) >= min_support
     every = [cuts(on[:, j], scores[:, j]) if tuned[j] else None for j in range(on.shape[1])]
     if criterion == MICRO_F1:
         at = _best_together(every, on, scores >= default, default)

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from imcc._validation import encode_target
+from imcc._validation import check_count, encode_target
 from imcc.estimator import ScoringClassifierMixin
 from imcc.thresholds._cross_fit import (
     DEFAULT_THRESHOLDS,
@@ -41,6 +41,10 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         What the thresholds make as large as possible; see :func:`choose_thresholds`.
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.
+    min_support : int, default=5
+        Labels that fewer training rows have, or lack, keep the default threshold.  The best cut of
+        a handful of scores says little about the next ones, and may well be to predict a label
+        everywhere.
     nested : bool, default=False
         For an estimator that searches its parameters (``IMCCClassifierCV``, ``GridSearchCV``, or a
         pipeline that ends in one): False searches once, on all rows, and scores the folds with the
@@ -55,8 +59,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator_ : classifier
         Fitted on all rows.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score is at least this.  Labels that no training row or
-        every training row has keep the default: 0, or 0.5 for probabilities.
+        A label is predicted where its score is at least this.  Labels with too little support,
+        those that never or always occur among them, keep the default: 0, or 0.5 for
+        probabilities.
     cv_results_ : dict of ndarray
         For each label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
         held-out scores with the threshold and with the default one), ``support`` (rows with the
@@ -96,12 +101,14 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         *,
         criterion: str | Criterion = "f1",
         cv: Any = 5,
+        min_support: int = 5,
         nested: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.criterion = criterion
         self.cv = cv
+        self.min_support = min_support
         self.nested = nested
         self.n_jobs = n_jobs
 
@@ -121,6 +128,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self : TunedThresholds
         """
         check_criterion(self.criterion)
+        check_count("min_support", self.min_support)
         if not isinstance(self.nested, (bool, np.bool_)):
             raise ValueError(f"nested must be True or False, got {self.nested!r}")
         target = encode_target(y, _num_samples(X), type(self).__name__)
@@ -135,7 +143,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
         scores = cross_fit_scores(model, X, y, cv=self.cv, groups=groups, n_jobs=self.n_jobs)
         on = target.signs > 0
-        chosen = choose_thresholds(on, scores, self.criterion, default=default)
+        chosen = choose_thresholds(
+            on, scores, self.criterion, default=default, min_support=self.min_support
+        )
         self._remember_target(target)
         self.thresholds_ = chosen.thresholds
         self.best_score_, self.default_score_ = chosen.overall, chosen.default_overall
