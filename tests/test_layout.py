@@ -28,11 +28,16 @@ ROOMS = [
     "estimator",
     "estimator_cv",
     "baselines",
+    "thresholds",
+    "diagnostics",
+    "inspection",
+    "persistence",
     "comparison",
     "published",
     "experiment",
     "demo",
     "cli",
+    "__main__",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = [
