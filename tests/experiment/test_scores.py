@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from imcc.experiment._scores import (
     ALL_METRICS,
     all_metrics,
+    centred_scores,
     greater_is_better,
-    label_scores,
     predictions,
 )
 from imcc.metrics import evaluate
@@ -39,7 +39,7 @@ CLASSIFIERS = [
 def test_scores_agree_with_what_the_classifier_predicts(classifier):
     X, Y = make_multilabel_classification(80, n_classes=4, random_state=1)
     classifier.fit(X, Y)
-    scores = label_scores(classifier, X, 4)
+    scores = centred_scores(classifier, X, 4)
     predicted = predictions(classifier, X, scores)
     assert scores.shape == predicted.shape == (80, 4)
     away = np.abs(scores) > 1e-9  # at the threshold itself, libraries differ
@@ -51,7 +51,7 @@ def test_scores_agree_with_what_the_classifier_predicts(classifier):
 def test_a_label_that_was_constant_in_training_has_a_score(always):
     X, Y = make_multilabel_classification(60, n_classes=3, random_state=2)
     Y[:, 1] = always
-    scores = label_scores(RandomForestClassifier(5, random_state=0).fit(X, Y), X, 3)
+    scores = centred_scores(RandomForestClassifier(5, random_state=0).fit(X, Y), X, 3)
     assert (scores[:, 1] == always - 0.5).all()
 
 
@@ -59,7 +59,7 @@ def test_a_single_label_is_understood():
     X, Y = make_multilabel_classification(60, n_classes=1, n_labels=1, random_state=2)
     Y[:30] = 0
     for classifier in (LogisticRegression(), KNeighborsClassifier()):
-        scores = label_scores(classifier.fit(X, Y[:, 0]), X, 1)
+        scores = centred_scores(classifier.fit(X, Y[:, 0]), X, 1)
         assert scores.shape == (60, 1)
         assert ((scores[:, 0] > 0) == (classifier.predict(X) == 1)).all()
         assert predictions(classifier, X, scores).shape == (60, 1)
@@ -78,11 +78,11 @@ class Fake:
 def test_wrong_shapes_and_numbers_are_errors():
     X = np.zeros((2, 1))
     with pytest.raises(TypeError, match="neither"):
-        label_scores(object(), X, 3)
-    with pytest.raises(ValueError, match="multi-label"):
-        label_scores(Fake(np.zeros((2, 2))), X, 3)
+        centred_scores(object(), X, 3)
+    with pytest.raises(ValueError, match="scores a row"):
+        centred_scores(Fake(np.zeros((2, 2))), X, 3)
     with pytest.raises(ValueError, match="not finite"):
-        label_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)
+        centred_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)
     with pytest.raises(ValueError, match="predicted"):
         predictions(Fake(None, np.zeros((2, 3))), X, np.zeros((2, 2)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from imcc.cli._help import examples
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
 from imcc.comparison import Comparison, compare
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -16,7 +17,14 @@ from imcc.published import VERDICTS, compare_with_published
 _MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
 
 
-@click.command("compare")
+@click.command(
+    "compare",
+    epilog=examples(
+        "imcc compare quick.sqlite",
+        "imcc compare paper.sqlite --metric coverage --selection each --missing drop_datasets",
+        "imcc compare paper.sqlite --published",
+    ),
+)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--metric",
@@ -59,13 +67,10 @@ def compare_(
     published: bool,
     as_json: bool,
 ) -> None:
-    r"""Compare the methods of a store: means, ranks, Friedman, Nemenyi, Wilcoxon.
+    """Say which methods are better, and whether it is significant.
 
-    \b
-    Examples:
-      imcc compare quick.sqlite
-      imcc compare paper.sqlite --metric coverage --selection each --missing drop_datasets
-      imcc compare paper.sqlite --published
+    Means and ranks; Friedman's test, Nemenyi's critical difference, Wilcoxon's test with Holm's
+    adjustment; or, with --published, the paper's numbers beside ours.
     """
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
     with problems_reported(), Store(store, read_only=True) as opened:

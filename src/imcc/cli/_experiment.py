@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from imcc.cli._help import examples
 from imcc.cli._progress import duration, task_name
 from imcc.cli._running import run_shown, running_options
 from imcc.cli._terminal import print_json, print_table, problems_reported
@@ -39,12 +40,25 @@ class _Names(click.ParamType):
         return names
 
 
-@click.group()
+@click.group(
+    epilog=examples(
+        "imcc experiment run quick",
+        "imcc experiment status quick.sqlite",
+        "imcc experiment resume quick.sqlite",
+    )
+)
 def experiment() -> None:
-    """Methods compared on data sets: run, stop, resume, look at the results."""
+    """Compare methods on data sets: run, stop, resume, export, merge."""
 
 
-@experiment.command("run")
+@experiment.command(
+    "run",
+    epilog=examples(
+        "imcc experiment run quick",
+        "imcc experiment run paper --methods imcc,kernel_ridge --repeats 3 -j 2",
+        "imcc experiment run mine.toml -o results/mine.sqlite --dask tcp://10.0.0.1:8786",
+    ),
+)
 @click.argument("source", metavar="FILE_OR_NAME")
 @click.option(
     "-o",
@@ -66,34 +80,28 @@ def run_(
     no_sensitivity: bool,
     **running: Any,
 ) -> None:
-    r"""Run an experiment: one that comes with the package (paper, quick) or a TOML file.
+    """Run an experiment: one that comes with the package (paper, quick) or a TOML file.
 
     Results are stored as they come. What is stored already is not computed again, so the same
     command goes on where it was stopped; with more repeats, methods or data sets it adds them.
-
-    \b
-    Examples:
-      imcc experiment run quick
-      imcc experiment run paper --methods imcc,kernel_ridge --repeats 3 -j 2
-      imcc experiment run mine.toml -o results/mine.sqlite --dask tcp://10.0.0.1:8786
     """
     with problems_reported():
         wanted = _restricted(load_experiment(source), datasets, methods, repeats, no_sensitivity)
     _run(wanted, store or Path(f"{wanted.name}.sqlite"), **running)
 
 
-@experiment.command()
+@experiment.command(
+    epilog=examples(
+        "imcc experiment resume quick.sqlite",
+        "imcc experiment resume quick.sqlite -j -1",
+    ),
+)
 @_STORE
 @running_options
 def resume(store: Path, **running: Any) -> None:
-    r"""Compute what is missing in a store, and try again what failed.
+    """Compute what is missing in a store, and try again what failed.
 
     The store holds the description of its experiment: it may have been moved.
-
-    \b
-    Examples:
-      imcc experiment resume quick.sqlite
-      imcc experiment resume quick.sqlite -j -1
     """
     with problems_reported(), Store(store) as opened:
         wanted = opened.experiment
@@ -167,16 +175,15 @@ def _checked(option: str, names: list[str], known: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-@experiment.command()
+@experiment.command(
+    epilog=examples(
+        "imcc experiment status quick.sqlite",
+    ),
+)
 @_STORE
 @_JSON
 def status(store: Path, as_json: bool) -> None:
-    r"""Say what is done, what is missing and what failed.
-
-    \b
-    Example:
-      imcc experiment status quick.sqlite
-    """
+    """Say what is done, what is missing and what failed."""
     with problems_reported(), Store(store, read_only=True) as opened:
         wanted, done = opened.experiment, opened.keys()
         failures, running = opened.failures(), opened.running()
@@ -216,16 +223,16 @@ def status(store: Path, as_json: bool) -> None:
         click.echo(f"Go on with: imcc experiment resume {store}")
 
 
-@experiment.command("list")
+@experiment.command(
+    "list",
+    epilog=examples(
+        "imcc experiment list results",
+    ),
+)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @_JSON
 def list_(folder: Path, as_json: bool) -> None:
-    r"""List the experiments that come with the package, and the stores in a folder.
-
-    \b
-    Example:
-      imcc experiment list results
-    """
+    """List the experiments that come with the package, and the stores in a folder."""
     with problems_reported():
         shipped = list_experiments()
         stores = [_glance(path) for path in sorted(folder.glob("*.sqlite"))]
@@ -256,7 +263,12 @@ def _glance(path: Path) -> dict[str, Any]:
         return {"file": path.name, "experiment": str(error), "done": None, "tasks": None}
 
 
-@experiment.command("export")
+@experiment.command(
+    "export",
+    epilog=examples(
+        "imcc experiment export quick.sqlite -o quick.csv",
+    ),
+)
 @_STORE
 @click.option(
     "-o",
@@ -268,12 +280,7 @@ def _glance(path: Path) -> dict[str, Any]:
 @click.option("--force", is_flag=True, help="Write over files that exist.")
 @_JSON
 def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
-    r"""Write all results into a CSV or Parquet file, one line for each chosen setting.
-
-    \b
-    Example:
-      imcc experiment export quick.sqlite -o quick.csv
-    """
+    """Write all results into a CSV or Parquet file, one line for each chosen setting."""
     with problems_reported(), Store(store, read_only=True) as opened:
         written = export(opened, output, overwrite=force)
     if as_json:
@@ -283,7 +290,13 @@ def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
             click.echo(f"Wrote {path}")
 
 
-@experiment.command("merge")
+@experiment.command(
+    "merge",
+    epilog=examples(
+        "imcc experiment merge quick.sqlite from_another_machine.csv",
+        "imcc experiment merge new.sqlite results.csv --experiment paper",
+    ),
+)
 @_STORE
 @click.argument("sources", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
@@ -294,13 +307,7 @@ def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
 )
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
-    r"""Take into a store results that were computed elsewhere: exported files or other stores.
-
-    \b
-    Examples:
-      imcc experiment merge quick.sqlite from_another_machine.csv
-      imcc experiment merge new.sqlite results.csv --experiment paper
-    """
+    """Take into a store results that were computed elsewhere: exported files or other stores."""
     with problems_reported():
         if described is not None:
             Store.create(store, load_experiment(described)).close()

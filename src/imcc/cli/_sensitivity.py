@@ -7,13 +7,19 @@ from typing import Any
 
 import click
 
+from imcc.cli._help import examples
 from imcc.cli._running import run_shown, running_options
 from imcc.cli._terminal import print_json, print_table, problems_reported
 from imcc.experiment import Experiment, Store, Study
 from imcc.metrics import METRICS
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "imcc sensitivity yeast",
+        "imcc sensitivity mydata.csv --metric average_precision -o mine.sqlite",
+    ),
+)
 @click.argument("dataset", metavar="NAME_OR_FILE")
 @click.option(
     "-o",
@@ -36,15 +42,10 @@ from imcc.metrics import METRICS
 def sensitivity(
     dataset: str, store: Path, metric: str, seed: int, cv: int, as_json: bool, **running: Any
 ) -> None:
-    r"""Study how IMCC depends on its parameters: the paper's section 4.3.
+    """Study how IMCC depends on its parameters.
 
-    All settings of the paper's grid are cross-validated in one exact search. Shown are alpha x
+    Section 4.3 of the paper: all settings of the paper's grid are cross-validated in one exact search. Shown are alpha x
     gamma jointly, beta, and the number of clusters, each with the others at their best.
-
-    \b
-    Examples:
-      imcc sensitivity yeast
-      imcc sensitivity mydata.csv --metric average_precision -o mine.sqlite
     """
     with problems_reported():
         wanted = Experiment((), sensitivity=[dataset], seed=seed, cv=cv, name="sensitivity")

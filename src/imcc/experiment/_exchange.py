@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from imcc.datasets._files import write_whole
 from imcc.experiment._errors import StoreError
 from imcc.experiment._lines import (
     RUN_COLUMNS,
     STUDY_COLUMNS,
     Line,
+    as_csv,
+    as_parquet,
     read_results,
     run_lines,
     study_lines,
-    write_csv,
-    write_parquet,
 )
 from imcc.experiment._plan import TaskKey
 from imcc.experiment._records import Run, Study
@@ -77,10 +75,8 @@ def export(store: Store, path: str | Path, *, overwrite: bool = False) -> list[P
     for target, _, _ in pieces:
         if target.exists() and not overwrite:
             raise StoreError(f"{target} exists already: give another name, or overwrite=True")
-    for target, columns, lines in pieces:
-        with _replacing(target) as temporary:
-            (write_csv if kind == ".csv" else write_parquet)(temporary, columns, lines)
-    return [target for target, _, _ in pieces]
+    pack = as_csv if kind == ".csv" else as_parquet
+    return [write_whole(target, pack(columns, lines)) for target, columns, lines in pieces]
 
 
 def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
@@ -156,28 +152,3 @@ def _kind(path: Path) -> str:
     if path.suffix not in _SUFFIXES:
         raise StoreError(f"results are exported to .csv or .parquet files, not to {path.name}")
     return path.suffix
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write to, which takes its name only when it is complete."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes it readable for its owner only
-        temporary.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    present = os.umask(0)
-    os.umask(present)
-    return present

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -76,13 +77,14 @@ def study_lines(study: Study) -> Iterator[Line]:
         common = dict.fromkeys(_OF_STUDY)
 
 
-def write_csv(path: Path, columns: tuple[str, ...], lines: Iterable[Line]) -> None:
-    """Write lines as CSV; numbers keep every digit."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        for line in lines:
-            writer.writerow({name: _as_text(name, line[name]) for name in columns})
+def as_csv(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
+    """Return lines as CSV; numbers keep every digit."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, columns)
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({name: _as_text(name, line[name]) for name in columns})
+    return file.getvalue().encode()
 
 
 def _as_text(name: str, value: Any) -> Any:
@@ -93,8 +95,8 @@ def _as_text(name: str, value: Any) -> Any:
     return repr(value) if isinstance(value, float) else value  # repr gives every digit
 
 
-def write_parquet(path: Path, columns: tuple[str, ...], lines: Iterable[Line]) -> None:
-    """Write lines as Parquet."""
+def as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
+    """Return lines as Parquet."""
     pyarrow = require("pyarrow", "report", "Writing Parquet")
     parquet = require("pyarrow.parquet", "report", "Writing Parquet")
     table: dict[str, list[Any]] = {name: [] for name in columns}
@@ -105,7 +107,9 @@ def write_parquet(path: Path, columns: tuple[str, ...], lines: Iterable[Line]) -
             table[name].append(
                 None if _is_missing(value) else json.dumps(value) if as_json else value
             )
-    parquet.write_table(pyarrow.table(table), path)
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(table), file)
+    return file.getvalue()
 
 
 def _is_missing(value: Any) -> bool:
