@@ -78,6 +78,7 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
