@@ -183,8 +183,9 @@ def test_figures(judged, tmp_path):
         assert draw_reliability(records, tmp_path / f"r.{suffix}").stat().st_size > 5000
     text = (tmp_path / "f1.svg").read_text()
     assert text.count('id="axes_') == 4
-    few = draw_threshold_curves(curves, tmp_path / "few.svg", max_labels=2).read_text()
-    assert few.count('id="axes_') == 2
+    for draw, given in ((draw_threshold_curves, curves), (draw_reliability, records)):
+        few = draw(given, tmp_path / "few.svg", max_labels=2).read_text()
+        assert few.count('id="axes_') == 2
     first = (tmp_path / "f1.svg").read_bytes()
     draw_threshold_curves(curves, tmp_path / "f1.svg", thresholds=[0, 1, 0, 0.1])
     assert (tmp_path / "f1.svg").read_bytes() != first

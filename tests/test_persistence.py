@@ -11,6 +11,7 @@ import zipfile
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import AgglomerativeClustering
@@ -148,6 +149,14 @@ def test_card_of_a_search(data, tmp_path):
     assert read_card(named).fingerprint == ""
     with pytest.raises(ValueError, match="label_names has 1 names, the model 4 labels"):
         save_model(model, tmp_path / "m", label_names=["one"])
+
+
+def test_names_of_frames(data, tmp_path):
+    X, Y = pd.DataFrame(data.X, columns=list("abcde")), pd.DataFrame(data.Y, columns=list("pqrs"))
+    plain = IMCCClassifier(n_clusters=4, random_state=0)
+    for model in (plain, make_pipeline(StandardScaler(), TunedThresholds(plain, cv=3))):
+        card = read_card(save_model(model.fit(X, Y), tmp_path / "m"))
+        assert (card.feature_names, card.label_names) == (tuple("abcde"), tuple("pqrs"))
 
 
 def test_many_labels_have_no_pairs(monkeypatch, data, tmp_path):

@@ -8,7 +8,13 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -193,6 +199,20 @@ def test_every_option_counts(rare):
     for other in others:
         assert not np.array_equal(other.fit(X, Y).thresholds_, plain)
     np.testing.assert_array_equal(TunedThresholds(base, n_jobs=2).fit(X, Y).thresholds_, plain)
+
+
+def test_groups_are_passed_on(rare):
+    X, Y, *_ = rare
+    base = IMCCClassifier(n_clusters=4, random_state=0)
+    groups = np.arange(160) % 7
+    folds = GroupKFold(3)
+    scores = cross_fit_scores(base, X, Y, cv=folds, groups=groups)
+    one = list(folds.split(X, groups=groups))
+    np.testing.assert_array_equal(scores, cross_fit_scores(base, X, Y, cv=one))
+    tuned = TunedThresholds(base, cv=folds).fit(X, Y, groups=groups)
+    np.testing.assert_array_equal(tuned.thresholds_, choose_thresholds(Y, scores).thresholds)
+    with pytest.raises(ValueError, match="groups"):
+        cross_fit_scores(base, X, Y, cv=folds)
 
 
 class CountingCV(IMCCClassifierCV):

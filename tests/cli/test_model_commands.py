@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from imcc import IMCCClassifier
@@ -77,6 +78,7 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -227,6 +229,12 @@ def test_predict(imcc, pets, testing):
     assert rows[0] == ["label1", "label2"]
     order = np.argsort(-scores, axis=1)[:, :2]
     assert rows[1:] == [[LABELS[j] for j in row] for row in order]
+    assert (
+        table(
+            imcc("predict", pets / "model.skops", pets / "new.csv", "--top-k", 2, "-o", "-").stdout
+        )
+        == rows
+    )
     both = ("predict", pets / "model.skops", pets / "new.csv", "--top-k", 9, "--scores")
     rows = table(imcc(*both).stdout)
     assert rows[0] == ["label1", "score1", "label2", "score2", "label3", "score3"]
@@ -314,6 +322,14 @@ def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
     )
 
 
+def test_a_model_of_data_frames(imcc, tmp_path, training, pets):
+    X, Y = pd.DataFrame(training.X, columns=FEATURES), pd.DataFrame(training.Y, columns=LABELS)
+    save_model(IMCCClassifier(n_clusters=6, random_state=0).fit(X, Y), tmp_path / "m.skops")
+    result = imcc("predict", tmp_path / "m.skops", pets / "new.csv")
+    assert result.stdout == imcc("predict", pets / "model.skops", pets / "new.csv").stdout
+    assert result.stderr == ""
+
+
 # evaluate
 
 
@@ -353,6 +369,7 @@ def test_evaluate_draws(imcc, pets, tmp_path):
     assert "Drew" in result.stderr
     assert (tmp_path / "c.png").stat().st_size > 5000
     assert (tmp_path / "r.svg").stat().st_size > 5000
+    assert imcc(*start, "--quiet").stderr == ""
 
 
 def test_evaluate_wants_the_labels(imcc, pets, tmp_path):
@@ -688,6 +705,25 @@ def test_completion(imcc, shell):
 def test_completion_completes(program):
     done = program(_IMCC_COMPLETE="bash_complete", COMP_WORDS="imcc pre", COMP_CWORD="1")
     assert "predict" in done.stdout
+
+
+def test_completion_of_data(program):
+    done = program(_IMCC_COMPLETE="bash_complete", COMP_WORDS="imcc tune ye", COMP_CWORD="2")
+    assert "plain,yeast" in done.stdout
+    assert "file,ye" in done.stdout
+
+
+def test_without_skops_it_is_said_before_the_work(pets, tmp_path):
+    code = "import sys; sys.modules['skops'] = None; from imcc.cli import main; main()"
+    arguments = ["tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "pip install 'imcc[skops]'" in done.stderr
 
 
 def test_the_other_module():

@@ -17,7 +17,7 @@ from rich.progress import (
 
 import imcc.datasets as data
 from imcc.cli._help import examples
-from imcc.cli._reading import JSON, load, reading_options
+from imcc.cli._reading import JSON, DataPath, load, reading_options
 from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
 from imcc.datasets._fetch import TIMEOUT
 from imcc.datasets._formats import FORMATS
@@ -104,7 +104,7 @@ def list_(group: str, as_json: bool) -> None:
         "cat my.csv | imcc datasets describe - --label-prefix is_",
     )
 )
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", nargs=-1)
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
 @reading_options
 @click.option(
     "--top",
@@ -234,7 +234,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
         "imcc datasets convert yeast yeast.csv",
     )
 )
-@click.argument("inputs", metavar="IN...", nargs=-1, required=True)
+@click.argument("inputs", metavar="IN...", type=DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
 @reading_options
 @click.option(

@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from imcc.cli._help import examples
+from imcc.cli._options import INPUTS
 from imcc.cli._predict import IGNORE
 from imcc.cli._reading import JSON, load_matching, reading_options
 from imcc.cli._saved import MODEL, QUIET, TRUST, open_saved
@@ -36,7 +37,7 @@ from imcc.thresholds import label_scores
     )
 )
 @MODEL
-@click.argument("inputs", metavar="NAME_OR_FILE...", nargs=-1, required=True)
+@INPUTS
 @reading_options
 @click.option(
     "--top",

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from imcc.cli._help import examples
-from imcc.cli._reading import JSON, load, load_matching, reading_options
+from imcc.cli._reading import JSON, DataPath, load, load_matching, reading_options
 from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
 from imcc.cli._terminal import print_json, print_table, problems_reported
 from imcc.datasets import DataFormatError, Dataset
@@ -40,6 +40,7 @@ from imcc.persistence import ModelCard
 @click.option(
     "--data",
     "data_inputs",
+    type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
     help="The training data; needed for the evidence behind a score, and by linear models.",
@@ -50,7 +51,14 @@ from imcc.persistence import ModelCard
     type=click.IntRange(min=0),
     help="Take the scores of this row apart, counted from 0: of --rows, or of --data.",
 )
-@click.option("--rows", "row_inputs", multiple=True, metavar="FILE", help="New rows.")
+@click.option(
+    "--rows",
+    "row_inputs",
+    type=DataPath(),
+    multiple=True,
+    metavar="NAME_OR_FILE",
+    help="New rows.",
+)
 @click.option(
     "--label",
     "wanted",
@@ -70,7 +78,9 @@ from imcc.persistence import ModelCard
     show_default=True,
     help="How many clusters, pairs of labels and contributions to show.",
 )
-@click.option("--html", metavar="FILE", help="Write everything as one HTML page.")
+@click.option(
+    "--html", type=click.Path(), metavar="FILE", help="Write everything as one HTML page."
+)
 @click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Draw the soft labels.")
 @click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Draw label correlations.")
 @click.option("--draw-map", "map_file", metavar="FILE", help="Draw rows and centres in a plane.")

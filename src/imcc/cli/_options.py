@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from imcc.cli._reading import DataPath
 from imcc.thresholds import CRITERIA
 
 KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
@@ -46,9 +47,16 @@ class Words(click.ParamType):
         return words
 
 
-INPUTS = click.argument("inputs", metavar="NAME_OR_FILE...", nargs=-1, required=True)
+INPUTS = click.argument(
+    "inputs", metavar="NAME_OR_FILE...", type=DataPath(), nargs=-1, required=True
+)
 OUTPUT = click.option(
-    "-o", "--output", required=True, metavar="FILE", help="Where to write the model (.skops)."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Where to write the model (.skops).",
 )
 SEED = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of clusterings and folds."

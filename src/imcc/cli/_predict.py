@@ -12,7 +12,8 @@ import click
 import numpy as np
 
 from imcc.cli._help import examples
-from imcc.cli._reading import JSON, load_matching, reading_options
+from imcc.cli._options import INPUTS
+from imcc.cli._reading import JSON, STDIN, load_matching, reading_options
 from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
 from imcc.cli._terminal import problems_reported
 from imcc.datasets._files import save
@@ -32,9 +33,15 @@ IGNORE = click.option(
     )
 )
 @MODEL
-@click.argument("inputs", metavar="NAME_OR_FILE...", nargs=-1, required=True)
+@INPUTS
 @reading_options
-@click.option("-o", "--output", metavar="FILE", help="Where to write.  [default: print]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where to write; - prints.  [default: -]",
+)
 @click.option("--scores", is_flag=True, help="Give the labels' scores.")
 @click.option(
     "--top-k",
@@ -73,6 +80,7 @@ def predict(
     over.  The output has a row for each row of the input, in the same order: a column of 0 and 1
     for each label (csv), or the names of the labels that are on (json, jsonl).
     """
+    output = None if output == STDIN else output
     form = "json" if as_json else form or _form_of(output)
     with problems_reported():
         if output is not None:

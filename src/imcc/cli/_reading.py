@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import imcc.datasets as data
 from imcc.datasets._encode import NOMINAL
@@ -17,6 +18,7 @@ from imcc.datasets._formats import FORMATS
 from imcc.datasets._svmlight import INDEX_BASES
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+# The standard input where data are read, the standard output where they are written.
 STDIN = "-"
 
 
@@ -33,6 +35,22 @@ class _Labels(click.ParamType):
         if ".xml" in value.lower() or Path(value).is_file():
             return Path(value)
         return value.split(",")
+
+
+class DataPath(click.ParamType):
+    """The name of a data set, or a file; a shell completes both."""
+
+    name = "NAME_OR_FILE"
+
+    def shell_complete(
+        self,
+        context: Any,
+        param: Any,
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        names = [name for name in data.list_datasets() if name.startswith(incomplete)]
+        files = CompletionItem(incomplete, type="file")
+        return [files, *(CompletionItem(name) for name in names)]
 
 
 class _Pair(click.ParamType):

@@ -133,6 +133,8 @@ def problems_reported() -> Iterator[None]:
     """Turn warnings into lines, and errors into messages with an exit code, without tracebacks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # A model that was fitted on a data frame: its columns have been matched by name.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         try:
             yield
         except BrokenPipeError:

@@ -40,6 +40,7 @@ from imcc.estimator_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IM
 from imcc.metrics import METRICS
 from imcc.models import SPANS
 from imcc.persistence import ModelCard, read_card, save_model
+from imcc.persistence._trust import skops_io
 from imcc.thresholds import TunedThresholds
 
 
@@ -118,6 +119,7 @@ def tune(
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
     with problems_reported():
+        skops_io()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
@@ -226,6 +228,7 @@ def fit(
     The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
     """
     with problems_reported():
+        skops_io()
         check_output(output, force)
         dataset = _training_data(inputs, reading, fill_missing)
         classifier = IMCCClassifier(

@@ -73,12 +73,13 @@ def names_of(
 ) -> tuple[str, ...]:
     """Return the names of the features or of the labels, as many as the model has."""
     kept = "feature_names_in_" if what == "feature" else "label_names_"
+    holder = model if what == "feature" else _inside(model)
     if given is not None:
         names = tuple(str(name) for name in given)
     elif data is not None:
         names = data.feature_names if what == "feature" else data.label_names
-    elif getattr(model, kept, None) is not None:
-        names = tuple(str(name) for name in getattr(model, kept))
+    elif getattr(holder, kept, None) is not None:
+        names = tuple(str(name) for name in getattr(holder, kept))
     else:
         names = ()
     count = _count(model, what)
@@ -86,8 +87,8 @@ def names_of(
         return names
     if names:
         raise ValueError(f"{what}_names has {len(names)} names, the model {count} {what}s")
-    if what == "label" and getattr(model, "target_kind_", "") in ("binary", "multiclass"):
-        return tuple(str(name) for name in model.classes_)[-count:]
+    if what == "label" and getattr(holder, "target_kind_", "") in ("binary", "multiclass"):
+        return tuple(str(name) for name in holder.classes_)[-count:]
     return tuple(f"{'x' if what == 'feature' else 'label'}{i}" for i in range(count))
 
 
