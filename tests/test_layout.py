@@ -31,6 +31,7 @@ ROOMS = [
     "comparison",
     "published",
     "experiment",
+    "report",
     "demo",
     "cli",
 ]

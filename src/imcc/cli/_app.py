@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from imcc.cli._datasets import datasets
+from imcc.cli._report import report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -14,3 +15,4 @@ def app() -> None:
 
 
 app.add_command(datasets)
+app.add_command(report)
