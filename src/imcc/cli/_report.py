@@ -90,8 +90,8 @@ def report(
         raise click.UsageError("--json says where the file is; with -o - there is none.")
     if tables is not None and control is not None:
         raise click.UsageError("--control is not for --tables: their ranks need none.")
-    page = {"control": control, "alpha": alpha}
-    table = {
+    page: dict[str, Any] = {"control": control, "alpha": alpha}
+    table: dict[str, Any] = {
         "format": tables,
         "selection": selection or OWN,
         "metrics": "all" if all_metrics else "paper",

@@ -7,6 +7,7 @@ can be made again at any time without running anything.
 from imcc.report._against_paper import draw_against_paper
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._formats import to_latex, to_markdown
+from imcc.report._html import to_html
 from imcc.report._picture import Picture
 from imcc.report._sensitivity import draw_curve, draw_surface
 from imcc.report._spread import draw_spread, draw_time
@@ -34,6 +35,7 @@ __all__ = [
     "format_tables",
     "paper_table",
     "tables",
+    "to_html",
     "to_latex",
     "to_markdown",
     "write_figures",

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import itertools
 from collections.abc import Iterator
-from importlib import resources
 from typing import Any
 
 import imcc
@@ -17,11 +16,12 @@ from imcc.published import CITATION, VERDICTS, PublishedComparison
 from imcc.report import _figures as figures
 from imcc.report import _sections as sections
 from imcc.report._gather import OWN, Results
+from imcc.report._html import table_values, templates
 from imcc.report._picture import Picture
 from imcc.report._published import beside_the_paper
 from imcc.report._reproduce import reproduction
-from imcc.report._table import PaperTable, paper_table
-from imcc.report._words import capital, direction, metric_title, one_line, rank_text
+from imcc.report._table import paper_table
+from imcc.report._words import capital, direction, metric_title, one_line
 
 #: What a page of ours has near its start: such a file may be written over.
 MARK = '<meta name="generator" content="imcc report'
@@ -45,18 +45,10 @@ class _Page:
 
     def panels(self) -> Iterator[dict[str, Any]]:
         for panel in self.results.panels:
-            block = paper_table(panel.compared)
+            about = self._about(panel.metric, panel.selections)
             yield {
                 **_switch(panel.metric, panel.selections),
-                "title": sections.panel_title(panel),
-                "about": self._about(panel.metric, panel.selections),
-                "best": "max" if block.greater_is_better else "min",
-                "headings": block.headings()[1:],
-                "rows": list(_rows(block)),
-                "average": block.rows()[-1][1:] if block.mean_ranks else (),
-                "ranks": block.mean_ranks,
-                "notes": block.notes,
-                "reason": panel.compared.reason,
+                **table_values(paper_table(panel.compared), about),
                 "cd": [self.figure(p) for _, p in figures.critical_differences(panel)],
                 "no_cd": _no_diagram(panel.compared),
                 "time": [
@@ -142,23 +134,6 @@ def _switch(metric: str, selections: tuple[str, ...]) -> dict[str, str]:
     return {"metric": metric, "selections": " ".join(selections)}
 
 
-def _rows(block: PaperTable) -> Iterator[dict[str, Any]]:
-    for dataset, cells in zip(block.datasets, block.cells, strict=True):
-        yield {
-            "name": one_line(dataset),
-            "cells": [
-                {
-                    "value": "" if cell.mean is None else f"{cell.mean:.6g}",
-                    "mean": "" if cell.mean is None else f"{cell.mean:.{block.decimals}f}",
-                    "std": "" if cell.std is None else f"{cell.std:.{block.decimals}f}",
-                    "rank": "" if cell.rank is None else rank_text(cell.rank),
-                    "best": cell.best,
-                }
-                for cell in cells
-            ],
-        }
-
-
 def _beside(beside: PublishedComparison, metric: str) -> dict[str, Any]:
     """Return the table of our numbers and the paper's."""
     cells = [cell for cell in beside.cells if cell.metric == metric]
@@ -222,18 +197,8 @@ def render(results: Results, title: str | None = None) -> str:
     title : str, optional
         Instead of the experiment's name.
     """
-    jinja2 = require("jinja2", "report", "Writing a report")
+    environment, texts = templates()
     markup = require("markupsafe", "report", "Writing a report").Markup
-    folder = resources.files("imcc.report") / "templates"
-    names = ("report.html", "macros.html", "report.css", "report.js")
-    texts = {name: (folder / name).read_text("utf-8") for name in names}
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(texts),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     page = _Page(results, markup)
     scoring = results.scoring
     script = texts["report.js"].strip()

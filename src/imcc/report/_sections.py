@@ -19,7 +19,6 @@ from imcc.report._words import (
     TIMES,
     arrow,
     bytes_text,
-    capital,
     counted,
     joined,
     metric_title,
@@ -222,9 +221,3 @@ def last_finished(results: Results) -> str:
     """Return when the newest row was written; "" without rows."""
     times = [record.finished for record in results.records]
     return max(times, default="").replace("T", " ").replace("+00:00", " UTC")
-
-
-def panel_title(panel: Panel) -> str:
-    """Return a panel's metric with its direction."""
-    scores = panel.compared.scores
-    return f"{capital(metric_title(panel.metric))} {arrow(scores.greater_is_better)}"

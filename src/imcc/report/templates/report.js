@@ -106,10 +106,15 @@
     });
   }
   for (const fold of folds) fold.addEventListener("toggle", scrollers);
-  let closed = [];
+  const closed = new Set();
   addEventListener("beforeprint", () => {
-    closed = folds.filter((fold) => !fold.open);
-    for (const fold of closed) fold.open = true;
+    for (const fold of folds) {
+      if (!fold.open) closed.add(fold);
+      fold.open = true;
+    }
   });
-  addEventListener("afterprint", () => { for (const fold of closed) fold.open = false; });
+  addEventListener("afterprint", () => {
+    for (const fold of closed) fold.open = false;
+    closed.clear();
+  });
 })();
