@@ -245,6 +245,9 @@ def test_on_paper_everything_is_there(visit):
     assert page.locator("details:not([open])").count() == 0
     assert not page.locator("nav").is_visible()
     assert not page.locator(".switch").first.is_visible()
+    # As wide as an A4 page on its side, less the margins.
+    page.set_viewport_size({"width": 1030, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
     assert len(page.pdf()) > 10_000
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("details.dataset[open]").count() == 1

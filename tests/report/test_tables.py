@@ -156,7 +156,7 @@ def test_html_says_the_same_as_the_terminal():
     )
     found = Cells(to_html([block]))
     assert found.rows[0] == block.headings()
-    texts = [[text for text, _ in row] for row in block.rows(between=" ± ")]
+    texts = [[text for text, _ in row] for row in block.rows()]
     assert found.rows[1:] == texts
     assert "script" not in found.tags
 

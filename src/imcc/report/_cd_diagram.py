@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,17 @@ class _Drawing:
         # The better half of the names to the left, from the top down; the others to the right.
         half = (self.k + 1) // 2
         self.left, self.right = comparison.order[:half], comparison.order[half:]
-        self.edge = max(text_width(self._label(i), _SIZE, "bold") for i in range(self.k)) + 0.25
+        # The ruler's text may be longer than the names on the right.
+        self.edge = self._widest(self.left)
+        self.right_edge = max(self._widest(self.right), 0.95)
         self.axis_y = 0.62
         self.bars_y = self.axis_y + (0.2 if self.groups else 0.1)
         self.first_y = self.bars_y + 0.11 * len(self.groups) + 0.2
-        self.width = 2 * self.edge + _AXIS
+        self.width = self.edge + _AXIS + self.right_edge
         self.height = self.first_y + _LINE * (half - 1) + 0.18
+
+    def _widest(self, methods: Sequence[int]) -> float:
+        return max(text_width(self._label(i), _SIZE, "bold") for i in methods) + 0.25
 
     def _label(self, method: int) -> str:
         return f"{self.names[method]}  {self.ranks[method]:.2f}"
@@ -125,7 +131,7 @@ class _Drawing:
 
     def _draw_method(self, axes: Any, method: int, side: str, y: float) -> None:
         x, left = self._x(self.ranks[method]), side == "left"
-        end = self.edge - 0.08 if left else self.width - self.edge + 0.08
+        end = self.edge - 0.08 if left else self.width - self.right_edge + 0.08
         is_control = self.control is not None and method == self.control.control
         differs = self.control is not None and self.control.bonferroni_dunn_significant[method]
         colour = ACCENT if is_control else INK

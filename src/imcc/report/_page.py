@@ -41,6 +41,7 @@ class _Page:
         return {
             "svg": self._markup(picture.inline(f"f{next(self._numbers)}")),
             "caption": picture.caption,
+            "width": round(72 * float(picture.figure.get_size_inches()[0])),
         }
 
     def panels(self) -> Iterator[dict[str, Any]]:

@@ -149,6 +149,8 @@ class Picture:
             What all its ids begin with: different for every figure of a page.
         """
         buffer = io.StringIO()
+        for artist in self.figure.findobj():
+            artist.set_clip_on(False)  # nothing leaves the axes: a third of the text is saved
         with style():
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
         return _slim(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
@@ -164,6 +166,10 @@ _ID = re.compile(r' id="([^"]+)"')
 _FAMILY = re.compile(r"'DejaVu Sans'(?:, ?(?:'[^']*'|[\w-]+))*")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
+_UNTURNED = re.compile(r' transform="rotate\(-0 [^"]*"')
+_STEPS = re.compile(r" ?\s*\b([MLCQ]) (?=-?\d)|\s+(?=[z\"])")
+_NOTHING = re.compile(r'<g/>|<defs></defs>|<path d="[^"]*" style="fill:none"/>')
+_ALONE = re.compile(r"<g>(<text[^>]*>[^<]*</text>|<path[^>]*/>|)</g>")
 # A row of markers: all with the same style, which the group can have instead.
 _MARKERS = re.compile(
     r'<g([^>]*)>\s*((?:<use [^>]*style="([^"]*)"/>\s*)(?:<use [^>]*style="\3"/>\s*)*)</g>'
@@ -187,16 +193,20 @@ def _slim(svg: str, prefix: str, label: str) -> str:
         tag = tag.replace('xlink:href="#', f'href="#{prefix}-').replace("url(#", f"url(#{prefix}-")
         tag = _FAMILY.sub("var(--sans)", tag)
         tag = _COLOUR.sub(lambda m: _VARIABLES.get(m[0], m[0]), tag)
-        return _DECIMALS.sub(r"\1", tag).replace(": ", ":").replace("; ", ";")
+        tag = _DECIMALS.sub(r"\1", tag).replace(": ", ":").replace("; ", ";")
+        tag = tag.replace("font-family:var(--sans);", "")  # as the whole figure has it
+        return _STEPS.sub(r"\1", _UNTURNED.sub("", tag))
 
     body = re.sub(r"<[^>]+>", in_tag, svg[opening.end() :])
     body = _MARKERS.sub(
         lambda m: f'<g{m[1]} style="{m[3]}">' + m[2].replace(f' style="{m[3]}"', "") + "</g>", body
     )
-    body = re.sub(r">\s+<", "><", body)
+    body = _NOTHING.sub("", re.sub(r">\s+<", "><", body))
+    for _ in range(3):  # groups of a single thing
+        body = _ALONE.sub(r"\1", body)
     width, height = float(size[1]), float(size[2])
     # What Matplotlib's style sheet says of everything in the page is said of this figure only.
     return (
         f'<svg role="img" aria-label="{label}" viewBox="0 0 {width:g} {height:g}" '
-        f'style="--w:{width:.0f}" stroke-linejoin="round" stroke-linecap="butt">{body}'
+        f'style="font-family:var(--sans)" stroke-linejoin="round" stroke-linecap="butt">{body}'
     )

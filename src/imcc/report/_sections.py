@@ -26,6 +26,7 @@ from imcc.report._words import (
     one_line,
     seconds_text,
     setting_value,
+    shorten,
 )
 
 
@@ -73,7 +74,7 @@ def overview(results: Results) -> list[dict[str, Any]]:
                 "lead": said.lead.short,
                 "significant": said.significant.short,
                 "test": said.test or DASH,
-                "alike": joined(one_line(name) for name in said.not_different) or DASH,
+                "alike": joined(shorten(name, 40) for name in said.not_different) or DASH,
             }
         )
     return lines

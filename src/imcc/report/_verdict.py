@@ -8,7 +8,7 @@ import numpy as np
 
 from imcc.comparison import Comparison
 from imcc.report._compared import Compared
-from imcc.report._words import counted, joined, metric_title, number, one_line, p_text, rank_text
+from imcc.report._words import counted, joined, metric_title, number, p_text, rank_text, shorten
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Verdict:
     significant: Answer
     not_different: tuple[str, ...] = ()
     test: str = ""
+
+
+def _name(name: str) -> str:
+    return shorten(name, 40)
 
 
 def verdict(compared: Compared) -> Verdict:
@@ -77,8 +81,8 @@ def _value(comparison: Comparison, method: int) -> str:
 
 
 def _alone(comparison: Comparison) -> Verdict:
-    name, metric = one_line(comparison.methods[0]), metric_title(comparison.metric)
-    where = one_line(comparison.datasets[0]) if len(comparison.datasets) == 1 else "average"
+    name, metric = _name(comparison.methods[0]), metric_title(comparison.metric)
+    where = _name(comparison.datasets[0]) if len(comparison.datasets) == 1 else "average"
     mean = number(float(comparison.means.mean()))
     only = Answer("One method only", f"{name} is the only method that can be compared.")
     by = Answer(mean, f"The {metric} of {name} ({where}).")
@@ -88,8 +92,8 @@ def _alone(comparison: Comparison) -> Verdict:
 
 
 def _one_dataset(comparison: Comparison, leaders: list[int]) -> Verdict:
-    metric, dataset = metric_title(comparison.metric), one_line(comparison.datasets[0])
-    names = [one_line(comparison.methods[i]) for i in leaders]
+    metric, dataset = metric_title(comparison.metric), _name(comparison.datasets[0])
+    names = [_name(comparison.methods[i]) for i in leaders]
     first = leaders[0]
     n = int(comparison.counts[0, first])
     over = f"over {counted(n, 'random split')}"
@@ -107,7 +111,7 @@ def _one_dataset(comparison: Comparison, leaders: list[int]) -> Verdict:
     apart = abs(float(comparison.means[0, first] - comparison.means[0, second]))
     lead = Answer(
         number(apart),
-        f"Next is {one_line(comparison.methods[second])} with {_value(comparison, second)}.",
+        f"Next is {_name(comparison.methods[second])} with {_value(comparison, second)}.",
     )
     caution = (
         f"One data set says nothing about others: whether {joined(names)} is better in general "
@@ -137,7 +141,7 @@ def _one_dataset(comparison: Comparison, leaders: list[int]) -> Verdict:
 
 
 def _many_datasets(comparison: Comparison, leaders: list[int]) -> Verdict:
-    names = [one_line(comparison.methods[i]) for i in leaders]
+    names = [_name(comparison.methods[i]) for i in leaders]
     first, n = leaders[0], len(comparison.datasets)
     rest = [i for i in comparison.order if i not in leaders]
     rank = rank_text(float(comparison.mean_ranks[first]))
@@ -162,7 +166,7 @@ def _many_datasets(comparison: Comparison, leaders: list[int]) -> Verdict:
 
 def _firsts(comparison: Comparison, leaders: list[int]) -> str:
     counts = [
-        f"{one_line(comparison.methods[i])} on {int(comparison.podium.n_first[i])}" for i in leaders
+        f"{_name(comparison.methods[i])} on {int(comparison.podium.n_first[i])}" for i in leaders
     ]
     return f"First of all (alone or in a tie): {joined(counts)} of {comparison.podium.n_rows}."
 
@@ -177,7 +181,7 @@ def _lead(comparison: Comparison, first: int, second: int) -> Answer:
     gap = rank_text(float(ranks[second] - ranks[first]))
     return Answer(
         f"{gap} rank" if gap == "1" else f"{gap} ranks",
-        f"Next is {one_line(comparison.methods[second])}, mean rank "
+        f"Next is {_name(comparison.methods[second])}, mean rank "
         f"{rank_text(float(ranks[second]))}. Against it: better on {wins.wins[first, second]}, "
         f"equal on {wins.ties[first, second]}, worse on {wins.losses[first, second]} data sets; "
         f"{metric} {number(abs(mean))} {'better' if mean >= 0 else 'worse'} on average.",
@@ -211,7 +215,7 @@ def _tested(
     alike = tuple(comparison.methods[i] for i in rest if i not in beaten)
     text = (
         f"The methods differ (Friedman's test, {p_text(p)}). By {test} test of the mean ranks, "
-        f"{_differs(one_line(comparison.methods[first]), beaten, alike, comparison)} {level}."
+        f"{_differs(_name(comparison.methods[first]), beaten, alike, comparison)} {level}."
     )
     return Answer(_against(len(beaten), len(rest)), text), alike, f"Friedman, {p_text(p)}"
 
@@ -224,8 +228,8 @@ def _tested_pair(
     different = p < comparison.alpha
     text = (
         f"Wilcoxon's signed-rank test over {counted(len(comparison.datasets), 'data set')} "
-        f"{'tells' if different else 'cannot tell'} {one_line(comparison.methods[first])} and "
-        f"{one_line(comparison.methods[second])} apart {level} ({p_text(p)})."
+        f"{'tells' if different else 'cannot tell'} {_name(comparison.methods[first])} and "
+        f"{_name(comparison.methods[second])} apart {level} ({p_text(p)})."
     )
     alike = () if different else (comparison.methods[second],)
     return Answer("Yes" if different else "No", text), alike, f"Wilcoxon, {p_text(p)}"
@@ -234,9 +238,9 @@ def _tested_pair(
 def _differs(name: str, beaten: list[int], alike: tuple[str, ...], comparison: Comparison) -> str:
     if not beaten:
         return f"{name} cannot be told from any of the others"
-    text = f"{name} is better than {joined(one_line(comparison.methods[i]) for i in beaten)}"
+    text = f"{name} is better than {joined(_name(comparison.methods[i]) for i in beaten)}"
     if alike:
-        text += f"; it cannot be told from {joined(one_line(other) for other in alike)}"
+        text += f"; it cannot be told from {joined(_name(other) for other in alike)}"
     return text
 
 
