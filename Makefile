@@ -35,7 +35,8 @@ quick: $(READY)  ## the tests without the slow ones
 	$(PY) -m pytest -m "not slow and not data"
 
 # What needs extras: their oldest versions do not all go together.
-OPTIONAL := tests/test_demo.py tests/cli tests/datasets tests/report src/imcc/cli src/imcc/datasets
+OPTIONAL := tests/test_demo.py tests/cli tests/datasets tests/report tests/test_docs_commands.py \
+  src/imcc/cli src/imcc/datasets src/imcc/persistence
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows
 	python3 -m venv .venv-oldest

@@ -28,12 +28,17 @@ ROOMS = [
     "estimator",
     "estimator_cv",
     "baselines",
+    "thresholds",
+    "diagnostics",
+    "inspection",
+    "persistence",
     "comparison",
     "published",
     "experiment",
     "report",
     "demo",
     "cli",
+    "__main__",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = [

@@ -205,3 +205,21 @@ def check_share(name: str, value: Any) -> float:
     if not is_number or not 0 < float(value) < 1:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
     return float(value)
+
+
+def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
+    """Return a threshold for each output: zeros for None, a number for all, or an array.
+
+    Infinite ones are allowed (a label that is always or never predicted), NaN is not.
+    """
+    if thresholds is None:
+        return np.zeros(n_outputs)
+    values = np.asarray(thresholds)
+    if values.dtype.kind not in "iuf" or np.isnan(values).any():
+        raise ValueError(f"thresholds must be numbers, got {thresholds!r}")
+    if values.ndim > 0 and values.shape != (n_outputs,):
+        raise ValueError(
+            f"thresholds must be one number or one for each of the {n_outputs} labels, got an "
+            f"array of shape {values.shape}"
+        )
+    return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()

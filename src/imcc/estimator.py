@@ -17,6 +17,7 @@ from imcc._validation import (
     check_choice,
     check_features,
     check_number,
+    check_thresholds,
     encode_target,
     label_matrix,
 )
@@ -48,12 +49,16 @@ class ScoringClassifierMixin(ClassifierMixin):
         scores = self._scores(X)
         return scores[:, 0] if self.target_kind_ == "binary" else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
         """Predict the labels of every row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        thresholds : float or array-like of shape (n_labels,), optional
+            The score from which on a label is predicted, one for all labels or one for each;
+            0 unless given.  :class:`imcc.thresholds.TunedThresholds` chooses them.  Not for a
+            1-D training target of more than two classes, where the best-scored class wins.
 
         Returns
         -------
@@ -63,11 +68,17 @@ class ScoringClassifierMixin(ClassifierMixin):
             best-scored class.
         """
         scores = self.decision_function(X)
-        if self.target_kind_ == "multilabel":
-            return (scores >= 0).astype(np.int64)
         if self.target_kind_ == "multiclass":
+            if thresholds is not None:
+                raise ValueError(
+                    "thresholds has no meaning for a target of several classes, one a row: the "
+                    "best-scored class is predicted; leave it out"
+                )
             return self.classes_[scores.argmax(axis=1)]
-        return self.classes_[np.where(scores >= 0, len(self.classes_) - 1, 0)]
+        if self.target_kind_ == "multilabel":
+            return (scores >= check_thresholds(thresholds, scores.shape[1])).astype(np.int64)
+        on = scores >= check_thresholds(thresholds, 1)[0]
+        return self.classes_[np.where(on, len(self.classes_) - 1, 0)]
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows of which all labels are predicted right.

@@ -1,7 +1,8 @@
 """The command line: ``imcc``.
 
-Arguments in, calls out, no logic.  Exit codes: 0 when all went well, 1 when data could not be
-read, fetched or written, 2 when the command was not understood.
+Arguments in, calls out, no logic.  Exit codes: 0 when all went well, 1 when data or a model could
+not be read, fetched or written (or the work was interrupted), 2 when the command was not
+understood.  Results go to the standard output, everything else to the standard error.
 """
 
 from __future__ import annotations
@@ -22,4 +23,7 @@ def main() -> None:
         )
     from imcc.cli._app import app
 
-    app(prog_name="imcc")
+    try:
+        app(prog_name="imcc")
+    except OSError as error:  # the standard output cannot be written to: a full disk, say
+        sys.exit(f"imcc: {error}")

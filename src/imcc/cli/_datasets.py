@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,135 +16,29 @@ from rich.progress import (
 )
 
 import imcc.datasets as data
+from imcc.cli._help import examples
+from imcc.cli._reading import JSON, DataPath, load, reading_options
 from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
-from imcc.datasets._encode import NOMINAL
 from imcc.datasets._fetch import TIMEOUT
 from imcc.datasets._formats import FORMATS
 from imcc.datasets._load import DEFAULT
 from imcc.datasets._registry import GROUPS
-from imcc.datasets._svmlight import INDEX_BASES
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-class _Labels(click.ParamType):
-    """An XML file, a number of columns, or names with commas between them."""
-
-    name = "XML|COUNT|NAMES"
-
-    def convert(self, value: Any, _param: Any, _context: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value.removeprefix("-").isdecimal():
-            return int(value)
-        if ".xml" in value.lower() or Path(value).is_file():
-            return Path(value)
-        return value.split(",")
-
-
-class _Pair(click.ParamType):
-    """Two names with a comma between them."""
-
-    name = "DATA,TARGET"
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        parts = tuple(str(value).split(","))
-        if len(parts) != 2:
-            self.fail(f"{value!r} is not two names with a comma between them", param, context)
-        return parts
-
-
-# How to read a file: the arguments of imcc.datasets.read, and the options that give them.
-_READING = {
-    "labels": click.option(
-        "--labels",
-        type=_Labels(),
-        help="Which columns are labels: MULAN's XML file, a number (the first columns; the last "
-        "if negative) or names, a,b,c.",
-    ),
-    "label_prefix": click.option(
-        "--label-prefix", help="What the names of the label columns begin with."
-    ),
-    "format": click.option(
-        "--format",
-        type=click.Choice(list(FORMATS)),
-        help="The format of the input, if its name does not say it.",
-    ),
-    "nominal": click.option(
-        "--nominal",
-        type=click.Choice(NOMINAL),
-        help="What to do with words that are neither yes nor no.  [default: onehot]",
-    ),
-    "variables": click.option(
-        "--variables",
-        type=_Pair(),
-        multiple=True,
-        help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
-        "rows are stacked.",
-    ),
-    "delimiter": click.option("--delimiter", help="What stands between the values of a CSV file."),
-    "header": click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether a CSV file's first row names the columns.  [default: header]",
-    ),
-    "n_features": click.option(
-        "--n-features", type=int, help="How many features an svmlight file has."
-    ),
-    "index_base": click.option(
-        "--index-base",
-        type=click.Choice(INDEX_BASES),
-        help="Where the features of an svmlight file are counted from.  [default: auto]",
-    ),
-    "encoding": click.option("--encoding", help="The encoding of a text file, if not UTF-8."),
-    "member": click.option("--member", help="Which file of a .zip archive."),
-    "max_bytes": click.option(
-        "--max-bytes",
-        type=click.IntRange(min=1),
-        help="The most bytes that a packed file may unpack to.  [default: 1 GiB]",
-    ),
-}
-
-
-def _reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how to read a file; those that were given come as ``reading``."""
-
-    @functools.wraps(command)
-    def collecting(**arguments: Any) -> Any:
-        given = {name: arguments.pop(name) for name in _READING}
-        given["variables"] = list(given["variables"]) or None
-        reading = {name: value for name, value in given.items() if value is not None}
-        return command(reading=reading, **arguments)
-
-    for option in reversed(_READING.values()):
-        collecting = option(collecting)
-    return collecting
-
-
-def _load(inputs: tuple[str, ...], reading: dict[str, Any]) -> data.Dataset:
-    """Return a named data set, or the one in a file or in several that belong together."""
-    if len(inputs) == 1 and inputs[0].lower() in data.list_datasets():
-        if reading:
-            given = ", ".join(f"--{name.replace('_', '-')}" for name in reading)
-            raise ValueError(
-                f"{inputs[0]} is the name of a data set: {given} is for files (a file "
-                f"of that name is ./{inputs[0]})"
-            )
-        return data.load_dataset(inputs[0])
-    for name in inputs:
-        if not Path(name).exists():
-            if "." not in name:
-                data.dataset_info(name)  # its message names the data sets that are meant, perhaps
-            raise FileNotFoundError(f"there is no file {name}")
-    return data.read(list(inputs), **reading)
-
-
-@click.group()
+@click.group(
+    epilog=examples(
+        "imcc datasets list",
+        "imcc datasets describe my.arff --labels my.xml",
+        "imcc datasets convert my.arff my.parquet",
+    )
+)
 def datasets() -> None:
     """Multi-label data sets: named ones and your own files."""
 
 
-@datasets.command("list")
+@datasets.command(
+    "list", epilog=examples("imcc datasets list --group paper", "imcc datasets list --json")
+)
 @click.option(
     "--group",
     type=click.Choice(GROUPS),
@@ -154,7 +46,7 @@ def datasets() -> None:
     show_default=True,
     help="Which: the paper's fifteen, those of regular or large scale, or others.",
 )
-@_JSON
+@JSON
 def list_(group: str, as_json: bool) -> None:
     """List the data sets that have names."""
     with problems_reported():
@@ -205,9 +97,15 @@ def list_(group: str, as_json: bool) -> None:
     print_table("Data sets", headings, rows)
 
 
-@datasets.command()
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", nargs=-1)
-@_reading_options
+@datasets.command(
+    epilog=examples(
+        "imcc datasets describe yeast",
+        "imcc datasets describe my.csv --labels happy,sad --draw labels.png",
+        "cat my.csv | imcc datasets describe - --label-prefix is_",
+    )
+)
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
+@reading_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -228,7 +126,7 @@ def list_(group: str, as_json: bool) -> None:
     show_default=True,
     help="How many labels to draw at most.",
 )
-@_JSON
+@JSON
 def describe(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
@@ -239,7 +137,7 @@ def describe(
 ) -> None:
     """Say what is in a data set: a name, a file, or files to be joined (yeast if none)."""
     with problems_reported():
-        dataset = _load(inputs or (DEFAULT,), reading)
+        dataset = load(inputs or (DEFAULT,), reading)
         facts = data.describe(dataset, n_pairs=top)
         if draw is not None:
             data.draw_labels(dataset, draw, max_labels=draw_labels)
@@ -273,7 +171,7 @@ def _print_description(facts: data.Description, top: int) -> None:
         )
 
 
-@datasets.command()
+@datasets.command(epilog=examples("imcc datasets fetch scene enron", "imcc datasets fetch --all"))
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="The paper's fifteen.")
 @click.option(
@@ -283,7 +181,7 @@ def _print_description(facts: data.Description, top: int) -> None:
     show_default=True,
     help="Seconds to wait for a server that says nothing.",
 )
-@_JSON
+@JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
     """Get the files of named data sets, so that they are here without a network later."""
     if bool(names) == everything:
@@ -329,17 +227,23 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
     return fetched, failed
 
 
-@datasets.command()
-@click.argument("inputs", metavar="IN...", nargs=-1, required=True)
+@datasets.command(
+    epilog=examples(
+        "imcc datasets convert my.arff my.parquet",
+        "imcc datasets convert train.svm test.svm all.npz",
+        "imcc datasets convert yeast yeast.csv",
+    )
+)
+@click.argument("inputs", metavar="IN...", type=DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
-@_reading_options
+@reading_options
 @click.option(
     "--to",
     type=click.Choice([f.name for f in FORMATS.values() if f.writer]),
     help="The format of the output, if its name does not say it (or meka for .arff).",
 )
 @click.option("--force", is_flag=True, help="Write over files that are there.")
-@_JSON
+@JSON
 def convert(
     inputs: tuple[str, ...],
     output: str,
@@ -350,7 +254,7 @@ def convert(
 ) -> None:
     """Write a data set (a name, a file, or files to be joined) in another format."""
     with problems_reported():
-        dataset = _load(inputs, reading)
+        dataset = load(inputs, reading)
         written = data.write(dataset, output, format=to, overwrite=force)
     files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
     if as_json:

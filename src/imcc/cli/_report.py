@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import imcc.report as reports
+from imcc.cli._help import examples
 from imcc.cli._terminal import print_json, problems_reported
-from imcc.experiment import EACH, StoreError
+from imcc.experiment import EACH
 from imcc.report._gather import OWN
 from imcc.report._picture import SUFFIXES
 from imcc.report._write import TABLE_FORMATS
@@ -17,7 +18,15 @@ from imcc.report._write import TABLE_FORMATS
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "imcc report quick.sqlite",
+        'imcc report paper.sqlite -o report.html --title "All fifteen data sets"',
+        "imcc report paper.sqlite --tables latex -o tables.tex",
+        "imcc report paper.sqlite --tables markdown -o - | less",
+        "imcc report paper.sqlite --figures pdf -o figures",
+    )
+)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -71,15 +80,7 @@ def report(
 
     The page says who wins, by how much and whether it is significant, and has the tables, the
     figures, every data set and how to reproduce it all. The experiment need not be finished.
-
-    \b
-    Examples:
-      imcc report quick.sqlite
-      imcc report paper.sqlite -o report.html --title "All fifteen data sets"
-      imcc report paper.sqlite --tables latex -o tables.tex
-      imcc report paper.sqlite --tables markdown -o - | less
-      imcc report paper.sqlite --figures pdf -o figures
-    """  # noqa: D301
+    """
     if tables is not None and figures is not None:
         raise click.UsageError("Give --tables or --figures, not both.")
     if tables is None and (selection is not None or all_metrics):
@@ -98,20 +99,17 @@ def report(
     }
     text, written = "", []
     with problems_reported():
-        try:
-            if figures is not None:
-                folder = output or store.with_name(f"{store.stem}-figures")
-                written = reports.write_figures(store, folder, format=figures, **page)
-            elif output == Path("-"):
-                text = _text(store, page | {"title": title}, None if tables is None else table)
-            elif tables is not None:
-                path = output or store.with_suffix(_SUFFIXES[tables])
-                written = [reports.write_tables(store, path, **table, overwrite=force)]
-            else:
-                path = output or store.with_suffix(".html")
-                written = [reports.write_report(store, path, title=title, **page, overwrite=force)]
-        except StoreError as error:
-            raise click.ClickException(str(error)) from error
+        if figures is not None:
+            folder = output or store.with_name(f"{store.stem}-figures")
+            written = reports.write_figures(store, folder, format=figures, **page)
+        elif output == Path("-"):
+            text = _text(store, page | {"title": title}, None if tables is None else table)
+        elif tables is not None:
+            path = output or store.with_suffix(_SUFFIXES[tables])
+            written = [reports.write_tables(store, path, **table, overwrite=force)]
+        else:
+            path = output or store.with_suffix(".html")
+            written = [reports.write_report(store, path, title=title, **page, overwrite=force)]
     shown = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
     if text:
         click.echo(text, nl=False)

@@ -179,6 +179,8 @@ def compare(
     if not isinstance(table, ScoreTable):
         raise TypeError(f"table must be a ScoreTable, got {type(table).__name__}")
     check_share("alpha", alpha)
+    if test_size is not None:
+        check_share("test_size", test_size)
     check_choice("over", over, ("datasets", "runs"))
     if control is not None and control not in table.methods:
         raise ValueError(
@@ -189,8 +191,8 @@ def compare(
     table, dropped = complete(table, missing)
     if control in dropped.methods:
         raise ValueError(
-            f"the control {control!r} has gaps and would be left out with missing={missing!r}; "
-            "choose missing='drop_datasets' or 'drop_repetitions', or another control"
+            f"the control {control!r} lacks runs and would be left out with missing={missing!r}; "
+            "run it, choose another control, or leave out something else"
         )
     rows, scores = _rows(table, over)
     values = _clean(scores, decimals)

@@ -19,15 +19,24 @@ class MissingRunsError(ValueError):
     ----------
     cells : list of (dataset, method, n_runs, n_expected)
         Where, as :meth:`ScoreTable.missing` has it.
+    metric : str
+        Of which metric.
     """
 
     def __init__(self, cells: list[tuple[str, str, int, int]], metric: str) -> None:
+        super().__init__(cells, metric)  # what pickle makes it of again
         self.cells = cells
-        lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in cells]
-        super().__init__(
-            f"{metric}: runs are missing in {len(cells)} cells:\n" + "\n".join(lines) + "\n"
-            "run them, or choose what to leave out with missing='drop_datasets', 'drop_methods' "
-            "or 'drop_repetitions'"
+        self.metric = metric
+
+    def __str__(self) -> str:
+        lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in self.cells]
+        return "\n".join(
+            [
+                f"{self.metric}: runs are missing in {len(lines)} cells:",
+                *lines,
+                "run them, or choose what to leave out with missing='drop_datasets', "
+                "'drop_methods' or 'drop_repetitions'",
+            ]
         )
 
 

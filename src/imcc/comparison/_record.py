@@ -17,6 +17,8 @@ def to_plain(value: Any) -> Any:
     >>> import numpy as np
     >>> to_plain({"means": np.array([0.5, np.nan]), "names": ("a", "b")})
     {'means': [0.5, None], 'names': ['a', 'b']}
+    >>> to_plain(np.bool_(True))
+    True
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}

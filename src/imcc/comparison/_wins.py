@@ -49,8 +49,8 @@ def win_tie_loss(values: Any, *, greater_is_better: bool) -> WinTieLoss:
     --------
     >>> from imcc.comparison import win_tie_loss
     >>> counts = win_tie_loss([[0.1, 0.2], [0.3, 0.3], [0.2, 0.5]], greater_is_better=False)
-    >>> counts.wins[0, 1], counts.ties[0, 1], counts.losses[0, 1]
-    (np.int64(2), np.int64(1), np.int64(0))
+    >>> counts.wins.tolist(), counts.ties.tolist()
+    ([[0, 2], [0, 0]], [[3, 1], [1, 3]])
     """
     matrix = check_matrix(values)
     better = matrix if greater_is_better else -matrix

@@ -6,6 +6,7 @@ what is in a data set and :func:`paper_splits` divides one as the paper did.
 """
 
 from imcc.datasets._arff_write import write_meka, write_mulan
+from imcc.datasets._coding import Coding
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._describe import CoOccurrence, Description, describe
@@ -15,6 +16,7 @@ from imcc.datasets._figures import draw_labels
 from imcc.datasets._formats import read, write
 from imcc.datasets._load import fetch_datasets, is_available, load_dataset
 from imcc.datasets._mat import read_mat
+from imcc.datasets._match import match_dataset, read_matching
 from imcc.datasets._mulan import read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._parquet import read_parquet, write_parquet
@@ -24,6 +26,7 @@ from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
 __all__ = [
     "CoOccurrence",
+    "Coding",
     "DataFetchError",
     "DataFormatError",
     "DataWarning",
@@ -41,10 +44,12 @@ __all__ = [
     "is_available",
     "list_datasets",
     "load_dataset",
+    "match_dataset",
     "paper_splits",
     "read",
     "read_csv",
     "read_mat",
+    "read_matching",
     "read_meka",
     "read_mulan",
     "read_npz",

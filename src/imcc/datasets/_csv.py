@@ -79,13 +79,19 @@ def read_csv(
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    tables = [_parse(content, delimiter, header, encoding) for content in contents]
+    tables = [parse_csv(content, delimiter, header, encoding) for content in contents]
     table = join_tables(tables)
     columns = choose_labels(table, labels, label_prefix)
     return to_dataset(table, columns, nominal, name or joined_name(contents))
 
 
-def _parse(content: Content, delimiter: str | None, header: bool, encoding: str | None) -> Table:
+def parse_csv(
+    content: Content,
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+) -> Table:
+    """Return the columns of a table of text; see :func:`read_csv`."""
     text = decode(content, encoding)
     if delimiter is None:
         delimiter = "\t" if content.suffix == ".tsv" else ","

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc.datasets._coding import Coding
 from imcc.datasets._errors import listed, repeated
 
 # Wide enough that products such as Y.T @ Y do not overflow, half the size of the default.
@@ -46,6 +47,8 @@ class Dataset:
         A short name.
     source : str
         Where it came from: a path, an address.
+    coding : Coding, optional
+        How words in the file became numbers; the readers say it.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class Dataset:
     label_names: tuple[str, ...] = ()
     name: str = "unnamed"
     source: str = ""
+    coding: Coding | None = None
 
     def __post_init__(self) -> None:
         feature_names = self.feature_names or _column_names(self.X)
@@ -266,6 +270,7 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
         first.label_names,
         first.name if name is None else name,
         ", ".join(sources),
+        first.coding,
     )
 
 

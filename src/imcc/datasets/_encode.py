@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._validation import check_choice
+from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import listed, repeated, warn_user
 from imcc.datasets._limits import MAX_CELLS
@@ -98,14 +99,42 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
     label_names = [table.attributes[i].name for i in labels]
     if twice := repeated(label_names):
         raise table.error(f"a label is named twice: {listed(twice)}")
-    Y = _label_matrix(table, labels)
+    Y = label_columns(table, labels)
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
     X, feature_names = _features(table, rest, nominal)
-    return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path)
+    coding = _coding(table, rest, nominal)
+    return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path, coding)
 
 
-def _label_matrix(table: Table, labels: Sequence[int]) -> np.ndarray:
+def _coding(table: Table, columns: list[int], nominal: str) -> Coding | None:
+    """Say how the words of the features' columns become numbers."""
+    codes: dict[str, dict[str, float]] = {}
+    indicators: dict[str, tuple[str, str]] = {}
+    left_out = []
+    for column in columns:
+        attribute = table.attributes[column]
+        if _is_identifier(table, column):
+            left_out.append(attribute.name)
+        elif attribute.kind == "numeric":
+            continue
+        elif _is_plain(attribute) or nominal == "ordinal":
+            values = np.arange(len(attribute.categories), dtype=float)
+            if _is_flipped(attribute):
+                values = 1 - values
+            code = dict(zip(attribute.categories, values.tolist(), strict=True))
+            if not is_identity(code):
+                codes[attribute.name] = code
+        else:
+            for word in attribute.categories:
+                indicators[f"{attribute.name}={word}"] = (attribute.name, word)
+    if not (codes or indicators or left_out):
+        return None
+    return Coding(codes, indicators, tuple(left_out))
+
+
+def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
+    """Return some columns as labels, 0 and 1, or say where they are neither."""
     Y = np.empty((table.values.shape[0], len(labels)), dtype=LABEL_DTYPE)
     block = table.values[:, list(labels)]
     block = block.toarray() if sp.issparse(block) else block
@@ -190,16 +219,19 @@ def _is_identifier(table: Table, column: int) -> bool:
     return bool(len(np.unique(table.column(column))) == n_rows)
 
 
-def _flipped(values: Any, attributes: list[Attribute]) -> Any:
-    """Turn positions into 0 and 1 where a binary column lists the word for 1 first."""
-    flips = [
-        i
-        for i, attribute in enumerate(attributes)
-        if attribute.categories
+def _is_flipped(attribute: Attribute) -> bool:
+    """Say whether a binary column lists the word for 1 first."""
+    return bool(
+        attribute.categories
         and _is_plain(attribute)
         and truth(attribute.categories[0]) == 1.0
         and (len(attribute.categories) == 1 or truth(attribute.categories[1]) == 0.0)
-    ]
+    )
+
+
+def _flipped(values: Any, attributes: list[Attribute]) -> Any:
+    """Turn positions into 0 and 1 where a binary column lists the word for 1 first."""
+    flips = [i for i, attribute in enumerate(attributes) if _is_flipped(attribute)]
     if not flips:
         return values
     if not sp.issparse(values):

@@ -228,7 +228,24 @@ def save(path: str | os.PathLike[str], data: bytes) -> Path:
         data = bz2.compress(data)
     elif suffix == ".zip":
         data = _zipped(target.stem, data)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    return write_whole(target, data)
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a file as it is; it appears whole or not at all.
+
+    What is there already and is no ordinary file (a pipe, a device) is written to.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            file.write(data)
+        return target
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

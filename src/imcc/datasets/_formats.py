@@ -109,7 +109,7 @@ def read(
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    chosen = _format_to_read(contents[0], format, options)
+    chosen = format_to_read(contents[0], format, options)
     _check_options(chosen, options)
     return chosen.reader(contents, max_bytes=max_bytes, **options)
 
@@ -168,7 +168,8 @@ def write(
     return chosen.writer(dataset, path, **options)
 
 
-def _format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
+def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
+    """Return the format of a file, by what was asked for, its name and its content."""
     if wanted is not None:
         return _named(wanted)
     if content.suffix == ".arff":

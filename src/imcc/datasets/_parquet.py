@@ -59,7 +59,7 @@ def read_parquet(
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    parsed = [_parse(content) for content in contents]
+    parsed = [parse_parquet(content) for content in contents]
     table = join_tables([table for table, _ in parsed])
     if labels is None and label_prefix is None:
         labels = parsed[0][1]
@@ -67,7 +67,7 @@ def read_parquet(
     return to_dataset(table, columns, nominal, name or joined_name(contents))
 
 
-def _parse(content: Content) -> tuple[Table, list[str] | None]:
+def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the labels' names if the file was written here."""
     arrow = require("pyarrow", "report", "Reading and writing Parquet files")
     parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")

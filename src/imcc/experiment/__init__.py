@@ -5,6 +5,7 @@ not have yet, and the store gives the scores to :mod:`imcc.comparison`.
 """
 
 from imcc.experiment._errors import ExperimentError, StoreError
+from imcc.experiment._exchange import Merged, export, merge
 from imcc.experiment._methods import NAMED, Method
 from imcc.experiment._plan import DatasetSpec, Experiment, Protocol, Task
 from imcc.experiment._records import Failure, Run, Selection, Study
@@ -22,6 +23,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "Failure",
+    "Merged",
     "Method",
     "Progress",
     "Protocol",
@@ -32,9 +34,11 @@ __all__ = [
     "Study",
     "Summary",
     "Task",
+    "export",
     "greater_is_better",
     "list_experiments",
     "load_experiment",
+    "merge",
     "run",
     "run_task",
 ]

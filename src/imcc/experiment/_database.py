@@ -111,12 +111,13 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
     with told(path):
         connection = _open(path, read_only)
         try:
-            if not read_only:
-                # Rows survive a power cut, and readers do not block the writer.
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, create)
+            if not read_only:
+                # Rows survive a power cut, and readers do not block the writer.  Only now: this
+                # changes the file.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
@@ -136,8 +137,12 @@ def _open(path: Path, read_only: bool) -> sqlite3.Connection:
 
     if not read_only:
         return at("")
-    if os.access(path.parent, os.W_OK):
-        return at("?mode=ro")
+    if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+        # Reading needs two files beside the store for a while.  A connection that may write takes
+        # them away again when it is closed, one that may not leaves them lying about.
+        connection = at("?mode=rw")
+        connection.execute("PRAGMA query_only = ON")
+        return connection
     # Where no file can be made beside it, SQLite must be told that nobody writes.
     return at("?mode=ro&immutable=1")
 

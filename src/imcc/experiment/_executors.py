@@ -123,7 +123,7 @@ class DaskExecutor:
             cluster = self._distributed.LocalCluster(
                 n_workers=n_workers or os.cpu_count(),
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",  # any free port: the usual one may be taken
             )
             self._client = self._distributed.Client(cluster)
             self._owned = [self._client, cluster]

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from imcc._validation import check_choice
 from imcc.experiment._plan import TaskKey
+from imcc.metrics import METRICS
 
 #: Where a method searches nothing: there is only one setting to report.
 UNSEARCHED = "none"
@@ -131,6 +133,46 @@ class Study:
     def seconds(self) -> float:
         """The time of the search, for estimates."""
         return self.fit_seconds
+
+    def best(self, metric: str) -> dict[str, Any]:
+        """Return the setting with the best mean of a metric; of equals, the first."""
+        at = self._best_index(metric)
+        return {name: values[i] for (name, values), i in zip(self.axes.items(), at, strict=True)}
+
+    def along(self, metric: str, *axes: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and spread of a metric along some axes, the others at their best.
+
+        Parameters
+        ----------
+        metric : str
+        *axes : str
+            One or more of the names in ``axes``.
+
+        Returns
+        -------
+        mean, std : ndarray
+            One dimension for each axis, in the order given.
+        """
+        for axis in axes:
+            check_choice("axes", axis, self.axes)
+        names = list(self.axes)
+        where = self._best_index(metric)
+        index = tuple(
+            slice(None) if name in axes else i for name, i in zip(names, where, strict=True)
+        )
+        kept = [name for name in names if name in axes]
+        order = [kept.index(axis) for axis in axes]
+        place = self.metrics.index(metric)
+        return (
+            self.mean[place][index].transpose(order),
+            self.std[place][index].transpose(order),
+        )
+
+    def _best_index(self, metric: str) -> tuple[int, ...]:
+        check_choice("metric", metric, self.metrics)
+        values = self.mean[self.metrics.index(metric)]
+        best = np.nanargmax(values if METRICS[metric].greater_is_better else -values)
+        return tuple(int(i) for i in np.unravel_index(best, values.shape))
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class _Run:
         self.handles: dict[Any, Task] = {}
         self.since: dict[TaskKey, float] = {}
         self.suspects: list[Task] = []
-        self.done = {outcome.key: outcome.seconds for outcome in (*store.runs(), *store.studies())}
+        self.done = {result.key: result.seconds for result in store.results()}
 
     def go(self) -> Summary:
         """Keep all workers busy until nothing is left to claim."""

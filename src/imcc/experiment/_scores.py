@@ -11,6 +11,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import f1_score, roc_auc_score
 
 from imcc.metrics import METRICS, evaluate
+from imcc.thresholds import label_scores
+from imcc.thresholds._cross_fit import scoring_method
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
@@ -26,23 +28,15 @@ def greater_is_better(metric: str) -> bool:
     return metric in MORE_METRICS or METRICS[metric].greater_is_better
 
 
-def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the scores of all labels, 0 being the threshold, shape (n_rows, n_labels).
+def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the scores of all labels with 0 as the threshold, shape (n_rows, n_labels).
 
-    Takes ``decision_function``, else ``predict_proba`` less 1/2.  scikit-learn's classifiers give
-    the latter as a matrix of one column a label or as a list of one matrix a label, whose columns
-    are the classes that occurred in training: both are understood.
+    Takes ``decision_function``, else ``predict_proba`` less 1/2.
     """
+    scores = label_scores(estimator, X, n_labels).astype(np.float64)
+    if scoring_method(estimator) == "predict_proba":
+        scores -= 0.5
     name = type(estimator).__name__
-    if hasattr(estimator, "decision_function"):
-        scores = estimator.decision_function(X)
-    elif hasattr(estimator, "predict_proba"):
-        scores = _positive(estimator.predict_proba(X), getattr(estimator, "classes_", None)) - 0.5
-    else:
-        raise TypeError(f"{name} has neither decision_function nor predict_proba: nothing to rank")
-    scores = np.asarray(scores.toarray() if sp.issparse(scores) else scores, dtype=np.float64)
-    if scores.ndim == 1 and n_labels == 1:
-        scores = scores[:, np.newaxis]
     if scores.shape != (X.shape[0], n_labels):
         raise ValueError(
             f"{name} scored {scores.shape} where {(X.shape[0], n_labels)} rows and labels were "
@@ -51,26 +45,6 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise ValueError(f"{name} gave scores that are not finite")
     return scores
-
-
-def _positive(probabilities: Any, classes: Any) -> np.ndarray:
-    """Return the probabilities of the labels being on."""
-    if not isinstance(probabilities, list):
-        probabilities = np.asarray(probabilities)
-        # Of a single label, scikit-learn gives the probabilities of off and on.
-        binary = classes is not None and len(classes) == 2 and np.isscalar(classes[0])
-        if binary and probabilities.shape[1] == 2 and list(classes) == [0, 1]:
-            return probabilities[:, 1:]
-        return probabilities
-    columns = []
-    for label, of_label in enumerate(probabilities):
-        of_label = np.asarray(of_label)
-        if of_label.shape[1] == 2:
-            columns.append(of_label[:, 1])
-        else:  # a label that was on in all training rows, or in none
-            always = classes is not None and classes[label][0] == 1
-            columns.append(np.full(len(of_label), float(always)))
-    return np.column_stack(columns)
 
 
 def predictions(estimator: Any, X: Any, scores: np.ndarray) -> np.ndarray:

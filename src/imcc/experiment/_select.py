@@ -14,7 +14,7 @@ from imcc.baselines import UnboundedError
 from imcc.experiment._describe import from_data
 from imcc.experiment._methods import Method
 from imcc.experiment._plan import Protocol
-from imcc.experiment._scores import label_scores, predictions
+from imcc.experiment._scores import centred_scores, predictions
 from imcc.metrics import METRICS, evaluate
 
 # scikit-learn's own searches; others (successive halving) know one metric only and choose by it.
@@ -124,7 +124,7 @@ def _estimator_for(search: Any, setting: dict[str, Any]) -> Any:
 
 def _score_all(estimator: Any, X: Any, Y: np.ndarray) -> dict[str, float]:
     """Score a fold for ``GridSearchCV``: the five metrics, losses negated."""
-    scores = label_scores(estimator, X, Y.shape[1])
+    scores = centred_scores(estimator, X, Y.shape[1])
     metrics = evaluate(Y, scores)
     metrics["hamming_loss"] = float((predictions(estimator, X, scores) != (Y > 0)).mean())
     return {

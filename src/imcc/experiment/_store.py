@@ -14,6 +14,7 @@ import numpy as np
 
 from imcc._validation import check_choice
 from imcc.comparison import ScoreTable
+from imcc.experiment._claims import is_alive
 from imcc.experiment._database import connect, told, transaction
 from imcc.experiment._errors import StoreError
 from imcc.experiment._merge import merged_description
@@ -59,12 +60,12 @@ class Store:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
     >>> from imcc.experiment import Experiment, Store
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "mine.sqlite"
-    >>> with Store.create(path, Experiment("yeast", "extra_trees", n_repeats=2)) as store:
-    ...     len(store.missing())
+    >>> experiment = Experiment("yeast", "extra_trees", n_repeats=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Store.create(pathlib.Path(folder) / "mine.sqlite", experiment) as store:
+    ...         len(store.missing())
     2
     """
 
@@ -173,6 +174,10 @@ class Store:
             found.append(Study(key=(kind, dataset, method, repetition), **fields))
         return found
 
+    def results(self) -> list[Run | Study]:
+        """Return runs and studies."""
+        return [*self.runs(), *self.studies()]
+
     def failures(self) -> list[Failure]:
         """Return the tasks that failed when they were last tried."""
         rows = self._query(
@@ -183,6 +188,14 @@ class Store:
             Failure(tuple(row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
             for row in rows
         ]
+
+    def running(self) -> list[TaskKey]:
+        """Return the keys of the tasks that living runners are computing."""
+        rows = self._query(
+            f"SELECT {', '.join(_KEY_COLUMNS)}, machine, pid, started, heartbeat "
+            "FROM claims JOIN runners ON runner = runners.id ORDER BY since"
+        )
+        return [tuple(row[:4]) for row in rows if is_alive(*row[4:])]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
         """Return one metric of all runs.
@@ -228,19 +241,20 @@ class Store:
         A result that is there stays: the first one counts.  A failure is never written over a
         result, and goes away when the task succeeds.
         """
+        return bool(self.add_all([outcome]))
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> int:
+        """Write many results, all or none; return how many were new."""
+        new = 0
         with told(self.path):
             with transaction(self._connection):
-                new = self._insert(outcome)
-                self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
+                for outcome in outcomes:
+                    new += self._insert(outcome)
+                    self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
             # What is in the write-ahead log goes into the file, so that a copy of the file is
             # complete at any time.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return new
-
-    def add_all(self, outcomes: Iterable[Outcome]) -> int:
-        """Write many results, all or none; return how many were new."""
-        with told(self.path), transaction(self._connection):
-            return sum(self._insert(outcome) for outcome in outcomes)
 
     def _insert(self, outcome: Outcome) -> bool:
         if isinstance(outcome, Failure):

@@ -16,7 +16,7 @@ from imcc.datasets._splits import split_seed
 from imcc.experiment._measure import Meter, environment, now
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
-from imcc.experiment._scores import all_metrics, label_scores, predictions
+from imcc.experiment._scores import all_metrics, centred_scores, predictions
 from imcc.experiment._select import fit_choice, prepare, searches
 from imcc.metrics import METRICS
 
@@ -132,7 +132,7 @@ def _select(
 
 def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, float]:
     start = time.perf_counter()
-    scores = label_scores(model, X, n_labels)
+    scores = centred_scores(model, X, n_labels)
     seconds = time.perf_counter() - start
     return scores, predictions(model, X, scores), seconds
 

@@ -1,0 +1,190 @@
+"""``imcc compare``: who is better, and is it significant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from imcc.cli._help import examples
+from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
+from imcc.comparison import Comparison, compare
+from imcc.experiment import ALL_METRICS, EACH, Store
+from imcc.metrics import METRICS
+from imcc.published import VERDICTS, compare_with_published
+
+_MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
+
+
+@click.command(
+    "compare",
+    epilog=examples(
+        "imcc compare quick.sqlite",
+        "imcc compare paper.sqlite --metric coverage --selection each --missing drop_datasets",
+        "imcc compare paper.sqlite --published",
+    ),
+)
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option(
+    "--metric",
+    "metrics",
+    type=click.Choice([*ALL_METRICS, "all"]),
+    multiple=True,
+    default=["all"],
+    help="May be repeated.  [default: the paper's five]",
+)
+@click.option(
+    "--selection",
+    type=click.Choice([*METRICS, EACH]),
+    help='The metric that chose the settings of methods that search; "each": every metric its own.'
+    "  [default: the experiment's]",
+)
+@click.option("--control", help="The method that the others are compared with.  [default: imcc]")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="The level of significance.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(_MISSING),
+    default="raise",
+    show_default=True,
+    help="What to do where a method lacks runs that others have.",
+)
+@click.option("--published", is_flag=True, help="Beside the paper's own numbers, cell by cell.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def compare_(
+    store: Path,
+    metrics: tuple[str, ...],
+    selection: str | None,
+    control: str | None,
+    alpha: float,
+    missing: str,
+    published: bool,
+    as_json: bool,
+) -> None:
+    """Say which methods are better, and whether it is significant.
+
+    Means and ranks; Friedman's test, Nemenyi's critical difference, Wilcoxon's test with Holm's
+    adjustment; or, with --published, the paper's numbers beside ours.
+    """
+    wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
+    with problems_reported(), Store(store, read_only=True) as opened:
+        if published:
+            beside = compare_with_published(opened, selection)
+        else:
+            if control is None and "imcc" in opened.scores(wanted[0]).methods:
+                control = "imcc"
+            compared = [
+                compare(
+                    opened.scores(metric, selection),
+                    control=control,
+                    alpha=alpha,
+                    missing=missing,
+                    test_size=opened.experiment.protocol.test_size,
+                )
+                for metric in wanted
+            ]
+    if published:
+        _show_published(beside, wanted, as_json)
+    elif as_json:
+        print_json([comparison.to_dict() for comparison in compared])
+    else:
+        for comparison in compared:
+            _show(comparison)
+
+
+def _show(result: Comparison) -> None:
+    better = "higher" if result.greater_is_better else "lower"
+    n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
+    if result.counts.min() == result.counts.max():
+        n_runs = f"{result.counts.min()} runs"
+    rows: list[tuple[str, ...]] = []
+    # Ranks over single runs do not belong into a table of means.
+    ranks = result.ranks if result.over == "datasets" else None
+    for i, dataset in enumerate(result.datasets):
+        cells = [
+            f"{mean:.3f} ± {std:.3f}" if std == std else f"{mean:.3f}"
+            for mean, std in zip(result.means[i], result.stds[i], strict=True)
+        ]
+        if ranks is not None:
+            cells = [f"{c} ({r:g})" for c, r in zip(cells, ranks[i], strict=True)]
+        rows.append((dataset, *cells))
+    rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
+    print_wide_table(
+        f"{result.metric} ({better} is better), mean ± std (rank), {n_runs}",
+        [("", "left"), *((method, "right") for method in result.methods)],
+        rows,
+    )
+    for line in _tests(result):
+        click.echo(line)
+    for note in result.notes:
+        click.echo(f"Note: {note}")
+    click.echo()
+
+
+def _tests(result: Comparison) -> list[str]:
+    """Return what the tests say, a line each; where there is none, why."""
+    names = result.methods
+    lines = []
+    if result.friedman is None:
+        lines.append(f"No test: {result.reasons['friedman']}.")
+        return lines
+    test = result.friedman
+    verdict = "differ" if test.significant else "do not differ significantly"
+    lines.append(
+        f"Friedman: F_F = {test.f:.2f}, critical {test.f_critical:.2f}, p = {test.f_p:.2g}: the "
+        f"methods {verdict}."
+    )
+    if result.nemenyi is not None:
+        lines.append(
+            f"Nemenyi: mean ranks differ from {result.nemenyi.critical_difference:.2f} on."
+        )
+    if result.control_ranks is not None and result.control is not None:
+        by_rank = result.control_ranks
+        worse = [
+            names[i]
+            for i in range(len(names))
+            if by_rank.nemenyi_significant[i] and by_rank.difference[i] > 0
+        ]
+        found = ", ".join(worse) or "none"
+        lines.append(f"{result.control} is significantly better than: {found} (Nemenyi).")
+    if result.wilcoxon_control is not None:
+        against = [
+            f"{name} p = {p:.2g}"
+            for i, (name, p) in enumerate(zip(names, result.wilcoxon_control.holm_p, strict=True))
+            if i != result.wilcoxon_control.control
+        ]
+        lines.append(f"Wilcoxon with Holm, against {result.control}: {', '.join(against)}.")
+    return lines
+
+
+def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
+    cells = [cell for cell in beside.cells if cell.metric in wanted]
+    if as_json:
+        print_json(beside.to_dict())
+        return
+    for metric in wanted:
+        rows = [
+            (
+                cell.dataset,
+                cell.method,
+                f"{cell.mean:.3f}" + ("" if cell.std is None else f" ± {cell.std:.3f}"),
+                f"{cell.published_mean:.3f} ± {cell.published_std:.3f}",
+                f"{cell.difference:+.3f}",
+                "" if cell.standard_errors is None else f"{cell.standard_errors:+.1f}",
+                cell.verdict,
+            )
+            for cell in cells
+            if cell.metric == metric and cell.verdict != "missing"
+        ]
+        if rows:
+            headings = ["data set", "method", "ours", "paper", "difference", "in std. errors", ""]
+            aligned = ["left", "left", "right", "right", "right", "right", "left"]
+            print_table(metric, list(zip(headings, aligned, strict=True)), rows)
+    counts = beside.counts()
+    click.echo(", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))

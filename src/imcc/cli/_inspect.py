@@ -1,0 +1,319 @@
+"""``imcc inspect``: what is in a model file, and why a row has its scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+from imcc.cli._help import examples
+from imcc.cli._reading import JSON, DataPath, load, load_matching, reading_options
+from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
+from imcc.cli._terminal import print_json, print_table, problems_reported
+from imcc.datasets import DataFormatError, Dataset
+from imcc.diagnostics._records import plain
+from imcc.inspection import (
+    Explainer,
+    Explanation,
+    Inspection,
+    draw_clusters,
+    draw_correlations,
+    draw_map,
+    inspect_model,
+    write_page,
+)
+from imcc.inspection._explain import WAYS
+from imcc.inspection._unwrap import unwrap
+from imcc.persistence import ModelCard
+
+
+@click.command(
+    epilog=examples(
+        "imcc inspect model.skops",
+        "imcc inspect model.skops --html model.html",
+        "imcc inspect model.skops --data train.csv --labels happy,sad --row 7 --label happy",
+        "imcc inspect model.skops --rows new.csv --row 0 --by support",
+    )
+)
+@MODEL
+@click.option(
+    "--data",
+    "data_inputs",
+    type=DataPath(),
+    multiple=True,
+    metavar="NAME_OR_FILE",
+    help="The training data; needed for the evidence behind a score, and by linear models.",
+)
+@reading_options
+@click.option(
+    "--row",
+    type=click.IntRange(min=0),
+    help="Take the scores of this row apart, counted from 0: of --rows, or of --data.",
+)
+@click.option(
+    "--rows",
+    "row_inputs",
+    type=DataPath(),
+    multiple=True,
+    metavar="NAME_OR_FILE",
+    help="New rows.",
+)
+@click.option(
+    "--label",
+    "wanted",
+    multiple=True,
+    help="The label whose score is taken apart; may be repeated.  [default: the best-scored]",
+)
+@click.option(
+    "--by",
+    type=click.Choice(WAYS),
+    help="How: by the labels of training rows and clusters, by similar rows, or by features "
+    "(linear models).  [default: evidence with --data, else what the model allows]",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many clusters, pairs of labels and contributions to show.",
+)
+@click.option(
+    "--html", type=click.Path(), metavar="FILE", help="Write everything as one HTML page."
+)
+@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Draw the soft labels.")
+@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Draw label correlations.")
+@click.option("--draw-map", "map_file", metavar="FILE", help="Draw rows and centres in a plane.")
+@TRUST
+@FORCE
+@QUIET
+@JSON
+def inspect(
+    model_file: str,
+    data_inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    row: int | None,
+    row_inputs: tuple[str, ...],
+    wanted: tuple[str, ...],
+    by: str | None,
+    top: int,
+    html: str | None,
+    clusters_file: str | None,
+    pairs_file: str | None,
+    map_file: str | None,
+    trust: tuple[str, ...],
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Look into a model: virtual examples, label correlations, single scores.
+
+    Shows where the model came from and how good it is, its clusters with their soft labels, and
+    the label correlations that they carry.  With --row, the score of a label is taken apart into
+    contributions that add up to it.
+    """
+    if row is None and (row_inputs or wanted or by):
+        raise click.UsageError("--rows, --label and --by are about one row: say which with --row")
+    drawn = [file for file in (html, clusters_file, pairs_file, map_file) if file is not None]
+    with problems_reported():
+        for file in drawn:
+            check_output(file, force)
+        model, card = open_saved(model_file, trust)
+        training = _training(data_inputs, reading, card)
+        found: Inspection | None = None
+        remark = ""
+        try:
+            found = _inspection(model, card, training)
+        except TypeError as error:  # a model without virtual examples: its card is all there is
+            if drawn or row is not None:
+                raise
+            remark = str(error)
+        explained = []
+        if row is not None and found is not None:
+            explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
+        if found is not None:
+            if clusters_file is not None:
+                draw_clusters(found, clusters_file)
+            if pairs_file is not None:
+                draw_correlations(found, pairs_file)
+            if map_file is not None:
+                draw_map(found, map_file)
+            if html is not None:
+                write_page(
+                    html,
+                    found,
+                    title=f"{card.model} on {card.data_name or 'unnamed data'}",
+                    facts={"file": model_file, **_facts(card)},
+                    explanations=[(f"row {row}", one) for one in explained],
+                )
+    if as_json:
+        about = card.to_dict()
+        del about["label_pairs"]
+        print_json(
+            plain(
+                {
+                    "file": model_file,
+                    "card": about,
+                    "inspection": None if found is None else found.to_dict(),
+                    "explanations": [one.to_dict(top) for one in explained],
+                }
+            )
+        )
+    else:
+        print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
+        if found is None:
+            click.echo(remark)
+        else:
+            _print_clusters(found, top)
+            _print_correlations(found, top)
+        for one in explained:
+            _print_explanation(one, row, top)
+    for file in drawn if not quiet else ():
+        click.echo(f"Wrote {file}", err=True)
+
+
+def _training(inputs: tuple[str, ...], reading: dict[str, Any], card: ModelCard) -> Dataset | None:
+    if not inputs:
+        return None
+    if "labels" not in reading and "label_prefix" not in reading and len(inputs) == 1:
+        reading = _with_labels(inputs[0], reading, card)
+    dataset = load(inputs, reading)
+    if card.fingerprint and dataset.fingerprint() != card.fingerprint:
+        raise DataFormatError(
+            f"these are not the data that the model was trained on ({card.data_name}, fingerprint "
+            f"{card.fingerprint[:12]}...; this is {dataset.fingerprint()[:12]}...): rows, columns "
+            "or their order differ",
+            dataset.source or dataset.name,
+        )
+    return dataset
+
+
+def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[str, Any]:
+    """Name the labels of a table by the card, which knows them."""
+    if name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or name == "-":
+        return {**reading, "labels": list(card.label_names)}
+    return reading
+
+
+def _inspection(model: Any, card: ModelCard, training: Dataset | None) -> Inspection:
+    if training is not None:
+        return inspect_model(model, training.X, training.Y, label_names=card.label_names)
+    names = card.label_names or None
+    return inspect_model(model, label_names=names, together=card.together())
+
+
+def _explanations(
+    model: Any,
+    card: ModelCard,
+    training: Dataset | None,
+    row_inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    row: int,
+    labels: tuple[str, ...],
+    by: str | None,
+) -> list[Explanation]:
+    if row_inputs:
+        X, _ = load_matching(row_inputs, reading, card, with_labels=False, ignore_extra=True)
+    elif training is not None:
+        X = training.X
+    else:
+        raise ValueError("which data is --row of? Give new rows with --rows, or --data")
+    if row >= X.shape[0]:
+        raise ValueError(f"there is no row {row}: there are {X.shape[0]}, counted from 0")
+    x = X[[row]]
+    if by is None:
+        linear = _is_linear(model)
+        by = "evidence" if training is not None else "features" if linear else "support"
+    data = (None, None) if training is None else (training.X, training.Y)
+    explainer = Explainer(model, *data, label_names=card.label_names)
+    scores = np.atleast_2d(model.decision_function(x))[0]
+    wanted: list[Any] = list(labels) or [int(np.argmax(scores))]
+    return [explainer.explain(x, label, by) for label in wanted]
+
+
+def _is_linear(model: Any) -> bool:
+    return hasattr(unwrap(model).classifier, "coef_")
+
+
+def _facts(card: ModelCard) -> dict[str, str]:
+    given = {name: value for name, value in card.params.items() if value is not None}
+    setting = ", ".join(f"{name} {_short(value)}" for name, value in given.items())
+    data = card.data_name or "not known"
+    if card.n_rows is not None:
+        data += f", {card.n_rows:,} rows"
+    return {
+        "model": card.model,
+        "setting": setting,
+        "training data": data,
+        "fingerprint": card.fingerprint or "not known",
+        "features": f"{len(card.feature_names):,}",
+        "labels": f"{len(card.label_names):,}",
+        **{name: f"{value:.4f}" for name, value in card.metrics.items()},
+        "made": f"{card.created} by imcc {card.imcc_version}",
+    }
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _print_clusters(found: Inspection, top: int) -> None:
+    shown = found.largest(top)
+    rows = []
+    for cluster in shown:
+        shares = cluster.shares
+        order = [j for j in np.argsort(-shares, kind="stable")[:4] if shares[j] > 0]
+        most = ", ".join(f"{found.label_names[j]} {shares[j]:.0%}" for j in order)
+        nearest = ", ".join(str(number) for number, _ in cluster.nearest)
+        rows.append((cluster.index, cluster.size, most or "no label", nearest or "not known"))
+    print_table(
+        f"Virtual examples: {len(shown)} of {len(found.clusters)} clusters, the largest first",
+        [("cluster", "right"), ("rows", "right"), ("carry", "left"), ("nearest rows", "left")],
+        rows,
+    )
+
+
+def _print_correlations(found: Inspection, top: int) -> None:
+    pairs = found.correlations.strongest(top)
+    if not pairs:
+        return
+    title = "Label correlations, and the part that the virtual examples carry"
+    if not np.isnan(found.correlations.share):
+        title += (
+            f": {found.correlations.share:.0%} "
+            f"(clusters at random: {found.correlations.by_chance:.1%})"
+        )
+    rows = [
+        (a, b, "-" if np.isnan(total) else f"{total:+.3f}", f"{carried:+.3f}")
+        for a, b, total, carried in pairs
+    ]
+    print_table(
+        title,
+        [("label", "left"), ("and", "left"), ("correlation", "right"), ("carried", "right")],
+        rows,
+    )
+
+
+def _print_explanation(one: Explanation, row: int | None, top: int) -> None:
+    verdict = "predicted" if one.score >= one.threshold else "not predicted"
+    parts = one.top(top)
+    rows = [
+        (p.name, f"{p.weight:+.4f}", f"{p.value:+.4f}", f"{p.contribution:+.4f}") for p in parts
+    ]
+    count = sum(len(weights) for weights in one.weights.values()) - len(parts)
+    rest = sum(one.totals().values()) - one.constant - sum(p.contribution for p in parts)
+    if count:
+        rows.append((f"{count} others", "", "", f"{rest:+.4f}"))
+    if one.by != "evidence":
+        name = "intercept" if one.by == "support" else "the mean row"
+        rows.append((name, "", "", f"{one.constant:+.4f}"))
+    else:
+        totals = one.totals()
+        rows.append(("real rows together", "", "", f"{totals['row']:+.4f}"))
+        rows.append(("virtual examples together", "", "", f"{totals['center']:+.4f}"))
+    print_table(
+        f"Row {row}, {one.label}: score {one.score:+.4f}, {verdict} (from {one.threshold:+.4f} on)"
+        f"; by {one.by}",
+        [("part", "left"), ("weight", "right"), ("value", "right"), ("contribution", "right")],
+        rows,
+    )

@@ -1,0 +1,180 @@
+"""``imcc predict``: labels for new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from imcc.cli._help import examples
+from imcc.cli._options import INPUTS
+from imcc.cli._reading import JSON, STDIN, load_matching, reading_options
+from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
+from imcc.cli._terminal import problems_reported
+from imcc.datasets._files import save
+from imcc.thresholds import label_scores
+
+FORMS = ("csv", "json", "jsonl")
+IGNORE = click.option(
+    "--ignore-extra", is_flag=True, help="Pass over columns that the model does not know."
+)
+
+
+@click.command(
+    epilog=examples(
+        "imcc predict model.skops new.csv -o labels.csv",
+        "imcc predict model.skops new.csv --top-k 3 --scores",
+        "cat new.csv | imcc predict model.skops - --to jsonl | head -3",
+    )
+)
+@MODEL
+@INPUTS
+@reading_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where to write; - prints.  [default: -]",
+)
+@click.option("--scores", is_flag=True, help="Give the labels' scores.")
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Give the K best-scored labels of each row.",
+)
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(FORMS),
+    help="The form of the output.  [default: by the name of the output, or csv]",
+)
+@IGNORE
+@TRUST
+@FORCE
+@QUIET
+@JSON
+def predict(
+    model_file: str,
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    output: str | None,
+    scores: bool,
+    top_k: int | None,
+    form: str | None,
+    ignore_extra: bool,
+    trust: tuple[str, ...],
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Predict the labels of new rows with a model.
+
+    Columns are matched to the model's features by name, in any order; columns of labels are passed
+    over.  The output has a row for each row of the input, in the same order: a column of 0 and 1
+    for each label (csv), or the names of the labels that are on (json, jsonl).
+    """
+    output = None if output == STDIN else output
+    form = "json" if as_json else form or _form_of(output)
+    with problems_reported():
+        if output is not None:
+            check_output(output, force)
+        model, card = open_saved(model_file, trust)
+        X, _ = load_matching(inputs, reading, card, with_labels=False, ignore_extra=ignore_extra)
+        names = card.label_names
+        wanted = label_scores(model, X, len(names)) if scores or top_k else None
+        text = _text(form, names, model.predict(X), wanted, scores, top_k)
+        if output is not None:
+            save(output, text.encode("utf-8"))
+    if output is None:
+        click.echo(text, nl=False)
+    elif not quiet:
+        click.echo(f"{X.shape[0]:,} rows written to {output}", err=True)
+
+
+def _form_of(output: str | None) -> str:
+    suffix = "" if output is None else output.lower().rsplit(".", 1)[-1]
+    return suffix if suffix in FORMS else "csv"
+
+
+def _text(
+    form: str,
+    names: Sequence[str],
+    predicted: np.ndarray,
+    scores: np.ndarray | None,
+    with_scores: bool,
+    top_k: int | None,
+) -> str:
+    best = None
+    if top_k is not None and scores is not None:
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    if form == "csv":
+        return _csv(names, predicted, scores, with_scores, best)
+    rows = [_record(names, predicted, scores, with_scores, best, i) for i in range(len(predicted))]
+    if form == "json":
+        return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _csv(
+    names: Sequence[str],
+    predicted: np.ndarray,
+    scores: np.ndarray | None,
+    with_scores: bool,
+    best: np.ndarray | None,
+) -> str:
+    buffer = io.StringIO(newline="")
+    # The csv module leaves a carriage return without quotes unless it is told to quote everything.
+    odd = any("\r" in name for name in names)
+    writer = csv.writer(
+        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
+    )
+    writer.writerow(_heading(names, predicted, with_scores, best))
+    for i in range(len(predicted)):
+        if best is not None and scores is not None:
+            cells: list[Any] = []
+            for j in best[i]:
+                cells += [names[j], repr(float(scores[i, j]))] if with_scores else [names[j]]
+        elif with_scores and scores is not None:
+            cells = [repr(float(value)) for value in scores[i]]
+        else:
+            cells = np.atleast_1d(predicted[i]).tolist()
+        writer.writerow(cells)
+    return buffer.getvalue()
+
+
+def _heading(
+    names: Sequence[str], predicted: np.ndarray, with_scores: bool, best: np.ndarray | None
+) -> list[str]:
+    if best is not None:
+        places = range(1, best.shape[1] + 1)
+        if with_scores:
+            return [word for k in places for word in (f"label{k}", f"score{k}")]
+        return [f"label{k}" for k in places]
+    return list(names) if with_scores or predicted.ndim == 2 else ["class"]
+
+
+def _record(
+    names: Sequence[str],
+    predicted: np.ndarray,
+    scores: np.ndarray | None,
+    with_scores: bool,
+    best: np.ndarray | None,
+    i: int,
+) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if predicted.ndim == 2:
+        row["labels"] = [name for name, on in zip(names, predicted[i], strict=True) if on]
+    else:
+        row["class"] = predicted[i].item() if hasattr(predicted[i], "item") else predicted[i]
+    if best is not None and scores is not None:
+        row["top"] = [{"label": names[j], "score": float(scores[i, j])} for j in best[i]]
+    elif with_scores and scores is not None:
+        row["scores"] = dict(zip(names, map(float, scores[i]), strict=True))
+    return row

@@ -1,0 +1,132 @@
+"""The progress of an experiment: a live display, plain lines, lines of JSON, or silence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from imcc.cli._terminal import stderr
+from imcc.experiment import Failure, Progress
+
+Show = Callable[[Progress], None]
+
+
+@contextmanager
+def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
+    """Give a function that shows the progress of a run, in the way that suits.
+
+    On a terminal a live display; elsewhere a line for each task that ends; with ``as_json`` the
+    same as JSON, on standard output; nothing if ``quiet``.
+    """
+    console = stderr()
+    if quiet:
+        yield _say_nothing
+    elif as_json:
+        yield _print_json
+    elif console.is_terminal:
+        with Live(console=console, refresh_per_second=4, transient=True) as live:
+            yield lambda progress: _update(live, name, progress)
+    else:
+        yield _print_line
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in words.
+
+    >>> duration(4.25), duration(75), duration(7320), duration(None)
+    ('4.2 s', '1 min 15 s', '2 h 2 min', 'unknown')
+    """
+    if seconds is None:
+        return "unknown"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def outcome_line(progress: Progress) -> str:
+    """Return what is to be said of a task that has ended."""
+    last = progress.last
+    assert last is not None
+    what = task_name(last.key)
+    if isinstance(last, Failure):
+        return f"{what} failed: {last.error}"
+    return f"{what} done in {duration(last.seconds)}"
+
+
+def task_name(key: Any) -> str:
+    """Return a task's key as words.
+
+    >>> task_name(("scores", "yeast", "imcc", 0)), task_name(("sensitivity", "enron", "imcc", 0))
+    ('yeast, imcc, split 1', 'enron, sensitivity of imcc')
+    """
+    kind, dataset, method, repetition = key
+    if kind == "sensitivity":
+        return f"{dataset}, sensitivity of {method}"
+    return f"{dataset}, {method}, split {repetition + 1}"
+
+
+def _say_nothing(_: Progress) -> None:
+    """Show no progress."""
+
+
+def _left(progress: Progress) -> str:
+    if progress.remaining is None:
+        return ""
+    return f", about {duration(progress.remaining)} left"
+
+
+def _print_line(progress: Progress) -> None:
+    if progress.last is not None:
+        count = f"[{progress.n_done} of {progress.n_tasks}]"
+        click.echo(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
+
+
+def _print_json(progress: Progress) -> None:
+    last = progress.last
+    if last is None:
+        return
+    kind, dataset, method, repetition = last.key
+    event = {
+        "event": "failed" if isinstance(last, Failure) else "done",
+        "kind": kind,
+        "dataset": dataset,
+        "method": method,
+        "repetition": repetition,
+        "seconds": last.seconds,
+        "done": progress.n_done,
+        "failed": progress.n_failed,
+        "total": progress.n_tasks,
+        "remaining_seconds": progress.remaining,
+    }
+    if isinstance(last, Failure):
+        event["error"] = last.error
+    click.echo(json.dumps(event))
+    sys.stdout.flush()  # who reads this wants it now
+
+
+def _update(live: Live, name: str, progress: Progress) -> None:
+    if progress.last is not None:
+        style = "red" if isinstance(progress.last, Failure) else ""
+        live.console.print(Text(outcome_line(progress), style=style))
+    head = Text(f"{name}: {progress.n_done} of {progress.n_tasks} done", style="bold")
+    if progress.n_failed:
+        head.append(f", {progress.n_failed} failed", style="red")
+    head.append(f", {duration(progress.seconds)} so far{_left(progress)}", style="default")
+    running = Table.grid(padding=(0, 2))
+    for key, seconds in progress.running.items():
+        running.add_row(Text("  running"), Text(task_name(key)), Text(duration(seconds)))
+    bar = ProgressBar(total=progress.n_tasks, completed=progress.n_done, width=60)
+    live.update(Group(head, bar, running))

@@ -1,0 +1,110 @@
+"""``imcc sensitivity``: how IMCC depends on its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from imcc.cli._help import examples
+from imcc.cli._running import run_shown, running_options
+from imcc.cli._terminal import print_json, print_table, problems_reported
+from imcc.experiment import Experiment, Store, Study
+from imcc.metrics import METRICS
+
+
+@click.command(
+    epilog=examples(
+        "imcc sensitivity yeast",
+        "imcc sensitivity mydata.csv --metric average_precision -o mine.sqlite",
+    ),
+)
+@click.argument("dataset", metavar="NAME_OR_FILE")
+@click.option(
+    "-o",
+    "--store",
+    type=click.Path(path_type=Path),
+    default=Path("sensitivity.sqlite"),
+    show_default=True,
+    help="The file that takes the results.",
+)
+@click.option(
+    "--metric",
+    type=click.Choice(list(METRICS)),
+    default="coverage",
+    show_default=True,
+    help="What to show; all five metrics are stored.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of folds and clusterings.")
+@click.option("--cv", type=click.IntRange(min=2), default=5, show_default=True, help="Folds.")
+@running_options
+def sensitivity(
+    dataset: str, store: Path, metric: str, seed: int, cv: int, as_json: bool, **running: Any
+) -> None:
+    """Study how IMCC depends on its parameters.
+
+    Section 4.3 of the paper: all settings of the paper's grid are cross-validated in one exact search. Shown are alpha x
+    gamma jointly, beta, and the number of clusters, each with the others at their best.
+    """
+    with problems_reported():
+        wanted = Experiment((), sensitivity=[dataset], seed=seed, cv=cv, name="sensitivity")
+        name = wanted.studied_datasets[0].name
+        known = store.exists() and _has_study(store, wanted)
+    if not known:
+        quiet = running.pop("quiet") or as_json  # with --json, the result is all there is to print
+        summary = run_shown(wanted, store, quiet=quiet, as_json=False, **running)
+        for failure in summary.failures:
+            raise click.ClickException(failure.error)
+    with problems_reported(), Store(store, read_only=True) as opened:
+        study = next(s for s in opened.studies() if s.key[1] == name)
+    _show(study, metric, store, as_json)
+
+
+def _has_study(path: Path, wanted: Experiment) -> bool:
+    with Store(path, read_only=True) as store:
+        done = store.keys()
+        return all(task.key in done for task in wanted.tasks())
+
+
+def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
+    surface, _ = study.along(metric, "alpha", "gamma")
+    curves = {axis: study.along(metric, axis) for axis in ("beta", "n_clusters")}
+    if as_json:
+        print_json(
+            {
+                "dataset": study.key[1],
+                "metric": metric,
+                "best": study.best(metric),
+                "axes": study.axes,
+                "alpha_gamma": surface.tolist(),
+                **{
+                    axis: {"mean": mean.tolist(), "std": std.tolist()}
+                    for axis, (mean, std) in curves.items()
+                },
+                "store": str(path),
+            }
+        )
+        return
+    best = ", ".join(f"{name} = {value:g}" for name, value in study.best(metric).items())
+    better = "higher" if METRICS[metric].greater_is_better else "lower"
+    click.echo(f"{study.key[1]}, {metric} ({better} is better), best at {best}\n")
+    gammas = study.axes["gamma"]
+    print_table(
+        "alpha (down) x gamma (across), the others at their best",
+        [("", "right"), *((f"{gamma:g}", "right") for gamma in gammas)],
+        [
+            (f"{alpha:g}", *(f"{value:.4f}" for value in row))
+            for alpha, row in zip(study.axes["alpha"], surface, strict=True)
+        ],
+    )
+    for axis, (mean, std) in curves.items():
+        print_table(
+            f"{axis}, the others at their best",
+            [(axis, "right"), ("mean", "right"), ("std over folds", "right")],
+            [
+                (f"{value:g}", f"{m:.4f}", f"{s:.4f}")
+                for value, m, s in zip(study.axes[axis], mean, std, strict=True)
+            ],
+        )
+    click.echo(f"Stored in {path}")

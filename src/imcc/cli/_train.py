@@ -1,0 +1,364 @@
+"""``imcc tune`` and ``imcc fit``: from a data file to a model file."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.base import BaseEstimator, clone
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc.cli._help import examples
+from imcc.cli._options import (
+    FILL,
+    FOLDS,
+    INPUTS,
+    KERNELS,
+    OUTPUT,
+    SCALE,
+    SEED,
+    THRESHOLDS,
+    Numbers,
+    Words,
+)
+from imcc.cli._reading import JSON, load, reading_options
+from imcc.cli._saved import FORCE, QUIET, check_output
+from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
+from imcc.datasets import DataFormatError, Dataset
+from imcc.datasets._files import save
+from imcc.diagnostics._records import plain
+from imcc.estimator import IMCCClassifier
+from imcc.estimator_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IMCCClassifierCV
+from imcc.metrics import METRICS
+from imcc.models import SPANS
+from imcc.persistence import ModelCard, read_card, save_model
+from imcc.persistence._trust import skops_io
+from imcc.thresholds import TunedThresholds
+
+
+@click.command(
+    epilog=examples(
+        "imcc tune train.csv --labels happy,sad -o model.skops",
+        "imcc tune my.arff --labels my.xml -o model.skops --kernel-search --scale",
+        "imcc tune yeast -o yeast.skops --thresholds f1 --clusters 16,64 --betas 0.1,1,10",
+        "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
+    )
+)
+@INPUTS
+@reading_options
+@OUTPUT
+@click.option(
+    "--metric",
+    type=click.Choice(list(METRICS)),
+    default="average_precision",
+    show_default=True,
+    help="What the chosen setting is best for.",
+)
+@click.option("--alphas", type=Numbers(), default=PAPER_WEIGHTS, help="Weights of the centres.")
+@click.option("--betas", type=Numbers(), default=PAPER_WEIGHTS, help="Penalties on complexity.")
+@click.option("--gammas", type=Numbers(), default=PAPER_WEIGHTS, help="Pulls to the centres.")
+@click.option(
+    "--clusters", type=Numbers(int), default=PAPER_N_CLUSTERS, help="Numbers of clusters."
+)
+@click.option("--kernels", type=Words(KERNELS), help="Kernels to try.  [default: rbf]")
+@click.option("--width-scales", type=Numbers(), help="Factors on the kernel's width.  [default: 1]")
+@click.option(
+    "--kernel-search",
+    is_flag=True,
+    help="Try the rbf and the laplacian kernel in four widths each: often the largest gain, for "
+    "eight times the time.",
+)
+@THRESHOLDS
+@FOLDS
+@SEED
+@SCALE
+@FILL
+@click.option("--results", metavar="FILE", help="Write every setting and its metrics as CSV, too.")
+@click.option("--jobs", type=int, help="Folds and widths computed at the same time.")
+@FORCE
+@QUIET
+@JSON
+def tune(
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    output: str,
+    metric: str,
+    alphas: tuple[float, ...],
+    betas: tuple[float, ...],
+    gammas: tuple[float, ...],
+    clusters: tuple[int, ...],
+    kernels: tuple[str, ...] | None,
+    width_scales: tuple[float, ...] | None,
+    kernel_search: bool,
+    thresholds: str | None,
+    folds: int,
+    seed: int,
+    scale: bool,
+    fill_missing: bool,
+    results: str | None,
+    jobs: int | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Find the best setting for data, and write the model.
+
+    The data are a named data set or your own file (ARFF, CSV, Parquet, ...); - is the standard
+    input.  Every setting of the grid is tried by cross-validation, exactly; the grid is the paper's
+    2058 settings unless you say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
+    --width-scales).  The best one is fitted on all rows.
+    """
+    if kernel_search and (kernels or width_scales):
+        raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
+    with problems_reported():
+        skops_io()  # without it, the work would be for nothing
+        for file in (output, results):
+            if file is not None:
+                check_output(file, force)
+        dataset = _training_data(inputs, reading, fill_missing)
+        axes: dict[str, Any] = dict(KERNEL_SEARCH) if kernel_search else {}
+        if kernels:
+            axes["kernels"] = kernels
+        if width_scales:
+            axes["width_scales"] = width_scales
+        shuffled = KFold(folds, shuffle=True, random_state=seed)
+        with _progress("searching", quiet) as progress:
+            search = IMCCClassifierCV(
+                alphas,
+                betas,
+                gammas,
+                clusters,
+                **axes,
+                cv=shuffled,
+                scoring=list(METRICS),
+                refit=metric,
+                n_jobs=jobs,
+                progress=progress,
+                random_state=seed,
+            )
+            model = _wrapped(search, dataset, scale, fill_missing, thresholds, shuffled)
+            model.fit(dataset.X, dataset.Y)
+        model, found = without_search(model)
+        metrics = {
+            f"cross-validated {name}": found.cv_results_[f"mean_test_{name}"][found.best_index_]
+            for name in METRICS
+        }
+        _save(model, output, dataset, metrics)
+        if results is not None:
+            save(results, _table_of(found.cv_results_).encode())
+        card = read_card(output)
+    if as_json:
+        print_json({**_result(card, model, output), "settings": len(found.cv_results_["params"])})
+    elif not quiet:
+        tried = len(found.cv_results_["params"])
+        _print(card, output, f"The best of {tried:,} settings, by {metric}")
+
+
+@click.command(
+    epilog=examples(
+        "imcc fit train.csv --labels happy,sad -o model.skops",
+        "imcc fit yeast -o yeast.skops --clusters 64 --beta 0.1 --kernel laplacian",
+        "imcc fit my.arff --labels my.xml -o model.skops --thresholds f1 --scale",
+    )
+)
+@INPUTS
+@reading_options
+@OUTPUT
+@click.option(
+    "--clusters",
+    type=Numbers(int),
+    help="Number of clusters; several: as many clusterings.  [default: 32]",
+)
+@click.option("--alpha", type=float, default=1.0, show_default=True, help="Weight of the centres.")
+@click.option("--beta", type=float, default=1.0, show_default=True, help="Penalty on complexity.")
+@click.option("--gamma", type=float, default=0.1, show_default=True, help="Pull to the centres.")
+@click.option(
+    "--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
+)
+@click.option("--width", type=float, help="The kernel's width.  [default: the rows' mean distance]")
+@click.option(
+    "--width-scale", type=float, default=1.0, show_default=True, help="Factor on the width."
+)
+@click.option(
+    "--span",
+    type=click.Choice(SPANS),
+    default="train",
+    show_default=True,
+    help="Where the model may lie.",
+)
+@THRESHOLDS
+@FOLDS
+@SEED
+@SCALE
+@FILL
+@FORCE
+@QUIET
+@JSON
+def fit(
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    output: str,
+    clusters: tuple[int, ...] | None,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    kernel: str,
+    width: float | None,
+    width_scale: float,
+    span: str,
+    thresholds: str | None,
+    folds: int,
+    seed: int,
+    scale: bool,
+    fill_missing: bool,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Fit one setting to data, and write the model.
+
+    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
+    """
+    with problems_reported():
+        skops_io()
+        check_output(output, force)
+        dataset = _training_data(inputs, reading, fill_missing)
+        classifier = IMCCClassifier(
+            clusters if clusters is None or len(clusters) > 1 else clusters[0],
+            alpha,
+            beta,
+            gamma,
+            kernel=kernel,
+            width="mean_distance" if width is None else width,
+            width_scale=width_scale,
+            span=span,
+            random_state=seed,
+        )
+        shuffled = KFold(folds, shuffle=True, random_state=seed)
+        model = _wrapped(classifier, dataset, scale, fill_missing, thresholds, shuffled)
+        with _spinner("fitting", quiet):
+            model.fit(dataset.X, dataset.Y)
+        _save(model, output, dataset, {})
+        card = read_card(output)
+    if as_json:
+        print_json(_result(card, model, output))
+    elif not quiet:
+        _print(card, output, "The setting")
+
+
+def _training_data(inputs: tuple[str, ...], reading: dict[str, Any], filled: bool) -> Dataset:
+    dataset = load(inputs, reading)
+    if dataset.has_missing and not filled:
+        raise DataFormatError(
+            "some values are missing; --fill-missing puts the mean of their column there",
+            dataset.source or dataset.name,
+        )
+    return dataset
+
+
+def _wrapped(
+    classifier: BaseEstimator,
+    dataset: Dataset,
+    scale: bool,
+    fill_missing: bool,
+    thresholds: str | None,
+    cv: KFold,
+) -> Any:
+    steps: list[tuple[str, Any]] = []
+    if fill_missing:
+        steps.append(("fill", SimpleImputer(keep_empty_features=True)))
+    if scale:
+        steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
+    model = Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
+    return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
+
+
+def without_search(model: Any) -> tuple[Any, IMCCClassifierCV]:
+    """Return the model with the best setting in place of the search, and the search.
+
+    The table of all settings would be most of the file, and is of no use in predicting.
+    """
+    if isinstance(model, TunedThresholds):
+        model.estimator_, search = without_search(model.estimator_)
+        model.estimator = clone(model.estimator_)
+        return model, search
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        best, search = without_search(last)
+        return Pipeline([*model.steps[:-1], (name, best)]), search
+    return model.best_estimator_, model
+
+
+def _table_of(results: dict[str, Any]) -> str:
+    """Return the settings and their cross-validated metrics as CSV."""
+    params: list[dict[str, Any]] = results["params"]
+    axes = sorted({name for setting in params for name in setting})
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*axes, *METRICS])
+    columns = [results[f"mean_test_{name}"] for name in METRICS]
+    for i, setting in enumerate(params):
+        writer.writerow([*(setting.get(axis, "") for axis in axes), *(c[i] for c in columns)])
+    return buffer.getvalue()
+
+
+def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> None:
+    if isinstance(model, TunedThresholds):
+        name = f"cross-validated {model.criterion}"
+        metrics = {
+            **metrics,
+            f"{name}, thresholds at 0": model.default_score_,
+            f"{name}, thresholds chosen": model.best_score_,
+        }
+    save_model(model, output, dataset, metrics=metrics)
+
+
+def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
+    about = card.to_dict()
+    del about["label_pairs"], about["columns"]
+    chosen = getattr(model, "thresholds_", None)
+    return plain({"file": output, **about, "thresholds": chosen})
+
+
+def _print(card: ModelCard, output: str, title: str) -> None:
+    rows = [(name, _short(value)) for name, value in card.params.items() if value is not None]
+    print_table(title, [("", "left"), ("", "left")], rows)
+    if card.metrics:
+        figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
+        print_table("How good it is", [("", "left"), ("", "right")], figures)
+    click.echo(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@contextlib.contextmanager
+def _progress(what: str, quiet: bool) -> Iterator[Any]:
+    """Give a callable that moves a bar on a terminal; False where there is none."""
+    console = stderr()
+    if quiet or not console.is_terminal:
+        yield False
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(what, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _spinner(what: str, quiet: bool) -> Iterator[None]:
+    console = stderr()
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield

@@ -1,0 +1,70 @@
+"""How words in a file became numbers, so that another file's words can become the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Coding:
+    """What stands for what in the features of a data set.
+
+    Attributes
+    ----------
+    codes : dict of str to dict of str to float
+        For each feature that is a column of words: the number of each word.  Words that are numbers
+        and stand for themselves need no entry.
+    indicators : dict of str to (str, str)
+        For each feature that is 1 where a column has a certain word: the column and the word.
+    left_out : tuple of str
+        Columns of the file that are neither features nor labels.
+    """
+
+    codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    indicators: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; :meth:`from_dict` gives the coding back."""
+        return {
+            "codes": {name: dict(code) for name, code in self.codes.items()},
+            "indicators": {name: list(pair) for name, pair in self.indicators.items()},
+            "left_out": list(self.left_out),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Coding:
+        """Make a coding from plain values; ValueError if they make no sense.
+
+        >>> coding = Coding({"wet": {"no": 0.0, "yes": 1.0}}, {"hue=red": ("hue", "red")}, ("id",))
+        >>> Coding.from_dict(coding.to_dict()) == coding
+        True
+        """
+        try:
+            return cls(
+                {
+                    str(name): {str(word): float(value) for word, value in code.items()}
+                    for name, code in content.get("codes", {}).items()
+                },
+                {
+                    str(name): (str(column), str(word))
+                    for name, (column, word) in content.get("indicators", {}).items()
+                },
+                tuple(str(name) for name in content.get("left_out", ())),
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"this is no coding of columns: {error}") from error
+
+
+def is_identity(code: Mapping[str, float]) -> bool:
+    """Say whether every word is a number that stands for itself.
+
+    >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
+    (True, False)
+    """
+    try:
+        return all(float(word) == value for word, value in code.items())
+    except ValueError:
+        return False

@@ -1,0 +1,133 @@
+r"""The label correlations that virtual examples carry.
+
+Section 3.1 of the paper argues that a virtual example's soft labels hold the *local* label
+correlations: labels that are both high in a cluster go together there, and a label that is low
+where another is high speaks against it.  How much of the labels' dependence is held that way can be
+said exactly.  With clusters of n_j rows, and s_ja the share of the rows of cluster j that have
+label a, the covariance of two labels over the rows splits into two parts::
+
+    cov(a, b)  =  sum_j n_j/n (s_ja - p_a) (s_jb - p_b)   +   mean over rows of the covariance
+                                                              within their cluster
+
+The first part is a function of the virtual examples alone: it is what they *carry*.  The second is
+what averaging over a cluster wipes out.  Divided by the labels' standard deviations, both parts are
+in units of the correlation, and add up to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc.diagnostics._records import plain
+
+
+@dataclass(frozen=True)
+class LabelCorrelations:
+    """Correlations of the labels, and the part of them that the virtual examples carry.
+
+    Attributes
+    ----------
+    label_names : tuple of str
+    carried : ndarray of shape (n_labels, n_labels)
+        The part between clusters.  On the diagonal: the share of a label's variance that the
+        clusters account for.  NaN for labels that no row or every row has.
+    total : ndarray of shape (n_labels, n_labels) or None
+        The correlations of the training labels; None if these are not known.
+    by_chance : float
+        The share that clusters drawn at random, as many of them, would carry on average:
+        (clusters - 1) / (rows - 1).
+    """
+
+    label_names: tuple[str, ...]
+    carried: np.ndarray
+    total: np.ndarray | None
+    by_chance: float
+
+    @property
+    def share(self) -> float:
+        """The least-squares slope of carried on total over all pairs: 1 if all is carried.
+
+        NaN if the training labels are not known, or no pair is correlated.
+        """
+        if self.total is None:
+            return float("nan")
+        total, carried = self._pairs()
+        weight = float(total @ total)
+        return float(total @ carried) / weight if weight > 0 else float("nan")
+
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.total is not None
+        upper = np.triu_indices(len(self.label_names), 1)
+        total, carried = self.total[upper], self.carried[upper]
+        known = ~np.isnan(total)
+        return total[known], carried[known]
+
+    def strongest(self, count: int) -> list[tuple[str, str, float, float]]:
+        """Return the most correlated pairs: two names, total (NaN if unknown) and carried."""
+        rows, columns = np.triu_indices(len(self.label_names), 1)
+        by = self.carried if self.total is None else self.total
+        size = np.nan_to_num(np.abs(by[rows, columns]), nan=-1.0)
+        order = np.argsort(-size, kind="stable")[:count]
+        total = np.full_like(self.carried, np.nan) if self.total is None else self.total
+        return [
+            (
+                self.label_names[rows[k]],
+                self.label_names[columns[k]],
+                float(total[rows[k], columns[k]]),
+                float(self.carried[rows[k], columns[k]]),
+            )
+            for k in order
+            if size[k] >= 0
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, with None for what is not known."""
+        return plain(
+            {
+                "label_names": list(self.label_names),
+                "carried": self.carried,
+                "total": self.total,
+                "share": self.share,
+                "by_chance": self.by_chance,
+            }
+        )
+
+
+def label_correlations(
+    label_names: tuple[str, ...],
+    soft_labels: np.ndarray,
+    sizes: np.ndarray,
+    n_clusterings: int,
+    together: np.ndarray | None,
+) -> LabelCorrelations:
+    """Split the correlations of the labels.
+
+    Parameters
+    ----------
+    label_names : tuple of str
+    soft_labels : ndarray of shape (n_clusters, n_labels)
+    sizes : ndarray of shape (n_clusters,)
+    n_clusterings : int
+        With several, the carried part is the mean of theirs; each splits the covariance.
+    together : ndarray of shape (n_labels, n_labels) or None
+        Numbers of training rows with both labels.
+    """
+    weights = sizes / sizes.sum()
+    n_rows = sizes.sum() / n_clusterings
+    shares = (soft_labels + 1) / 2
+    # From the counts where these are known: exact zeros and ones for constant labels.
+    p = weights @ shares if together is None else np.diag(together) / n_rows
+    deviations = np.sqrt(np.maximum(p * (1 - p), 0.0))
+    # A constant label's share is 0 or 1 up to the rounding of a weighted mean.
+    deviations[deviations < 1e-7] = np.nan
+    units = np.outer(deviations, deviations)
+    moved = shares - p
+    carried = (moved.T * weights) @ moved / units
+    total = None
+    if together is not None:
+        total = (together / n_rows - np.outer(p, p)) / units
+    by_chance = (len(sizes) / n_clusterings - 1) / max(n_rows - 1, 1)
+    return LabelCorrelations(label_names, carried, total, float(by_chance))

@@ -1,0 +1,131 @@
+r"""How much each training label has to say in a score.
+
+The closed form is linear in the labels Y and in the soft labels T.  With rows Psi, centres Psi_z, a
+column of ones appended to each, and the symmetric matrix M of the normal equations ::
+
+    score(x)  =  psi(x)^T M^-1 (Psi^T Y + alpha Psi_z^T T)
+              =  sum_i a_i y_i + sum_k b_k t_k,
+
+    a = Psi u,    b = alpha Psi_z u,    M u = psi(x)
+
+so one solve with the right-hand side psi(x) gives the weights of all rows and centres: they are the
+values that the function with coefficients u takes there.  The weights do not depend on the label,
+and they sum to one: labels that are +1 everywhere are reproduced by W = 0, b = 1, without any loss.
+The pull towards the centres has no term of its own, since it has no target: it shapes the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from imcc.features import KernelMap
+from imcc.models import Setting
+from imcc.solver import ClusterTerms, Rotation, eliminate
+from imcc.virtual import VirtualExamples
+
+
+@dataclass(frozen=True)
+class EvidenceProblem:
+    """The training rows and centres in the eigenbasis of G = Psi^T Psi.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (r,)
+    rows : ndarray of shape (n_rows, r)
+        Psi.
+    centers : ndarray of shape (c, r)
+        Psi_z.
+    sums : ndarray of shape (c, r)
+        P^T Psi.
+    terms : ClusterTerms
+    setting : Setting
+    outside : ndarray of shape (c, c) or None
+        For the augmented span: the centres' inner products outside the span of the rows.
+    """
+
+    eigenvalues: np.ndarray
+    rows: np.ndarray
+    centers: np.ndarray
+    sums: np.ndarray
+    terms: ClusterTerms
+    setting: Setting
+    outside: np.ndarray | None = None
+
+    def weights(
+        self, new: np.ndarray, outside_new: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of rows and centres in the scores of new rows.
+
+        Parameters
+        ----------
+        new : ndarray of shape (m, r)
+            psi of the new rows.
+        outside_new : ndarray of shape (c, m), optional
+            For the augmented span: their inner products with the centres outside the span.
+
+        Returns
+        -------
+        of_rows : ndarray of shape (m, n_rows)
+        of_centers : ndarray of shape (m, c)
+        """
+        alpha, beta, gamma = self.setting.alpha, self.setting.beta, self.setting.gamma
+        c, m = len(self.centers), len(new)
+        diagonal = (1 + gamma) * self.eigenvalues + beta
+        factors = np.vstack([self.centers, self.sums])
+        scaled = factors / diagonal
+        gram = scaled @ factors.T
+        gram = (gram + gram.T) / 2
+        cross = scaled @ new.T
+        if self.outside is not None and outside_new is not None:
+            gram[:c, :c] += self.outside / beta
+            cross[:c] += outside_new / beta
+        # The right-hand side is psi(x) with a one: no soft labels, and a "sum of labels" of 1.
+        terms = replace(self.terms, soft_labels=np.zeros((c, m)), label_totals=np.ones(m))
+        corrections, intercepts = eliminate(terms, gram, cross, np.array([alpha]), gamma)
+        solution = (new.T + factors.T @ corrections[0]) / diagonal[:, np.newaxis]
+        at_rows = self.rows @ solution + intercepts[0]
+        at_centers = self.centers @ solution + intercepts[0]
+        if self.outside is not None and outside_new is not None:
+            at_centers += (outside_new + self.outside @ corrections[0, :c]) / beta
+        return at_rows.T, alpha * at_centers.T
+
+
+def kernel_evidence(
+    kernel_map: KernelMap,
+    K_centers: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    K_between: np.ndarray | None = None,
+) -> EvidenceProblem:
+    """Set up the exact kernel model; see :func:`imcc.solver.kernel_problem`."""
+    of_centers = kernel_map.transform(K_centers)
+    return EvidenceProblem(
+        eigenvalues=kernel_map.eigenvalues,
+        rows=kernel_map.basis * kernel_map.eigenvalues,
+        centers=of_centers,
+        sums=kernel_map.train_sums(virtual.membership.T),
+        terms=ClusterTerms.of(virtual),
+        setting=setting,
+        outside=None if K_between is None else K_between - of_centers @ of_centers.T,
+    )
+
+
+def feature_evidence(
+    psi: np.ndarray, psi_centers: np.ndarray, virtual: VirtualExamples, setting: Setting
+) -> tuple[EvidenceProblem, np.ndarray]:
+    """Set up a model on features of finite dimension; returned with the eigenbasis (d, r)."""
+    rotation = Rotation.of_gram(psi.T @ psi)
+    rows = psi @ rotation.vectors
+    return (
+        EvidenceProblem(
+            eigenvalues=rotation.eigenvalues,
+            rows=rows,
+            centers=psi_centers @ rotation.vectors,
+            sums=virtual.membership.T @ rows,
+            terms=ClusterTerms.of(virtual),
+            setting=setting,
+        ),
+        rotation.vectors,
+    )

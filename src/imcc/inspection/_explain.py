@@ -1,0 +1,374 @@
+"""One score, taken apart into contributions that add up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc._validation import Features, check_choice, check_count
+from imcc.diagnostics._records import plain
+from imcc.features import IdentityMap, KernelMap
+from imcc.inspection._evidence import feature_evidence, kernel_evidence
+from imcc.inspection._unwrap import unwrap
+from imcc.models import KernelModel, LinearModel, Setting
+
+WAYS = ("evidence", "support", "features")
+# How far the evidence may be from the score, relative to its size, before it is called wrong: the
+# fit may have lost digits that the eigenbasis keeps.
+_AGREEMENT = 1e-6
+
+
+@dataclass(frozen=True)
+class Part:
+    """One contribution: ``contribution = weight * value``.
+
+    Attributes
+    ----------
+    kind : {"row", "center", "feature"}
+    index : int
+        Number of the training row, cluster or feature.
+    name : str
+        "row 3", "cluster 5", or the feature's name.
+    weight, value : float
+        See :class:`Explanation`.
+    contribution : float
+    """
+
+    kind: str
+    index: int
+    name: str
+    weight: float
+    value: float
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A score as a sum: ``score = constant + sum of weights * values``.
+
+    =========  ====================================  ====================================  =========
+    by         weight                                value                                 constant
+    =========  ====================================  ====================================  =========
+    evidence   how much a row or cluster has to say  its label, -1 or +1, or soft label    0
+    support    its similarity k(x, x_i)              its coefficient                       intercept
+    features   x_j less the mean of training rows    its coefficient                       the mean
+                                                                                           row's
+                                                                                           score
+    =========  ====================================  ====================================  =========
+
+    Attributes
+    ----------
+    label : str
+    by : {"evidence", "support", "features"}
+    score : float
+        The model's own.
+    threshold : float
+        From which score on the label is predicted.
+    constant : float
+    weights, values : dict of str to ndarray
+        For each kind of part ("row", "center", "feature").
+    names : dict of str to sequence of str
+        Names of features; rows and clusters have numbers.
+    """
+
+    label: str
+    by: str
+    score: float
+    threshold: float
+    constant: float
+    weights: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
+    names: dict[str, Sequence[str]]
+
+    def contributions(self, kind: str) -> np.ndarray:
+        """Return the contributions of one kind."""
+        return self.weights[kind] * self.values[kind]
+
+    def totals(self) -> dict[str, float]:
+        """Return the sum of each kind, and the constant; they add up to the score."""
+        sums = {kind: float(self.contributions(kind).sum()) for kind in self.weights}
+        return {**sums, "constant": self.constant}
+
+    def top(self, count: int) -> list[Part]:
+        """Return the largest contributions, in either direction."""
+        check_count("count", count)
+        every = [
+            (-abs(float(c)), order, kind, i)
+            for order, kind in enumerate(self.weights)
+            for i, c in enumerate(self.contributions(kind))
+        ]
+        return [self._part(kind, i) for _, _, kind, i in sorted(every)[:count]]
+
+    def _part(self, kind: str, i: int) -> Part:
+        word = {"row": "row", "center": "cluster"}.get(kind)
+        name = f"{word} {i}" if word else str(self.names[kind][i])
+        weight, value = float(self.weights[kind][i]), float(self.values[kind][i])
+        return Part(kind, i, name, weight, value, weight * value)
+
+    def to_dict(self, top: int = 20) -> dict[str, Any]:
+        """Return plain values: the largest contributions and the sum of all the others."""
+        parts = self.top(top)
+        rest = sum(self.totals().values()) - self.constant - sum(p.contribution for p in parts)
+        return plain(
+            {
+                "label": self.label,
+                "by": self.by,
+                "score": self.score,
+                "threshold": self.threshold,
+                "predicted": self.score >= self.threshold,
+                "constant": self.constant,
+                "totals": self.totals(),
+                "parts": [vars(part) for part in parts],
+                "others": rest,
+            }
+        )
+
+
+class Explainer:
+    """Takes the scores of one model apart; what can be shared between rows is computed once.
+
+    Parameters
+    ----------
+    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
+        Fitted; with an IMCCClassifier inside.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), optional
+        The training rows; needed for the evidence in a linear model, which has not kept them.
+    Y : array-like of shape (n_rows, n_labels) or (n_rows,), optional
+        The training labels; needed for the evidence.
+    label_names : sequence of str, optional
+        Unless given, those that the model has kept.
+
+    Notes
+    -----
+    The evidence needs an eigendecomposition of the kernel matrix (or of the features' Gram matrix)
+    once, which takes a few times as long as the fit; each row then takes a product with it.
+    """
+
+    def __init__(
+        self, model: Any, X: Any = None, Y: Any = None, *, label_names: Sequence[str] | None = None
+    ) -> None:
+        self._inside = unwrap(model)
+        self.label_names = self._inside.names_of_labels(label_names)
+        self._X, self._Y = X, Y
+        self._weigh: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+        self._signs: np.ndarray | None = None
+
+    def explain(self, x: Any, label: int | str, by: str = "evidence") -> Explanation:
+        """Take the score of one label of one row apart; see :func:`explain`."""
+        check_choice("by", by, WAYS)
+        j = self._label(label)
+        row = self._row(x)
+        model = self._inside.classifier._model
+        score = float(model.scores(row)[0, j])
+        way = {"evidence": self._evidence, "support": self._support, "features": self._features}
+        constant, weights, values, names = way[by](row, j)
+        found = Explanation(
+            label=self.label_names[j],
+            by=by,
+            score=score,
+            threshold=float(self._inside.thresholds[j]),
+            constant=constant,
+            weights=weights,
+            values=values,
+            names=names,
+        )
+        gap = abs(sum(found.totals().values()) - score)
+        if gap > _AGREEMENT * max(1.0, abs(score)):
+            raise ValueError(
+                f"the contributions add up to {sum(found.totals().values()):g}, the score is "
+                f"{score:g}: X and Y are not what the model was trained on, or its parameters "
+                "were changed after fit"
+            )
+        return found
+
+    def _label(self, label: int | str) -> int:
+        count = len(self.label_names)
+        if isinstance(label, str):
+            if label not in self.label_names:
+                few = ", ".join(map(repr, self.label_names[:5]))
+                more = f" and {count - 5} more" if count > 5 else ""
+                raise ValueError(f"label {label!r} is none of the model's: {few}{more}")
+            return self.label_names.index(label)
+        if not 0 <= label < count:
+            raise ValueError(f"label must be a name or a number from 0 to {count - 1}, got {label}")
+        return int(label)
+
+    def _row(self, x: Any) -> Features:
+        if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
+            x = np.asarray(x)[np.newaxis]
+        row = self._inside.transform(x)
+        if row.shape[0] != 1:
+            raise ValueError(f"x must be one row, got {row.shape[0]}")
+        return row.astype(np.float64)
+
+    def _support(self, row: Features, j: int) -> Any:
+        model = self._inside.classifier._model
+        if not isinstance(model, KernelModel):
+            raise ValueError(
+                "by='support' is for kernel models; a linear one has weights for features: "
+                "by='features'"
+            )
+        moved = _moved(row, model.origin)
+        weights = {"row": _similarities(model, moved, model.rows)}
+        values = {"row": model.coef[:, j]}
+        if model.centers is not None and model.center_coef is not None:
+            weights["center"] = _similarities(model, moved, model.centers)
+            values["center"] = model.center_coef[:, j]
+        return float(model.intercept[j]), weights, values, {}
+
+    def _features(self, row: Features, j: int) -> Any:
+        clf = self._inside.classifier
+        model = clf._model
+        if not isinstance(model, LinearModel):
+            raise ValueError("by='features' is for kernel='linear'; use 'evidence' or 'support'")
+        # The mean of the training rows is the mean of the centres, weighted by their sizes.
+        mean = clf.cluster_sizes_ @ clf.cluster_centers_ / clf.cluster_sizes_.sum()
+        dense = (row.toarray() if sp.issparse(row) else row)[0]
+        constant = float(model.coef[j] @ mean + model.intercept[j])
+        names = self._inside.names_of_features()
+        return constant, {"feature": dense - mean}, {"feature": model.coef[j]}, {"feature": names}
+
+    def _evidence(self, row: Features, j: int) -> Any:
+        if self._weigh is None:
+            self._signs = self._inside.training_signs(self._Y)
+            self._weigh = self._prepare()
+        assert self._signs is not None
+        of_rows, of_centers = self._weigh(row)
+        values = {
+            "row": self._signs[:, j],
+            "center": self._inside.classifier.soft_labels_[:, j],
+        }
+        return 0.0, {"row": of_rows[0], "center": of_centers[0]}, values, {}
+
+    def _prepare(self) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """Decompose once; return what gives the weights for a row."""
+        clf, virtual = self._inside.classifier, self._inside.virtual
+        model = clf._model
+        setting = Setting(float(clf.alpha), float(clf.beta), float(clf.gamma))
+        if isinstance(model, KernelModel):
+            return _prepare_kernel(model, virtual, setting)
+        if not isinstance(model, LinearModel):
+            raise ValueError(
+                f"by='evidence' needs an exact kernel model or a linear one, not a "
+                f"{type(model).__name__}"
+            )
+        rows = self._inside.training_rows(self._X)
+        if rows is None:
+            raise ValueError("X is needed: a linear model does not keep its training rows")
+        return _prepare_linear(rows, virtual, setting)
+
+
+def _prepare_kernel(
+    model: KernelModel, virtual: Any, setting: Setting
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    rows = model.rows.astype(np.float64)
+    centers = _moved(virtual.centers, model.origin)
+
+    def values(a: Features, b: Features | None = None) -> np.ndarray:
+        base = model.kernel.base(a) if b is None else model.kernel.base(a, b)
+        return model.kernel.finish(base, model.width)
+
+    kernel_map = KernelMap.fit(values(rows))
+    augmented = model.centers is not None
+    problem = kernel_evidence(
+        kernel_map,
+        values(centers, rows),
+        virtual,
+        setting,
+        values(centers) if augmented else None,
+    )
+
+    def weigh(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        moved = _moved(row, model.origin)
+        new = kernel_map.transform(values(moved, rows))
+        outside = values(centers, moved) - problem.centers @ new.T if augmented else None
+        return problem.weights(new, outside)
+
+    return weigh
+
+
+def _prepare_linear(
+    rows: Features, virtual: Any, setting: Setting
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    feature_map = IdentityMap.fit(rows)
+    psi = feature_map.transform(rows)
+    psi_centers = feature_map.transform(virtual.centers)
+    if psi.shape[1] < psi.shape[0]:
+        dense = psi.toarray() if sp.issparse(psi) else psi
+        problem, vectors = feature_evidence(dense, psi_centers, virtual, setting)
+        return lambda row: problem.weights(_dense(feature_map.transform(row)) @ vectors)
+    kernel_map = KernelMap.fit(_dense(psi @ psi.T))
+    wide = kernel_evidence(kernel_map, _dense(psi_centers @ psi.T), virtual, setting)
+    return lambda row: wide.weights(
+        kernel_map.transform(_dense(feature_map.transform(row) @ psi.T))
+    )
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+
+
+def _moved(rows: Features, origin: np.ndarray | None) -> Features:
+    return rows if origin is None else rows - origin.astype(np.float64)
+
+
+def _similarities(model: KernelModel, row: Features, others: Features) -> np.ndarray:
+    base = model.kernel.base(row, others.astype(np.float64))
+    return model.kernel.finish(base, model.width)[0]
+
+
+def explain(
+    model: Any,
+    x: Any,
+    label: int | str,
+    *,
+    by: str = "evidence",
+    X: Any = None,
+    Y: Any = None,
+    label_names: Sequence[str] | None = None,
+) -> Explanation:
+    """Take the score of one label of one row apart into contributions that add up to it.
+
+    Parameters
+    ----------
+    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
+        Fitted; with an IMCCClassifier inside.
+    x : array-like of shape (n_features,), or one row of a data frame or sparse matrix
+    label : int or str
+        Its column or its name.
+    by : {"evidence", "support", "features"}, default="evidence"
+        "evidence": the score as a weighted mean of the labels of all real rows and the soft labels
+        of all virtual examples, the weights summing to one (some may be negative); it says what
+        the score would be had a label been different.  "support": similarity times coefficient of
+        each row (and centre, with ``span="augmented"``), for kernel models.  "features":
+        coefficients times the row's difference from the mean row, for the linear kernel.
+    X, Y : array-like, optional
+        The training data; Y is needed for the evidence, X as well if the model is linear.
+    label_names : sequence of str, optional
+        Unless given, those that the model has kept.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.inspection import explain
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> clf = IMCCClassifier(n_clusters=4, random_state=0).fit(X[:80], Y[:80])
+    >>> found = explain(clf, X[90], 0, Y=Y[:80])
+    >>> gap = sum(found.totals().values()) - clf.decision_function(X[90:91])[0, 0]
+    >>> bool(abs(gap) < 1e-10)
+    True
+    >>> [part.kind for part in found.top(2)]
+    ['row', 'row']
+    >>> round(float(found.weights["row"].sum() + found.weights["center"].sum()), 6)
+    1.0
+    """
+    return Explainer(model, X, Y, label_names=label_names).explain(x, label, by)

@@ -1,0 +1,202 @@
+"""One self-contained HTML page about a model: no script, picture or font from elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imcc._validation import check_count
+from imcc.datasets._files import save
+from imcc.datasets._optional import require
+from imcc.inspection._explain import Explanation
+from imcc.inspection._figures import frequent_labels
+from imcc.inspection._inspect import Inspection
+
+# More circles than this make a page slow; rows are then thinned out evenly.
+_MOST_ROWS = 1500
+_MAP_SIZE = (720, 480)
+_PLOT_SIZE = 360
+
+
+def page(
+    inspection: Inspection,
+    *,
+    title: str = "A model",
+    facts: Mapping[str, Any] | None = None,
+    explanations: Sequence[tuple[str, Explanation]] = (),
+    max_clusters: int = 40,
+    max_labels: int = 40,
+) -> str:
+    """Return an HTML page about a model.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    title : str
+    facts : mapping of str to value, optional
+        Shown on top, before what the inspection knows: where the model came from, how good it is.
+    explanations : sequence of (str, Explanation)
+        Single scores, each with a name for its row.
+    max_clusters, max_labels : int
+        At most so many of the largest clusters and most frequent labels are shown.
+
+    Notes
+    -----
+    Names are escaped, whatever is in them.  The page follows the reader's choice of light or dark
+    and fits a phone; pictures have descriptions in words.
+    """
+    check_count("max_clusters", max_clusters)
+    jinja2 = require("jinja2", "report", "Making a page")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    source = resources.files("imcc.inspection").joinpath("page.html").read_text("utf-8")
+    labels = frequent_labels(inspection, max_labels)
+    shown = inspection.largest(max_clusters)
+    return environment.from_string(source).render(
+        title=title,
+        facts={**(facts or {}), **_own_facts(inspection)},
+        inspection=inspection,
+        names=[inspection.label_names[j] for j in labels],
+        clusters=[_cluster(cluster, inspection, labels) for cluster in shown],
+        largest=shown[0].size,
+        pairs=inspection.correlations.strongest(12),
+        share=_known(inspection.correlations.share),
+        by_chance=inspection.correlations.by_chance,
+        scatter=_scatter(inspection),
+        map=_map(inspection, labels),
+        explanations=[_explanation(name, found) for name, found in explanations],
+    )
+
+
+def write_page(path: str | os.PathLike[str], inspection: Inspection, **options: Any) -> Path:
+    """Write :func:`page` to a file, which appears whole or not at all."""
+    return save(path, page(inspection, **options).encode("utf-8", "replace"))
+
+
+def _own_facts(inspection: Inspection) -> dict[str, Any]:
+    facts = inspection.facts
+    kernel = facts["kernel"]
+    if facts["width"] is not None:
+        kernel += f", width {facts['width']:.4g}"
+    return {
+        "kernel": kernel,
+        "weights": f"alpha {facts['alpha']:g}, beta {facts['beta']:g}, gamma {facts['gamma']:g}",
+        "trained on": f"{facts['rows']:,} rows, {facts['features']:,} features, "
+        f"{facts['labels']:,} labels",
+        "virtual examples": f"{facts['clusters']:,}"
+        + (f" from {facts['clusterings']} clusterings" if facts["clusterings"] > 1 else ""),
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _cluster(cluster: Any, inspection: Inspection, labels: np.ndarray) -> dict[str, Any]:
+    order = np.argsort(-cluster.shares, kind="stable")[:5]
+    return {
+        "index": cluster.index,
+        "size": cluster.size,
+        "labels": [
+            (inspection.label_names[j], float(cluster.shares[j]))
+            for j in order
+            if cluster.shares[j] > 0
+        ],
+        "nearest": [row for row, _ in cluster.nearest],
+        "soft": [float(cluster.soft_labels[j]) for j in labels],
+    }
+
+
+def _scatter(inspection: Inspection) -> dict[str, Any] | None:
+    """Return the pairs of labels as points: correlation across, carried part up."""
+    found = inspection.correlations
+    if found.total is None:
+        return None
+    rows, columns = np.triu_indices(len(found.label_names), 1)
+    total, carried = found.total[rows, columns], found.carried[rows, columns]
+    known = np.flatnonzero(~np.isnan(total))
+    known = known[np.argsort(-np.abs(total[known]), kind="stable")][:2000]
+    reach = max(0.1, float(np.abs(total[known]).max(initial=0.0)))
+    half = _PLOT_SIZE / 2
+
+    def place(value: float) -> float:
+        return round(half + 0.92 * half * value / reach, 1)
+
+    return {
+        "size": _PLOT_SIZE,
+        "reach": reach,
+        "points": [
+            {
+                "x": place(total[k]),
+                "y": round(_PLOT_SIZE - place(carried[k]), 1),
+                "name": f"{found.label_names[rows[k]]} and {found.label_names[columns[k]]}: "
+                f"{total[k]:.2f}, of which carried {carried[k]:.2f}",
+            }
+            for k in known
+        ],
+    }
+
+
+def _map(inspection: Inspection, labels: np.ndarray) -> dict[str, Any] | None:
+    if inspection.map is None:
+        return None
+    rows, centers = inspection.map.rows, inspection.map.centers
+    step = -(-len(rows) // _MOST_ROWS)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    size = np.array(_MAP_SIZE)
+
+    def places(points: np.ndarray) -> list[list[float]]:
+        inside = 20 + (points - low) / span * (size - 40)
+        inside[:, 1] = size[1] - inside[:, 1]  # up is up
+        return inside.round(1).tolist()
+
+    sizes = np.array([cluster.size for cluster in inspection.clusters])
+    soft = np.array([cluster.soft_labels for cluster in inspection.clusters])[:, labels]
+    return {
+        "width": _MAP_SIZE[0],
+        "height": _MAP_SIZE[1],
+        "rows": places(rows[::step]),
+        "step": step,
+        "n_rows": len(rows),
+        "centers": [
+            {"x": x, "y": y, "r": round(float(4 + 9 * np.sqrt(s / sizes.max())), 1), "index": j}
+            for j, ((x, y), s) in enumerate(zip(places(centers), sizes, strict=True))
+        ],
+        "soft": soft.round(3).T.tolist(),
+        "explained": inspection.map.explained.tolist(),
+    }
+
+
+def _explanation(name: str, found: Explanation) -> dict[str, Any]:
+    parts = found.top(12)
+    totals = found.totals()
+    rest = sum(totals.values()) - totals["constant"] - sum(part.contribution for part in parts)
+    rows = [
+        (
+            part.name,
+            "virtual" if part.kind == "center" else part.kind,
+            part.weight,
+            part.value,
+            part.contribution,
+        )
+        for part in parts
+    ]
+    constant = {"support": "intercept", "features": "the mean row"}.get(found.by)
+    reach = max([abs(part.contribution) for part in parts], default=1.0) or 1.0
+    return {
+        "name": name,
+        "found": found,
+        "rows": rows,
+        "reach": reach,
+        "rest": rest,
+        "n_others": sum(len(w) for w in found.weights.values()) - len(parts),
+        "constant": constant,
+        "totals": totals,
+    }

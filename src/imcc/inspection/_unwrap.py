@@ -1,0 +1,172 @@
+"""The IMCCClassifier inside whatever a user has fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from imcc._validation import Features, check_features, encode_target
+from imcc.estimator import IMCCClassifier
+from imcc.models import KernelModel
+from imcc.thresholds import TunedThresholds
+from imcc.virtual import VirtualExamples, virtual_examples
+
+# How far a centre, relative to the spread of all, or a soft label may be from what the training
+# data give, so that these count as the training data: far more than rounding in float32.
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """A fitted IMCCClassifier and what stands around it.
+
+    Attributes
+    ----------
+    classifier : IMCCClassifier
+    transform : callable
+        From the rows that the user has to those that the classifier sees.
+    thresholds : ndarray of shape (n_labels,)
+    """
+
+    classifier: IMCCClassifier
+    transform: Callable[[Any], Features]
+    thresholds: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """The number of training rows."""
+        return len(self.classifier.assignment_)
+
+    @property
+    def assignment(self) -> np.ndarray:
+        """The clusters of each training row, (n_rows, n_clusterings)."""
+        return self.classifier.assignment_.reshape(self.n_rows, -1)
+
+    @property
+    def virtual(self) -> VirtualExamples:
+        """The virtual examples, as the solver saw them."""
+        clf = self.classifier
+        return VirtualExamples(
+            clf.cluster_centers_,
+            clf.soft_labels_,
+            clf.cluster_sizes_.astype(float),
+            self.assignment,
+        )
+
+    def names_of_labels(self, given: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return a name for each column of the scores."""
+        clf = self.classifier
+        count = clf.soft_labels_.shape[1]
+        if given is not None:
+            if isinstance(given, str) or len(given) != count:
+                raise ValueError(f"label_names must be {count} names, one a label, got {given!r}")
+            return tuple(str(name) for name in given)
+        if clf.target_kind_ == "binary":
+            return (str(clf.classes_[-1]),)
+        if clf.target_kind_ == "multiclass":
+            return tuple(str(name) for name in clf.classes_)
+        if clf.label_names_ is not None:
+            return tuple(str(name) for name in clf.label_names_)
+        return tuple(f"label{j}" for j in range(count))
+
+    def names_of_features(self) -> tuple[str, ...]:
+        """Return a name for each feature that the classifier sees."""
+        clf = self.classifier
+        names = getattr(clf, "feature_names_in_", None)
+        if names is None:
+            return tuple(f"x{j}" for j in range(clf.n_features_in_))
+        return tuple(str(name) for name in names)
+
+    def training_rows(self, X: Any = None) -> Features | None:
+        """Return the training rows as the classifier saw them.
+
+        A kernel model has kept them.  Otherwise they are those given, checked against the centres;
+        None if nothing is given.
+        """
+        model = self.classifier._model
+        if X is not None:
+            rows = self.transform(X)
+            self._check_rows(rows)
+            return rows
+        if isinstance(model, KernelModel):
+            rows = model.rows
+            return rows if model.origin is None else rows + model.origin.astype(rows.dtype)
+        return None
+
+    def _check_rows(self, rows: Features) -> None:
+        if rows.shape[0] != self.n_rows:
+            raise ValueError(
+                f"X must be the training rows: the model was fitted on {self.n_rows} rows, X has "
+                f"{rows.shape[0]}"
+            )
+        again = virtual_examples(rows, np.zeros((self.n_rows, 1)), self.assignment).centers
+        centers = self.classifier.cluster_centers_
+        if np.abs(again - centers).max() > _TOLERANCE * max(float(np.abs(centers).max()), 1e-300):
+            raise ValueError(
+                "X must be the training rows, in their order: their means over the model's "
+                "clusters are not the model's centres"
+            )
+
+    def training_signs(self, Y: Any) -> np.ndarray:
+        """Return the training labels as -1 and +1, checked against the soft labels."""
+        if Y is None:
+            raise ValueError("Y is needed: a model does not keep its training labels")
+        signs = encode_target(Y, self.n_rows, "explain").signs
+        soft = self.classifier.soft_labels_
+        if signs.shape[1] != soft.shape[1]:
+            raise ValueError(
+                f"Y must be the training labels: the model has {soft.shape[1]} of them, Y has "
+                f"{signs.shape[1]} columns"
+            )
+        again = virtual_examples(np.zeros((self.n_rows, 1)), signs, self.assignment).soft_labels
+        if np.abs(again - soft).max() > _TOLERANCE:
+            raise ValueError(
+                "Y must be the training labels, in their order: their means over the model's "
+                "clusters are not its soft labels"
+            )
+        return signs
+
+
+def unwrap(model: Any) -> Unwrapped:
+    """Find the IMCCClassifier in a fitted model.
+
+    Parameters
+    ----------
+    model : IMCCClassifier, IMCCClassifierCV, GridSearchCV, TunedThresholds or Pipeline
+        Or any of these around each other; and the kernel ridge baseline, which is one inside.
+    """
+    thresholds = None
+    steps: list[Callable[[Any], Any]] = []
+    inner = model
+    while not isinstance(inner, IMCCClassifier):
+        if isinstance(inner, Pipeline) and inner.steps:
+            if len(inner.steps) > 1:
+                steps.append(inner[:-1].transform)
+            inner = inner.steps[-1][1]
+        elif isinstance(inner, TunedThresholds):
+            check_is_fitted(inner)
+            thresholds = inner.thresholds_
+            inner = inner.estimator_
+        elif hasattr(inner, "best_estimator_"):
+            inner = inner.best_estimator_
+        else:
+            check_is_fitted(inner)
+            raise TypeError(
+                f"there are no virtual examples in a {type(inner).__name__}: only IMCCClassifier "
+                "has them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline"
+            )
+    check_is_fitted(inner)
+    classifier = inner
+
+    def transform(X: Any) -> Features:
+        for step in steps:
+            X = step(X)
+        return check_features(classifier, X, reset=False)
+
+    count = classifier.soft_labels_.shape[1]
+    return Unwrapped(classifier, transform, np.zeros(count) if thresholds is None else thresholds)

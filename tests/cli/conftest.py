@@ -1,0 +1,79 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from imcc.cli._app import app
+from imcc.datasets import Dataset, write
+
+
+@pytest.fixture(autouse=True)
+def own_data_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMCC_DATA_HOME", str(tmp_path / "data-home"))
+    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.fixture
+def imcc():
+    """Run a command in this process: quick."""
+
+    def run(*arguments, code=0, stdin=None):
+        try:
+            runner = CliRunner(mix_stderr=False)
+        except TypeError:  # click 8.2 and later always keep the two apart
+            runner = CliRunner()
+        result = runner.invoke(app, [str(a) for a in arguments], input=stdin)
+        assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+        assert "Traceback" not in result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def program():
+    """Run a command as a user does: the real entry point, in a process of its own."""
+
+    def run(*arguments, code=0, stdin=None, **environment):
+        done = subprocess.run(
+            [sys.executable, "-m", "imcc", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    return run
+
+
+FEATURES = ("length", "weight", "colour index", "age")
+LABELS = ("happy", "sad", "hungry")
+
+
+def make_data(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4)).round(3)
+    Y = (X[:, :3] + 0.6 * rng.normal(size=(n_rows, 3)) > [0, 0.5, 1.0]).astype(int)
+    return Dataset(X, Y, FEATURES, LABELS, "pets")
+
+
+@pytest.fixture(scope="session")
+def pets(tmp_path_factory):
+    """A folder with train.csv, test.csv, new.csv (no labels) and a fitted model.skops."""
+    folder = tmp_path_factory.mktemp("pets")
+    data = make_data(160)
+    write(data[:120], folder / "train.csv")
+    write(data[120:], folder / "test.csv")
+    lines = (folder / "test.csv").read_text().splitlines()
+    (folder / "new.csv").write_text("\n".join(",".join(x.split(",")[:4]) for x in lines) + "\n")
+    arguments = ["fit", folder / "train.csv", "--labels", ",".join(LABELS), "--clusters", "6"]
+    result = CliRunner().invoke(app, [*map(str, arguments), "-o", str(folder / "model.skops")])
+    assert result.exit_code == 0, result.output
+    return folder

@@ -1,0 +1,281 @@
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from imcc.cli._app import app
+from imcc.cli._progress import shown_progress
+from imcc.experiment import Experiment, Progress, Store, run
+from tests.experiment.conftest import DICE, importable_methods, pets, pets_file, small
+
+__all__ = ["importable_methods", "pets", "pets_file", "small"]  # fixtures
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    if code != 130:
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.fixture
+def toml(pets_file, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        f"""
+        n_repeats = 2
+        cv = 3
+        datasets = ["{pets_file}"]
+        [methods.dice]
+        estimator = "{DICE}"
+        [methods.other]
+        estimator = "{DICE}"
+        grid = {{strength = [1.0, 2.0]}}
+        """
+    )
+    return path
+
+
+@pytest.fixture
+def store(toml, tmp_path):
+    path = tmp_path / "mine.sqlite"
+    call("experiment", "run", toml, "-o", path)
+    return path
+
+
+def test_run_tells_what_it_does_and_where_the_results_are(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    result = call("experiment", "run", toml, "-o", path)
+    assert "[4 of 4] pets, other, split 2 done in" in result.stderr
+    assert f"4 of 4 results are in {path}, 4 of them new" in result.stdout
+    assert "0 of them new" in call("experiment", "run", toml, "-o", path).stdout
+    assert call("experiment", "run", toml, "-o", path, "--quiet").output == ""
+
+
+def test_run_writes_beside_by_default(toml, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call("experiment", "run", toml)
+    assert (tmp_path / "mine.sqlite").exists()
+
+
+def test_run_can_be_restricted_and_grow(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    run_it = ("experiment", "run", toml, "-o", path)
+    assert "1 of 1" in call(*run_it, "--methods", "dice", "--repeats", "1").stdout
+    assert "4 of 4" in call(*run_it).stdout
+    assert "8 of 8" in call(*run_it, "--repeats", "4", "--datasets", "pets").stdout
+    call(*run_it, "--methods", "mice", code=2)
+    call(*run_it, "--datasets", "cats", code=2)
+    call(*run_it, "--methods", "a,,b", code=2)
+
+
+def test_sensitivity_can_be_left_out(toml, tmp_path, pets_file):
+    toml.write_text(toml.read_text() + f'\n[sensitivity]\ndatasets = ["{pets_file}"]\n')
+    path = tmp_path / "x.sqlite"
+    assert "4 of 4" in call("experiment", "run", toml, "-o", path, "--no-sensitivity").stdout
+
+
+def test_json_lines_while_running(toml, tmp_path):
+    lines = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", "--json").stdout
+    *events, summary = [json.loads(line) for line in lines.splitlines()]
+    assert [event["event"] for event in events] == ["done"] * 4
+    assert events[-1]["remaining_seconds"] == 0
+    assert summary["computed"] == 4
+    assert summary["failed"] == []
+
+
+def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
+    toml.write_text(
+        toml.read_text() + f'[methods.bad]\nestimator = "{DICE}"\nparams = {{fails = true}}\n'
+    )
+    path = tmp_path / "x.sqlite"
+    result = call("experiment", "run", toml, "-o", path, code=1)
+    assert "4 of 6 results" in result.stdout
+    assert "2 of 6 tasks failed" in result.stderr
+    assert "the dice fell off the table" in result.stderr
+    assert f"imcc experiment resume {path}" in result.stderr
+    status = call("experiment", "status", path).stdout
+    assert "Failed: pets, bad, split 1: ValueError: the dice" in status
+    found = json.loads(call("experiment", "status", path, "--json").stdout)
+    assert (found["done"], found["tasks"], len(found["failed"])) == (4, 6, 2)
+    lines = call("experiment", "resume", path, "--json", code=1).stdout.splitlines()
+    assert json.loads(lines[0])["error"].startswith("ValueError")
+
+
+def test_a_store_can_be_moved_and_resumed(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    call("experiment", "run", toml, "-o", path, "--repeats", "1")
+    moved = tmp_path / "elsewhere" / "y.sqlite"
+    moved.parent.mkdir()
+    shutil.move(path, moved)
+    call("experiment", "run", toml, "-o", moved)
+    toml.unlink()
+    assert "4 of 4" in call("experiment", "resume", moved).stdout
+    assert "4 of 4 done" in call("experiment", "status", moved).stdout
+
+
+def test_list_shows_what_there_is(store, tmp_path):
+    (tmp_path / "broken.sqlite").write_text("no")
+    text = call("experiment", "list", tmp_path).stdout
+    assert "paper" in text
+    assert "mine.sqlite" in text
+    found = json.loads(call("experiment", "list", tmp_path, "--json").stdout)
+    assert set(found["experiments"]) == {"paper", "quick"}
+    assert [(s["file"], s["done"]) for s in found["stores"]] == [
+        ("broken.sqlite", None),
+        ("mine.sqlite", 4),
+    ]
+
+
+def test_export_and_merge(store, toml, tmp_path):
+    out = tmp_path / "out.csv"
+    assert str(out) in call("experiment", "export", store, "-o", out).stdout
+    call("experiment", "export", store, "-o", out, code=1)
+    call("experiment", "export", store, "-o", out, "--force")
+    written = json.loads(
+        call("experiment", "export", store, "-o", tmp_path / "o.parquet", "--json").stdout
+    )
+    new = tmp_path / "new.sqlite"
+    call("experiment", "merge", new, out, code=1)  # of what experiment?
+    assert "4 new results" in call("experiment", "merge", new, out, "--experiment", toml).stdout
+    found = json.loads(call("experiment", "merge", new, *written["written"], "--json").stdout)
+    assert found == {"new": 0, "known": 4, "conflicts": []}
+    third = tmp_path / "third.sqlite"
+    assert "4 new results" in call("experiment", "merge", third, store).stdout
+    text = out.read_text().replace(",0.", ",0.9", 4)
+    out.write_text(text)
+    assert "other numbers" in call("experiment", "merge", new, out, code=1).stderr
+
+
+def test_compare_prints_ranks_and_tests(store):
+    text = call("compare", store).stdout
+    assert "average_precision (higher is better), mean ± std (rank), 2 runs" in text
+    assert "mean rank" in text
+    assert "No test: there is one row (data set) only" in text
+    (found,) = json.loads(call("compare", store, "--metric", "coverage", "--json").stdout)
+    assert found["metric"] == "coverage"
+    assert found["methods"] == ["dice", "other"]
+    call("compare", store, "--control", "nobody", code=2)
+    both = call("compare", store, "--metric", "coverage", "--metric", "micro_f1").stdout
+    assert "micro_f1" in both
+    assert "average_precision" not in both
+
+
+def test_compare_tests_over_several_data_sets(pets, tmp_path):
+    data = {f"set{i}": pets for i in range(7)}
+    experiment = Experiment(data, {"imcc": DICE, "b": DICE, "c": DICE}, n_repeats=2)
+    run(experiment, tmp_path / "x.sqlite")
+    text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
+    assert "Friedman: F_F =" in text
+    assert "Nemenyi: mean ranks differ from" in text
+    assert "imcc is significantly better than: none (Nemenyi)" in text
+    assert "Wilcoxon with Holm, against imcc: b p =" in text
+    text = call("compare", tmp_path / "x.sqlite", "--control", "b", "--selection", "each").stdout
+    assert "b is significantly better" in text
+    strict = json.loads(call("compare", tmp_path / "x.sqlite", "--alpha", "0.2", "--json").stdout)
+    assert strict[0]["alpha"] == 0.2
+
+
+def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypatch):
+    methods = {f"a method with a long name {i}": DICE for i in range(7)}
+    run(Experiment(pets, methods, n_repeats=2), tmp_path / "x.sqlite")
+    monkeypatch.setenv("COLUMNS", "100")
+    text = call("compare", tmp_path / "x.sqlite", "--metric", "coverage").stdout
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert all(name in text for name in methods)
+    assert text.count("pets") == 3
+    assert "continued" in text
+
+
+def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    call("experiment", "run", toml, "-o", path, "--repeats", "1")
+    call("experiment", "run", toml, "-o", path, "--methods", "dice")
+    told = call("compare", path, code=2).stderr
+    assert "runs are missing in 1 cell" in told
+    assert "--missing 'drop_datasets'" in told
+    text = call("compare", path, "--missing", "drop_repetitions").stdout
+    assert "left out because runs are missing" in text
+
+
+def test_compare_with_the_papers_numbers(tmp_path, pets):
+    """A method under the name of one of the paper's stands beside its cell."""
+    experiment = Experiment({"yeast": pets}, {"imcc": DICE}, n_repeats=3)
+    run(experiment, tmp_path / "x.sqlite")
+    text = call("compare", tmp_path / "x.sqlite", "--published").stdout
+    assert "0.777 ± 0.008" in text
+    assert "worse" in text
+    found = json.loads(call("compare", tmp_path / "x.sqlite", "--published", "--json").stdout)
+    assert len(found["cells"]) == 15 * 7 * 5
+
+
+def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch):
+    small_grid = {"params": {"alphas": [0.1, 1.0], "n_clusters": [2, 3]}}
+    monkeypatch.setattr("imcc.experiment._plan._STUDIED", {**STUDIED, **small_grid})
+    path = tmp_path / "s.sqlite"
+    text = call("sensitivity", pets_file, "-o", path, "--metric", "ranking_loss").stdout
+    assert "pets, ranking_loss (lower is better), best at alpha =" in text
+    assert "alpha (down) x gamma (across)" in text
+    again = call("sensitivity", pets_file, "-o", path, "--json")
+    assert again.stderr == ""  # nothing was computed
+    found = json.loads(again.stdout)
+    assert found["metric"] == "coverage"
+    assert len(found["alpha_gamma"]) == 2
+    assert len(found["beta"]["mean"]) == 7
+    with Store(path) as store:
+        assert len(store.studies()) == 1
+    assert "Stored in" in call("sensitivity", pets_file, "-o", path).stdout
+
+
+STUDIED = {"estimator": "imcc.IMCCClassifierCV"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("experiment", "run", "papers"), 2, "paper, quick"),
+        (("experiment", "resume", "none.sqlite"), 1, "no results store"),
+        (("experiment", "status", "none.sqlite"), 1, "no results store"),
+        (("compare", "none.sqlite"), 1, "no results store"),
+        (("sensitivity", "yeats"), 2, "yeast"),
+        (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "may you write"),
+        (("experiment", "run", "quick", "-o", "/none/x.sqlite"), 1, "no folder"),
+        (("experiment", "run", "quick", "-j", "0"), 2, "n_jobs"),
+    ],
+)
+def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call(*arguments, code=code)
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_live_display_shows_what_runs(monkeypatch):
+    from rich.console import Console
+
+    import imcc.cli._progress as module
+
+    console = Console(force_terminal=True, width=100, record=True)
+    monkeypatch.setattr(module, "stderr", lambda: console)
+    key = ("scores", "yeast", "imcc", 1)
+    with shown_progress("mine", quiet=False, as_json=False) as show:
+        show(Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))
+        text = console.export_text(clear=False)
+    shown = console.export_text()
+    assert "mine: 1 of 4 done, 1 failed, 1 min 20 s so far, about 3 min 20 s left" in text + shown
+    assert "yeast, imcc, split 2" in text + shown
+
+
+def test_through_the_real_entry_point(store):
+    done = subprocess.run(
+        [sys.executable, "-m", "imcc.cli", "compare", store, "--metric", "coverage", "--json"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["metric"] == "coverage"

@@ -1,0 +1,733 @@
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from imcc import IMCCClassifier
+from imcc.cli._app import app
+from imcc.datasets import Dataset, load_dataset, read, write
+from imcc.metrics import METRICS
+from imcc.metrics import evaluate as evaluate_metrics
+from imcc.persistence import load_model, read_card, save_model
+from tests.cli.conftest import FEATURES, LABELS, make_data
+
+GRID = ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1", "--clusters", "4,8")
+NAMED = ("--labels", ",".join(LABELS))
+
+
+def table(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.fixture
+def training(pets):
+    return read(pets / "train.csv", labels=list(LABELS))
+
+
+@pytest.fixture
+def testing(pets):
+    return read(pets / "test.csv", labels=list(LABELS))
+
+
+@pytest.mark.slow
+def test_a_practitioners_day(pets, tmp_path, program):
+    """From a CSV file with names to labels for new rows, without a line of Python."""
+    model = tmp_path / "model.skops"
+    done = program("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, "--thresholds", "f1")
+    assert "The best of 4 settings" in done.stdout
+    assert re.search(r"TunedThresholds\(IMCCClassifier\) on train \(120 rows\)", done.stdout)
+    done = program("inspect", model, "--html", tmp_path / "page.html")
+    assert "cross-validated average_precision" in done.stdout
+    assert "Virtual examples" in done.stdout
+    assert "happy" in (tmp_path / "page.html").read_text()
+    program("predict", model, pets / "new.csv", "-o", tmp_path / "labels.csv")
+    labels = table((tmp_path / "labels.csv").read_text())
+    assert labels[0] == list(LABELS)
+    assert len(labels) == 41
+    done = program("evaluate", model, pets / "test.csv")
+    assert re.search(r"average_precision +higher +0\.[89]\d\d", done.stdout)
+    done = program("inspect", model, "--data", pets / "train.csv", "--row", "3", "--label", "sad")
+    assert "Row 3, sad: score" in done.stdout
+
+
+# tune and fit
+
+
+def test_tune_is_the_search(imcc, pets, tmp_path, training):
+    model = tmp_path / "m.skops"
+    out = json.loads(imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, "--json").stdout)
+    card = read_card(model)
+    assert out["settings"] == 4
+    assert out["params"] == card.params
+    assert out["label_names"] == list(LABELS)
+    assert card.feature_names == FEATURES
+    assert card.fingerprint == training.fingerprint()
+    assert set(card.metrics) == {f"cross-validated {name}" for name in METRICS}
+    again = IMCCClassifier(**card.params).fit(training.X, training.Y)
+    np.testing.assert_array_equal(
+        load_model(model).decision_function(training.X), again.decision_function(training.X)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("--metric", "one_error", "--betas", "0.001,1000"),
+        ("--alphas", "1000"),
+        ("--betas", "100"),
+        ("--gammas", "10"),
+        ("--clusters", "2"),
+        ("--kernels", "linear"),
+        ("--width-scales", "0.3"),
+        ("--kernel-search",),
+        ("--thresholds", "f1"),
+        ("--thresholds", "micro_f1"),
+        ("--folds", "3"),
+        ("--seed", "7"),
+        ("--scale",),
+    ],
+    ids=" ".join,
+)
+def test_every_option_of_tune_counts(imcc, pets, tmp_path, changed):
+    cards = []
+    models = []
+    for options in ((), changed):
+        model = tmp_path / f"{len(cards)}.skops"
+        imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *options)
+        cards.append(read_card(model))
+        models.append(load_model(model))
+    X = make_data(30, seed=9).X
+    same = np.array_equal(*(m.decision_function(X) for m in models))
+    same &= np.array_equal(*(m.predict(X) for m in models))
+    assert not same or cards[0].metrics != cards[1].metrics
+
+
+def test_tune_results_and_jobs(imcc, pets, tmp_path):
+    start = ("tune", pets / "train.csv", *NAMED, *GRID, "-o", tmp_path / "m.skops", "--force")
+    imcc(*start, "--results", tmp_path / "r.csv")
+    rows = table((tmp_path / "r.csv").read_text())
+    assert rows[0] == ["alpha", "beta", "gamma", "kernel", "n_clusters", "width_scale", *METRICS]
+    assert len(rows) == 5
+    best = max(float(row[-1]) for row in rows[1:])
+    card = read_card(tmp_path / "m.skops")
+    assert card.metrics["cross-validated average_precision"] == best
+    imcc(*start, "--jobs", "2")
+    assert read_card(tmp_path / "m.skops").metrics == card.metrics
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("--clusters", "3"),
+        ("--clusters", "3,5"),
+        ("--alpha", "50"),
+        ("--beta", "9"),
+        ("--gamma", "5"),
+        ("--kernel", "laplacian"),
+        ("--width", "0.5"),
+        ("--width-scale", "0.5"),
+        ("--span", "augmented", "--alpha", "1000"),
+        ("--thresholds", "f1"),
+        ("--seed", "3"),
+        ("--scale",),
+    ],
+    ids=" ".join,
+)
+def test_every_option_of_fit_counts(imcc, pets, tmp_path, changed):
+    model = tmp_path / "m.skops"
+    imcc("fit", pets / "train.csv", *NAMED, "--clusters", "6", "-o", model, *changed)
+    X = make_data(60, seed=9).X
+    plain, other = load_model(pets / "model.skops"), load_model(model)
+    same = np.array_equal(plain.decision_function(X), other.decision_function(X))
+    assert not (same and np.array_equal(plain.predict(X), other.predict(X)))
+
+
+def test_folds_of_fit_are_for_thresholds(imcc, pets, tmp_path):
+    chosen = []
+    for folds in (3, 5):
+        file = tmp_path / f"{folds}.skops"
+        start = ("fit", pets / "train.csv", *NAMED, "--thresholds", "f1", "--folds", folds)
+        imcc(*start, "-o", file)
+        chosen.append(load_model(file).thresholds_)
+    assert not np.array_equal(*chosen)
+
+
+def test_missing_values(imcc, tmp_path, pets):
+    lines = (pets / "train.csv").read_text().splitlines()
+    lines[3] = "?," + lines[3].split(",", 1)[1]
+    (tmp_path / "holes.csv").write_text("\n".join(lines))
+    start = ("fit", tmp_path / "holes.csv", *NAMED, "-o", tmp_path / "m.skops", "--clusters", 4)
+    assert "--fill-missing" in imcc(*start, code=1).stderr
+    imcc(*start, "--fill-missing")
+    out = imcc("predict", tmp_path / "m.skops", tmp_path / "holes.csv").stdout
+    assert len(table(out)) == 121
+
+
+def test_files_are_not_written_over(imcc, pets, tmp_path):
+    model = tmp_path / "m.skops"
+    model.write_text("precious")
+    start = ("fit", pets / "train.csv", *NAMED, "-o", model, "--clusters", 4)
+    assert "--force" in imcc(*start, code=1).stderr
+    assert model.read_text() == "precious"
+    imcc(*start, "--force")
+    assert read_card(model).n_rows == 120
+
+
+def test_quiet_and_stdin(imcc, pets, tmp_path):
+    text = (pets / "train.csv").read_text()
+    start = ("fit", "-", *NAMED, "-o", tmp_path / "m.skops", "--clusters", 6, "--quiet")
+    result = imcc(*start, stdin=text)
+    assert result.output == ""
+    X = make_data(10, seed=3).X
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "m.skops").decision_function(X),
+        load_model(pets / "model.skops").decision_function(X),
+    )
+
+
+@pytest.mark.slow
+def test_named_data_and_arff(program, tmp_path):
+    small = ("--betas", "1", "--alphas", "1", "--gammas", "0.1", "--clusters", "8")
+    done = program("tune", "yeast", *small, "-o", tmp_path / "y.skops", "--json")
+    assert json.loads(done.stdout)["data_name"] == "yeast"
+    done = program("evaluate", tmp_path / "y.skops", "yeast", "--json")
+    assert json.loads(done.stdout)["metrics"]["average_precision"] > 0.7
+    yeast = load_dataset("yeast")[:300]
+    write(yeast, tmp_path / "my.arff")
+    (tmp_path / "my.xml").rename(tmp_path / "labels.xml")
+    start = ("tune", tmp_path / "my.arff", "--labels", tmp_path / "labels.xml", *small)
+    program(*start, "-o", tmp_path / "a.skops")
+    done = program("predict", tmp_path / "a.skops", tmp_path / "my.arff")
+    assert table(done.stdout)[0] == list(yeast.label_names)
+    done = program("evaluate", tmp_path / "a.skops", tmp_path / "my.arff")
+    assert "300 rows" in done.stdout
+
+
+# predict
+
+
+def test_predict(imcc, pets, testing):
+    model = load_model(pets / "model.skops")
+    rows = table(imcc("predict", pets / "model.skops", pets / "new.csv").stdout)
+    assert rows[0] == list(LABELS)
+    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), model.predict(testing.X))
+    rows = table(imcc("predict", pets / "model.skops", pets / "new.csv", "--scores").stdout)
+    assert rows[0] == list(LABELS)
+    scores = model.decision_function(testing.X)
+    np.testing.assert_array_equal(np.array(rows[1:], dtype=float), scores)
+    rows = table(imcc("predict", pets / "model.skops", pets / "new.csv", "--top-k", 2).stdout)
+    assert rows[0] == ["label1", "label2"]
+    order = np.argsort(-scores, axis=1)[:, :2]
+    assert rows[1:] == [[LABELS[j] for j in row] for row in order]
+    assert (
+        table(
+            imcc("predict", pets / "model.skops", pets / "new.csv", "--top-k", 2, "-o", "-").stdout
+        )
+        == rows
+    )
+    both = ("predict", pets / "model.skops", pets / "new.csv", "--top-k", 9, "--scores")
+    rows = table(imcc(*both).stdout)
+    assert rows[0] == ["label1", "score1", "label2", "score2", "label3", "score3"]
+    assert float(rows[1][1]) == scores[0].max()
+
+
+def test_predict_json(imcc, pets, testing):
+    model = load_model(pets / "model.skops")
+    start = ("predict", pets / "model.skops", pets / "new.csv")
+    rows = json.loads(imcc(*start, "--json", "--scores").stdout)
+    predicted, scores = model.predict(testing.X), model.decision_function(testing.X)
+    for row, on, score in zip(rows, predicted, scores, strict=True):
+        assert row["labels"] == [name for name, x in zip(LABELS, on, strict=True) if x]
+        assert list(row["scores"].values()) == score.tolist()
+    lines = imcc(*start, "--to", "jsonl", "--top-k", 1).stdout.splitlines()
+    assert len(lines) == 40
+    assert json.loads(lines[0])["top"][0]["score"] == scores[0].max()
+
+
+def test_predict_into_files(imcc, pets, tmp_path):
+    start = ("predict", pets / "model.skops", pets / "new.csv")
+    for name in ("out.csv", "out.json", "out.jsonl", "out.csv.gz"):
+        result = imcc(*start, "-o", tmp_path / name)
+        assert result.stdout == ""
+        assert "40 rows written" in result.stderr
+    assert len(json.loads((tmp_path / "out.json").read_text())) == 40
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 40
+    assert (tmp_path / "out.csv.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert "--force" in imcc(*start, "-o", tmp_path / "out.csv", code=1).stderr
+    assert imcc(*start, "-o", tmp_path / "out.csv", "--force", "--quiet").output == ""
+
+
+def test_columns_are_matched_by_name(imcc, pets, tmp_path):
+    expected = imcc("predict", pets / "model.skops", pets / "new.csv").stdout
+    rows = table((pets / "new.csv").read_text())
+    turned = "\n".join(",".join(reversed(row)) for row in rows)
+    (tmp_path / "turned.csv").write_text(turned)
+    assert imcc("predict", pets / "model.skops", tmp_path / "turned.csv").stdout == expected
+    assert imcc("predict", pets / "model.skops", "-", stdin=turned).stdout == expected
+    (tmp_path / "more.csv").write_text("\n".join(f"{','.join(row)},x" for row in rows))
+    wrong = imcc("predict", pets / "model.skops", tmp_path / "more.csv", code=1)
+    assert re.search(r"1 column.*unknown to the model: 'x'.*--ignore-extra", wrong.stderr, re.S)
+    more = imcc("predict", pets / "model.skops", tmp_path / "more.csv", "--ignore-extra")
+    assert more.stdout == expected
+    (tmp_path / "less.csv").write_text("\n".join(",".join(row[:2]) for row in rows))
+    wrong = imcc("predict", pets / "model.skops", tmp_path / "less.csv", code=1)
+    assert "missing: 'colour index', 'age'" in wrong.stderr.replace("\n", " ")
+    one = "\n".join(",".join(row) for row in rows[:2])
+    assert (
+        imcc("predict", pets / "model.skops", "-", stdin=one).stdout.splitlines()
+        == (expected.splitlines()[:2])
+    )
+
+
+def test_words_mean_what_they_meant_in_training(imcc, tmp_path):
+    rng = np.random.default_rng(0)
+    hue = rng.choice(["red", "green", "blue"], 60)
+    wet = rng.choice(["dry", "wet"], 60)
+    lines = ["hue,wet,size,warm"]
+    lines += [
+        f"{h},{w},{i % 7},{int(h == 'red')}" for i, (h, w) in enumerate(zip(hue, wet, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    imcc("fit", tmp_path / "t.csv", "--labels", "warm", "-o", tmp_path / "m.skops", "--clusters", 4)
+    every = table(imcc("predict", tmp_path / "m.skops", tmp_path / "t.csv", "--scores").stdout)
+    for i in (1, 5, 9):
+        one = f"size,wet,hue\n{(i - 1) % 7},{wet[i - 1]},{hue[i - 1]}\n"
+        found = table(imcc("predict", tmp_path / "m.skops", "-", "--scores", stdin=one).stdout)
+        assert float(found[1][0]) == pytest.approx(float(every[i][0]), abs=1e-12)
+
+
+def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
+    words = np.array(["cat", "dog", "emu"])[training.Y[:, 0] + training.Y[:, 1]]
+    model = IMCCClassifier(n_clusters=4, random_state=0).fit(training.X, words)
+    save_model(model, tmp_path / "m.skops", feature_names=FEATURES)
+    rows = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv").stdout)
+    assert rows[0] == ["class"]
+    assert {row[0] for row in rows[1:]} <= {"cat", "dog", "emu"}
+    rows = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--scores").stdout)
+    assert rows[0] == ["cat", "dog", "emu"]
+    assert json.loads(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--json").stdout)
+    assert (
+        "one class a row"
+        in imcc("evaluate", tmp_path / "m.skops", pets / "test.csv", code=2).stderr
+    )
+
+
+def test_a_model_of_data_frames(imcc, tmp_path, training, pets):
+    X, Y = pd.DataFrame(training.X, columns=FEATURES), pd.DataFrame(training.Y, columns=LABELS)
+    save_model(IMCCClassifier(n_clusters=6, random_state=0).fit(X, Y), tmp_path / "m.skops")
+    result = imcc("predict", tmp_path / "m.skops", pets / "new.csv")
+    assert result.stdout == imcc("predict", pets / "model.skops", pets / "new.csv").stdout
+    assert result.stderr == ""
+
+
+# evaluate
+
+
+def test_evaluate(imcc, pets, testing):
+    model = load_model(pets / "model.skops")
+    found = json.loads(imcc("evaluate", pets / "model.skops", pets / "test.csv", "--json").stdout)
+    assert found["metrics"] == evaluate_metrics(testing.Y, model.decision_function(testing.X))
+    assert [label["label"] for label in found["labels"]] == list(LABELS)
+    assert [label["support"] for label in found["labels"]] == testing.Y.sum(axis=0).tolist()
+    assert sum(found["labels"][0]["calibration"]["counts"]) == 40
+    text = imcc("evaluate", pets / "model.skops", pets / "test.csv", "--top", 2).stdout
+    assert "2 of 3 labels" in text
+    assert "hungry" not in text
+    platt = json.loads(
+        imcc(
+            "evaluate", pets / "model.skops", pets / "test.csv", "--json", "--calibration", "platt"
+        ).stdout
+    )
+    assert platt["labels"][0]["calibration"] != found["labels"][0]["calibration"]
+
+
+def test_evaluate_with_thresholds_judges_the_decisions(imcc, pets, tmp_path, testing):
+    file = tmp_path / "m.skops"
+    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--thresholds", "f1", "--scale")
+    model = load_model(file)
+    found = json.loads(imcc("evaluate", file, pets / "test.csv", "--json").stdout)
+    wrong = np.mean(model.predict(testing.X) != testing.Y)
+    assert found["metrics"]["hamming_loss"] == pytest.approx(wrong)
+    assert [x["threshold"] for x in found["labels"]] == model.thresholds_.tolist()
+    scores = evaluate_metrics(testing.Y, model.decision_function(testing.X))
+    assert found["metrics"]["average_precision"] == scores["average_precision"]
+
+
+def test_evaluate_draws(imcc, pets, tmp_path):
+    start = ("evaluate", pets / "model.skops", pets / "test.csv", "--draw", tmp_path / "c.png")
+    result = imcc(*start, "--draw-calibration", tmp_path / "r.svg")
+    assert "Drew" in result.stderr
+    assert (tmp_path / "c.png").stat().st_size > 5000
+    assert (tmp_path / "r.svg").stat().st_size > 5000
+    assert imcc(*start, "--quiet").stderr == ""
+
+
+def test_evaluate_wants_the_labels(imcc, pets, tmp_path):
+    wrong = imcc("evaluate", pets / "model.skops", pets / "new.csv", code=1)
+    assert "'happy'" in wrong.stderr
+    rows = table((pets / "test.csv").read_text())
+    turned = "\n".join(",".join(reversed(row)) for row in rows)
+    first = imcc("evaluate", pets / "model.skops", pets / "test.csv", "--json").stdout
+    second = imcc("evaluate", pets / "model.skops", "-", "--json", stdin=turned).stdout
+    assert json.loads(first)["metrics"] == pytest.approx(json.loads(second)["metrics"])
+
+
+# inspect
+
+
+def test_inspect(imcc, pets):
+    text = imcc("inspect", pets / "model.skops").stdout
+    assert "6 of 6 clusters" in text
+    assert "Label correlations" in text
+    found = json.loads(imcc("inspect", pets / "model.skops", "--json").stdout)
+    assert found["card"]["label_names"] == list(LABELS)
+    assert len(found["inspection"]["clusters"]) == 6
+    assert found["inspection"]["correlations"]["share"] is not None
+    assert "2 of 6 clusters" in imcc("inspect", pets / "model.skops", "--top", 2).stdout
+
+
+def test_inspect_a_score(imcc, pets, testing, training):
+    model = load_model(pets / "model.skops")
+    start = ("inspect", pets / "model.skops", "--json", "--row", 5)
+    found = json.loads(imcc(*start, "--data", pets / "train.csv", "--label", "sad").stdout)
+    (one,) = found["explanations"]
+    assert one["by"] == "evidence"
+    assert one["score"] == pytest.approx(model.decision_function(training.X[5:6])[0, 1])
+    total = one["others"] + one["constant"] + sum(part["contribution"] for part in one["parts"])
+    assert total == pytest.approx(one["score"], abs=1e-10)
+    found = json.loads(imcc(*start, "--rows", pets / "new.csv").stdout)
+    (one,) = found["explanations"]
+    scores = model.decision_function(testing.X[5:6])[0]
+    assert (one["by"], one["label"]) == ("support", LABELS[scores.argmax()])
+    assert one["score"] == pytest.approx(scores.max())
+    several = ("--label", "sad", "--label", "happy", "--by", "support")
+    found = json.loads(imcc(*start, "--rows", pets / "new.csv", *several).stdout)
+    assert [one["label"] for one in found["explanations"]] == ["sad", "happy"]
+    text = imcc("inspect", pets / "model.skops", "--rows", pets / "new.csv", "--row", 5).stdout
+    assert "intercept" in text
+
+
+def test_inspect_a_linear_model(imcc, pets, tmp_path):
+    file = tmp_path / "m.skops"
+    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--kernel", "linear", "--scale")
+    text = imcc("inspect", file, "--rows", pets / "new.csv", "--row", 0).stdout
+    assert "the mean row" in text
+    assert "not known" in text
+    start = ("inspect", file, "--data", pets / "train.csv")
+    assert "real rows together" in imcc(*start, "--row", 0).stdout
+    imcc(*start, "--draw-map", tmp_path / "map.png")
+    assert "--draw" not in imcc("inspect", file, "--draw-map", tmp_path / "x.png", code=2).stdout
+
+
+def test_inspect_draws(imcc, pets, tmp_path):
+    files = [tmp_path / name for name in ("c.png", "k.svg", "m.pdf", "p.html")]
+    options = ("--draw-clusters", "--draw-correlations", "--draw-map", "--html")
+    pairs = [word for pair in zip(options, files, strict=True) for word in pair]
+    result = imcc("inspect", pets / "model.skops", *pairs)
+    assert all(file.stat().st_size > 3000 for file in files)
+    assert result.stderr.count("Wrote") == 4
+    assert "--force" in imcc("inspect", pets / "model.skops", *pairs, code=1).stderr
+    assert imcc("inspect", pets / "model.skops", *pairs, "--force", "--quiet").stderr == ""
+
+
+def test_inspect_other_data_than_the_training_data(imcc, pets):
+    wrong = imcc("inspect", pets / "model.skops", "--data", pets / "test.csv", code=1)
+    assert "not the data that the model was trained on" in wrong.stderr.replace("\n", " ")
+
+
+def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training):
+    from imcc.baselines import BinaryRelevanceSVM
+
+    model = BinaryRelevanceSVM().fit(training.X, training.Y)
+    file = save_model(model, tmp_path / "m.skops", training)
+    assert "no virtual examples in a BinaryRelevanceSVM" in imcc("inspect", file).stdout
+    assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
+    imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
+    rows = table(imcc("predict", file, pets / "new.csv").stdout)
+    assert len(rows) == 41
+
+
+# Trouble
+
+
+def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "junk.skops").write_bytes(b"\x80\x04junk.")
+    (tmp_path / "folder").mkdir()
+    model, train = pets / "model.skops", pets / "train.csv"
+    out = ("-o", tmp_path / "m.skops")
+    cases = [
+        (["tune", train], 2, "Missing option '-o'"),
+        (["tune", train, *out], 1, "--labels"),
+        (["tune", train, "--labels", "nope", *out], 1, "'nope'"),
+        (["tune", tmp_path / "no.csv", *NAMED, *out], 1, "no file"),
+        (["tune", tmp_path / "empty.csv", *NAMED, *out], 1, "empty"),
+        (["tune", "nope", *out], 2, "no data set named 'nope'"),
+        (["tune", train, *NAMED, *out, "--alphas", "a,b"], 2, "not numbers"),
+        (["tune", train, *NAMED, *out, "--alphas", "-1"], 2, "alphas"),
+        (["tune", train, *NAMED, *out, "--kernels", "x"], 2, "'x' is not one of"),
+        (["tune", train, *NAMED, *out, "--kernel-search", "--kernels", "rbf"], 2, "not both"),
+        (["tune", train, *NAMED, "-o", tmp_path / "folder"], 1, "is a folder"),
+        (["tune", train, *NAMED, "-o", tmp_path / "no" / "m.skops"], 1, "no folder"),
+        (["fit", train, *NAMED, *out, "--beta", "0"], 2, "beta must be"),
+        (["fit", train, *NAMED, *out, "--kernel", "linear", "--width", "2"], 2, "no width"),
+        (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
+        (["predict", tmp_path / "folder", train], 1, "folder"),
+        (["predict", tmp_path / "junk.skops", train], 1, "pickle"),
+        (["predict", train, train], 1, "no model file"),
+        (["predict", model, tmp_path / "empty.csv"], 1, "empty"),
+        (["predict", model, train, "--top-k", "0"], 2, "top-k"),
+        (["predict", model], 2, "Missing argument"),
+        (["evaluate", model, "yeast"], 1, "missing"),
+        (["inspect", model, "--row", "0"], 2, "--rows"),
+        (["inspect", model, "--label", "sad"], 2, "--row"),
+        (["inspect", model, "--rows", train, "--row", "999"], 2, "there is no row 999"),
+        (["inspect", model, "--rows", train, "--row", "0", "--label", "x"], 2, "none of the"),
+        (["inspect", model, "--rows", train, "--row", "0", "--by", "features"], 2, "linear"),
+    ]
+    for arguments, code, message in cases:
+        result = imcc(*arguments, code=code)
+        assert message in result.stderr.replace("\n", " "), (arguments, result.stderr)
+        assert result.stdout == ""
+    assert not (tmp_path / "m.skops").exists()
+
+
+def test_debug_shows_the_traceback(program, tmp_path):
+    plain = program("predict", tmp_path / "no.skops", "x.csv", code=1)
+    assert "Traceback" not in plain.stderr
+    for arguments, more in ((["--debug"], {}), ([], {"IMCC_DEBUG": "1"})):
+        shown = program(*arguments, "predict", tmp_path / "no.skops", "x.csv", code=1, **more)
+        assert "Traceback" in shown.stderr
+        assert "Error: there is no file" in shown.stderr
+
+
+HOSTILE = ("<script>alert(1)</script>", "[bold]x[/red]", "two\nlines", "ü😀", '"q",', "=1+1")
+
+
+def test_hostile_names(imcc, tmp_path):
+    data = make_data(60)
+    Y = np.column_stack([data.Y, 1 - data.Y])
+    hostile = Dataset(data.X, Y, ("a,b", "[red]", 'c"d', "e\nf"), HOSTILE, "<b>[bold]")
+    write(hostile, tmp_path / "t.npz")
+    model = tmp_path / "m.skops"
+    imcc("fit", tmp_path / "t.npz", "-o", model, "--clusters", 4)
+    assert "[bold]x[/red]" in imcc("inspect", model).stdout
+    imcc("inspect", model, "--html", tmp_path / "p.html", "--draw-clusters", tmp_path / "c.png")
+    assert "<script>alert" not in (tmp_path / "p.html").read_text()
+    rows = table(imcc("predict", model, tmp_path / "t.npz").stdout)
+    assert rows[0] == list(HOSTILE)
+    assert len(rows) == 61
+    write(hostile, tmp_path / "t.csv")
+    assert table(imcc("predict", model, tmp_path / "t.csv").stdout) == rows
+    assert "[bold]x[/red]" in imcc("evaluate", model, tmp_path / "t.csv").stdout
+    start = ("inspect", model, "--data", tmp_path / "t.npz", "--row", 0)
+    assert "two" in imcc(*start, "--label", "two\nlines").stdout
+
+
+def test_labels_that_never_or_always_occur(imcc, tmp_path):
+    data = make_data(60)
+    Y = data.Y.copy()
+    Y[:, 0], Y[:, 1] = 0, 1
+    write(Dataset(data.X, Y, FEATURES, LABELS), tmp_path / "t.csv")
+    model = tmp_path / "m.skops"
+    start = ("tune", tmp_path / "t.csv", *NAMED, *GRID, "-o", model)
+    imcc(*start, "--thresholds", "f1")
+    rows = table(imcc("predict", model, tmp_path / "t.csv").stdout)[1:]
+    assert {row[0] for row in rows} == {"0"}
+    assert {row[1] for row in rows} == {"1"}
+    assert "-" in imcc("evaluate", model, tmp_path / "t.csv").stdout
+    json.loads(imcc("evaluate", model, tmp_path / "t.csv", "--json").stdout)
+    imcc("inspect", model, "--html", tmp_path / "p.html")
+
+
+def test_one_row(imcc, tmp_path):
+    write(make_data(1), tmp_path / "one.csv")
+    start = ("fit", tmp_path / "one.csv", *NAMED, "-o", tmp_path / "m.skops")
+    wrong = imcc(*start, "--clusters", 1, code=2)
+    assert "all training rows are identical" in wrong.stderr.replace("\n", " ")
+    imcc(*start, "--clusters", 1, "--kernel", "linear")
+    assert len(table(imcc("predict", tmp_path / "m.skops", tmp_path / "one.csv").stdout)) == 2
+    imcc("evaluate", tmp_path / "m.skops", tmp_path / "one.csv", "--json")
+    assert "folds" in imcc(
+        "tune", tmp_path / "one.csv", *NAMED, "-o", tmp_path / "n.skops", code=2
+    ).stderr.replace("splits", "folds")
+
+
+def test_foreign_types_are_asked_for(program, tmp_path, training, pets):
+    from imcc.baselines import ExtraTreesBaseline
+
+    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(training.X, training.Y)
+    file = save_model(model, tmp_path / "m.skops", training)
+    wrong = program("predict", file, pets / "new.csv", code=1)
+    assert "sklearn.tree._tree.Tree" in wrong.stderr
+    assert "--trust" in wrong.stderr
+    done = program("predict", file, pets / "new.csv", "--trust", "sklearn.tree._tree.Tree")
+    assert len(table(done.stdout)) == 41
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
+def test_foreign_types_are_asked_for_on_a_terminal(tmp_path, training, pets, answer, code):
+    import pty
+
+    from imcc.baselines import ExtraTreesBaseline
+
+    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(training.X, training.Y)
+    file = save_model(model, tmp_path / "m.skops", training)
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "imcc", "predict", str(file), str(pets / "new.csv")],
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+    )
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    out, _ = child.communicate(timeout=60)
+    said = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert child.returncode == code, said
+    assert "Load them?" in said
+    assert bool(out) == (code == 0)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk(pets):
+    base = [sys.executable, "-m", "imcc"]
+    train = ["fit", str(pets / "train.csv"), *NAMED, "-o", "/dev/full", "--clusters", "4"]
+    done = subprocess.run([*base, *train], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*base, "predict", str(pets / "model.skops"), str(pets / "new.csv")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not os.path.isfile("/dev/full")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_broken_pipe_is_quiet(pets, tmp_path):
+    write(make_data(20_000), tmp_path / "many.csv")
+    command = f"{sys.executable} -m imcc predict {pets}/model.skops {tmp_path}/many.csv | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=90)
+    assert done.stdout == "happy,sad,hungry\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_interrupted(tmp_path):
+    write(make_data(3000), tmp_path / "t.csv")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "imcc", "tune", tmp_path / "t.csv", *NAMED, "-o", tmp_path / "m"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "Aborted!" in said
+    assert "Traceback" not in said
+    assert sorted(os.listdir(tmp_path)) == ["t.csv"]
+
+
+# Help
+
+
+def commands(group=app, path=()):
+    yield path, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
+def test_every_command_has_help_with_examples(imcc, path):
+    text = imcc(*path, "--help").stdout
+    assert "Examples:" in text
+    assert f"imcc {' '.join(path)}" in text
+    examples = text.split("Examples:")[1]
+    assert " ".join(("imcc", *path)) in " ".join(examples.split())
+
+
+def test_every_command_can_speak_json():
+    options = {path: {o for p in c.params for o in p.opts} for path, c in commands()}
+    groups = {path for path, command in commands() if hasattr(command, "commands")}
+    silent = {path for path, known in options.items() if "--json" not in known}
+    assert silent - groups == {("completion",)}  # a script for the shell
+
+
+def test_the_examples_are_valid(imcc):
+    """Every option that an example names is one that the command has."""
+    for path, command in commands():
+        for line in (command.epilog or "").splitlines():
+            for words in re.findall(r"imcc ([a-z]+(?: [a-z]+)*)([^|>]*)", line):
+                name = words[0].split()
+                found = app
+                while name and name[0] in getattr(found, "commands", {}):
+                    found = found.commands[name.pop(0)]
+                known = {opt for p in found.params for opt in (*p.opts, *p.secondary_opts)}
+                for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", words[1]):
+                    assert option in known, (path, line, option)
+
+
+def test_contents(imcc):
+    text = imcc("--help").stdout
+    headings = [text.index(f"\n{word}:") for word in ("Models", "Data", "More")]
+    assert headings == sorted(headings)
+    assert text.index("  tune") < text.index("  predict") < text.index("  datasets")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(imcc, shell):
+    assert "_IMCC_COMPLETE" in imcc("completion", shell).stdout
+
+
+def test_completion_completes(program):
+    done = program(_IMCC_COMPLETE="bash_complete", COMP_WORDS="imcc pre", COMP_CWORD="1")
+    assert "predict" in done.stdout
+
+
+def test_completion_of_data(program):
+    done = program(_IMCC_COMPLETE="bash_complete", COMP_WORDS="imcc tune ye", COMP_CWORD="2")
+    assert "plain,yeast" in done.stdout
+    assert "file,ye" in done.stdout
+
+
+def test_without_skops_it_is_said_before_the_work(pets, tmp_path):
+    code = "import sys; sys.modules['skops'] = None; from imcc.cli import main; main()"
+    arguments = ["tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "pip install 'imcc[skops]'" in done.stderr
+
+
+def test_the_other_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "imcc.cli", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("imcc, version ")

@@ -1,0 +1,219 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc import IMCCClassifierCV
+from imcc.datasets import Dataset, write
+from imcc.experiment import (
+    NAMED,
+    Experiment,
+    ExperimentError,
+    list_experiments,
+    load_experiment,
+)
+from imcc.experiment._describe import build_estimator, describe_estimator
+from imcc.experiment._methods import make_methods
+from imcc.experiment._plan import DatasetSpec
+from tests.experiment.conftest import DICE
+
+ESTIMATORS = [
+    OneVsRestClassifier(LogisticRegression(C=3.0)),
+    make_pipeline(StandardScaler(), RandomForestClassifier(7, max_features=0.5)),
+    IMCCClassifierCV(n_clusters=(4, (4, 8)), kernel_params={}, width_scales=np.array([1.0, 2.0])),
+    GridSearchCV(RandomForestClassifier(), {"n_estimators": [3, 5]}),
+]
+
+
+def test_an_experiment_is_all_combinations():
+    experiment = Experiment(["yeast", "scene"], ["imcc", "lift"], n_repeats=2)
+    keys = [task.key for task in experiment.tasks()]
+    assert len(keys) == len(set(keys)) == 8
+    assert keys[:4] == [("scores", d, m, 0) for d in ("yeast", "scene") for m in ("imcc", "lift")]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_an_estimator_comes_back_from_its_description(estimator):
+    described = json.loads(json.dumps(describe_estimator(estimator)))
+    again = build_estimator(described)
+    assert type(again) is type(estimator)
+    assert describe_estimator(again) == describe_estimator(estimator)
+    assert repr(again) == repr(estimator) or isinstance(estimator, IMCCClassifierCV)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_method_can_be_built(name):
+    (method,) = make_methods([name])
+    assert method.name == name
+    assert hasattr(method.build(), "fit")
+
+
+def test_parameters_come_on_top_of_a_named_method():
+    (method,) = make_methods({"mine": {"estimator": "llsf", "params": {"budget": 5}}})
+    assert method.build().budget == 5
+    assert method.build().halving is True
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ("imc", "imc"),
+        ({"a": "no.such.module"}, "cannot import"),
+        ({"a": "imcc.NoSuchClass"}, "no 'NoSuchClass'"),
+        ({"a": 3}, "must be one of our names"),
+        ({"a": {"estimator": "imcc", "parms": {}}}, "parms"),
+        ({"a": {"estimator": "imcc", "params": {"alfa": 1}}}, "alfa"),
+        ({"a": {"estimator": DICE, "grid": {"stength": [1]}}}, "stength"),
+        ({"a": {"estimator": DICE, "grid": {"strength": 1}}}, "list of values"),
+        ({"a": {"estimator": DICE, "grid": {}}}, "grid"),
+        ({" a": DICE}, "space"),
+        (["imcc", "imcc"], "twice"),
+        ({"a": IMCCClassifierCV(kernels=[min])}, "cannot be written"),
+        ({"a": (DICE, {}, 1)}, "pair"),
+        ({"a": "json.JSONDecodeError"}, "a"),
+        (7, "methods must be"),
+    ],
+)
+def test_wrong_methods_are_refused_before_anything_runs(methods, message):
+    with pytest.raises(ValueError, match=message):
+        Experiment("yeast", methods)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"datasets": "yeats", "methods": "imcc"}, "yeast"),
+        ({"datasets": "no/such.arff", "methods": "imcc"}, "no file"),
+        ({"datasets": ["yeast", "yeast"], "methods": "imcc"}, "twice"),
+        ({"datasets": 5, "methods": "imcc"}, "datasets"),
+        ({"datasets": "yeast"}, "nothing to compute"),
+        ({"datasets": "yeast", "methods": "imcc", "n_repeats": 0}, "n_repeats"),
+        ({"datasets": "yeast", "methods": "imcc", "test_size": 1.0}, "test_size"),
+        ({"datasets": "yeast", "methods": "imcc", "cv": 1}, "cv"),
+        ({"datasets": "yeast", "methods": "imcc", "scoring": "f1"}, "scoring"),
+        ({"datasets": "yeast", "methods": "imcc", "seed": 0.5}, "seed"),
+        ({"datasets": "yeast", "methods": "imcc", "stratified": "yes"}, "stratified"),
+        ({"datasets": (), "sensitivity": {"datasets": ["yeast"], "alpha": 1}}, "alpha"),
+        ({"datasets": (), "sensitivity": {"estimator": "imcc.baselines.MAHR"}}, "sensitivity"),
+    ],
+)
+def test_wrong_experiments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Experiment(**arguments)
+
+
+def test_a_description_gives_the_same_experiment(small):
+    again = Experiment.from_dict(json.loads(json.dumps(small.to_dict())))
+    assert again.to_dict() == small.to_dict()
+    assert [t.key for t in again.tasks()] == [t.key for t in small.tasks()]
+    assert [t.fingerprint for t in again.tasks()] == [t.fingerprint for t in small.tasks()]
+
+
+def test_fingerprints_tell_protocols_and_methods_apart(small):
+    def first(**changes):
+        return Experiment.from_dict({**small.to_dict(), **changes}).tasks()[0].fingerprint
+
+    changed = {"seed": 1, "cv": 4, "test_size": 0.3, "scoring": "coverage", "stratified": True}
+    found = {first(**{name: value}) for name, value in changed.items()}
+    found.add(first(methods={"dice": {"estimator": DICE, "params": {"strength": 2.0}}}))
+    found.add(first())
+    assert len(found) == len(changed) + 2
+    assert first(n_repeats=9) == first()
+
+
+def test_a_toml_file_describes_an_experiment(tmp_path, pets):
+    write(pets, tmp_path / "pets.csv")
+    (tmp_path / "mine.toml").write_text(
+        f"""
+        n_repeats = 4
+        scoring = "coverage"
+        datasets = ["yeast", {{name = "animals", path = "pets.csv", label_prefix = "label"}}]
+        [methods.imcc]
+        [methods.short]
+        estimator = "imcc"
+        params = {{n_clusters = [8]}}
+        [methods.dice]
+        estimator = "{DICE}"
+        grid = {{strength = [1.0, 2.0]}}
+        [sensitivity]
+        datasets = ["animals", "yeast"]
+        params = {{alphas = [0.1, 1.0]}}
+        """.replace('"animals", "yeast"', '"yeast"')
+    )
+    experiment = load_experiment(tmp_path / "mine.toml")
+    assert experiment.name == "mine"
+    assert [d.name for d in experiment.datasets] == ["yeast", "animals"]
+    assert experiment.datasets[1].load() == pets
+    assert experiment.methods[1].build().n_clusters == [8]
+    assert experiment.methods[2].grid == {"strength": [1.0, 2.0]}
+    assert experiment.studied_method.build().alphas == [0.1, 1.0]
+    assert experiment.protocol.scoring == "coverage"
+    assert len(experiment.tasks()) == 4 * 2 * 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n_repeats = ", "not valid TOML"),
+        ("repeats = 3", "unknown entries"),
+        ('datasets = ["yeast"]\nmethods = ["imc"]', "mine"),
+        ('datasets = ["gone.csv"]\nmethods = ["imcc"]', "no file"),
+        ("datasets = 5", "datasets"),
+    ],
+)
+def test_a_wrong_toml_file_is_named_in_the_message(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=message) as raised:
+        load_experiment(path)
+    assert "mine" in str(raised.value)
+
+
+def test_a_missing_or_unreadable_file_is_told(tmp_path):
+    with pytest.raises(ExperimentError, match="paper, quick"):
+        load_experiment("papers")
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ExperimentError, match="UTF-8"):
+        load_experiment(tmp_path / "x.toml")
+
+
+def test_the_shipped_experiments_are_the_papers_and_a_quick_one():
+    assert list(list_experiments()) == ["paper", "quick"]
+    paper = load_experiment("paper")
+    assert len(paper.tasks()) == 15 * 9 * 10 + 3
+    assert [d.name for d in paper.studied_datasets] == ["enron", "yeast", "genbase"]
+    assert {d.name for d in load_experiment("quick").datasets} == {"yeast"}
+
+
+def test_data_in_memory_cannot_be_loaded_elsewhere(pets):
+    experiment = Experiment(pets, {"dice": DICE}, n_repeats=1)
+    assert experiment.datasets[0].load() is not None
+    again = Experiment.from_dict(experiment.to_dict())
+    with pytest.raises(ExperimentError, match="given in Python"):
+        again.datasets[0].load()
+
+
+def test_names_are_given_to_files_and_data(pets, pets_file):
+    experiment = Experiment({"a": pets_file, "b": pets, "c": {"path": pets_file}}, {"dice": DICE})
+    assert [d.name for d in experiment.datasets] == ["a", "b", "c"]
+    assert all(d.load() == pets and d.load().name == d.name for d in experiment.datasets)
+    assert DatasetSpec("yeast").to_dict() == {"name": "yeast"}
+
+
+def test_a_class_that_no_other_process_can_import_is_refused():
+    class Local(RandomForestClassifier):
+        pass
+
+    with pytest.raises(ExperimentError, match="put the class into a module"):
+        make_methods([Local()])
+
+
+def test_the_representation_says_how_much_there_is(small):
+    assert repr(small) == "<Experiment 'small': 1 data sets x 2 methods x 3 repetitions, 0 studies>"
+    assert isinstance(small.datasets[0].load(), Dataset)

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc.experiment._scores import (
+    ALL_METRICS,
+    all_metrics,
+    centred_scores,
+    greater_is_better,
+    predictions,
+)
+from imcc.metrics import evaluate
+
+# The shapes that scikit-learn gives: lists of matrices, matrices of probabilities, of decisions.
+CLASSIFIERS = [
+    RandomForestClassifier(5, random_state=0),
+    KNeighborsClassifier(3),
+    MLPClassifier((5,), max_iter=5, random_state=0),
+    OneVsRestClassifier(LogisticRegression()),
+    MultiOutputClassifier(LogisticRegression()),
+    ClassifierChain(LogisticRegression()),
+    RidgeClassifier(),
+    make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
+def test_scores_agree_with_what_the_classifier_predicts(classifier):
+    X, Y = make_multilabel_classification(80, n_classes=4, random_state=1)
+    classifier.fit(X, Y)
+    scores = centred_scores(classifier, X, 4)
+    predicted = predictions(classifier, X, scores)
+    assert scores.shape == predicted.shape == (80, 4)
+    away = np.abs(scores) > 1e-9  # at the threshold itself, libraries differ
+    assert ((scores > 0) == predicted)[away].all()
+    assert np.array_equal(predicted, classifier.predict(X) > 0)
+
+
+@pytest.mark.parametrize("always", [0, 1])
+def test_a_label_that_was_constant_in_training_has_a_score(always):
+    X, Y = make_multilabel_classification(60, n_classes=3, random_state=2)
+    Y[:, 1] = always
+    scores = centred_scores(RandomForestClassifier(5, random_state=0).fit(X, Y), X, 3)
+    assert (scores[:, 1] == always - 0.5).all()
+
+
+def test_a_single_label_is_understood():
+    X, Y = make_multilabel_classification(60, n_classes=1, n_labels=1, random_state=2)
+    Y[:30] = 0
+    for classifier in (LogisticRegression(), KNeighborsClassifier()):
+        scores = centred_scores(classifier.fit(X, Y[:, 0]), X, 1)
+        assert scores.shape == (60, 1)
+        assert ((scores[:, 0] > 0) == (classifier.predict(X) == 1)).all()
+        assert predictions(classifier, X, scores).shape == (60, 1)
+
+
+class Fake:
+    def __init__(self, scores, predicted=None):
+        self.scores = scores
+        if predicted is not None:
+            self.predict = lambda _: predicted
+
+    def decision_function(self, X):
+        return self.scores
+
+
+def test_wrong_shapes_and_numbers_are_errors():
+    X = np.zeros((2, 1))
+    with pytest.raises(TypeError, match="neither"):
+        centred_scores(object(), X, 3)
+    with pytest.raises(ValueError, match="scores a row"):
+        centred_scores(Fake(np.zeros((2, 2))), X, 3)
+    with pytest.raises(ValueError, match="not finite"):
+        centred_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)
+    with pytest.raises(ValueError, match="predicted"):
+        predictions(Fake(None, np.zeros((2, 3))), X, np.zeros((2, 2)))
+
+
+def test_sparse_predictions_and_missing_ones():
+    scores = np.array([[0.5, -0.5], [0.0, -1.0]])
+    assert predictions(Fake(scores, sp.csr_array([[0, 1], [0, 0]])), None, scores).tolist() == [
+        [False, True],
+        [False, False],
+    ]
+    assert predictions(Fake(scores), None, scores).tolist() == [[True, False], [True, False]]
+
+
+def test_metrics_agree_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((50, 5)) < 0.4).astype(int)
+    Y[:, 4] = 1  # no area under the curve
+    scores = rng.normal(size=Y.shape)
+    predicted = scores > 0.2  # not the scores' own threshold
+    metrics = all_metrics(Y, scores, predicted)
+    assert tuple(metrics) == ALL_METRICS
+    assert metrics["coverage"] == evaluate(Y, scores)["coverage"]
+    assert metrics["hamming_loss"] == pytest.approx(np.mean(predicted != Y))
+    assert metrics["micro_f1"] == pytest.approx(f1_score(Y, predicted, average="micro"))
+    assert metrics["macro_f1"] == pytest.approx(f1_score(Y, predicted, average="macro"))
+    assert metrics["subset_accuracy"] == pytest.approx((predicted == Y).all(axis=1).mean())
+    assert metrics["macro_auc"] == pytest.approx(
+        np.mean([roc_auc_score(Y[:, j], scores[:, j]) for j in range(4)])
+    )
+
+
+def test_what_is_undefined_is_nan():
+    metrics = all_metrics(np.ones((3, 2), int), np.zeros((3, 2)), np.ones((3, 2), bool))
+    assert np.isnan([metrics["average_precision"], metrics["macro_auc"]]).all()
+    assert metrics["hamming_loss"] == 0
+
+
+def test_directions():
+    assert [m for m in ALL_METRICS if not greater_is_better(m)] == [
+        "one_error",
+        "hamming_loss",
+        "ranking_loss",
+        "coverage",
+    ]

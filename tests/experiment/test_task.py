@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import KFold
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.baselines import KernelRidgeBaseline
+from imcc.datasets import Dataset, paper_splits
+from imcc.experiment import Experiment, Failure, run_task
+from imcc.experiment._scores import all_metrics
+from imcc.experiment._select import set_random_states
+from imcc.metrics import METRICS, evaluate, get_scorer
+from tests.experiment.conftest import DICE
+
+GRID = {"alphas": [0.1, 10.0], "betas": [0.01, 1.0], "gammas": [0.1], "n_clusters": [3, 5]}
+
+
+def only(data, method, **options):
+    return Experiment(data, {"m": method}, **{"n_repeats": 1, "cv": 3} | options).tasks()[0]
+
+
+def parts(data, repetition=0, **options):
+    train, test = paper_splits(data, repetition + 1, **options)[repetition]
+    return data.X[train], data.Y[train], data.X[test], data.Y[test]
+
+
+def test_both_selections_are_what_a_search_by_hand_gives(pets):
+    run = run_task(only(pets, {"estimator": "imcc", "params": GRID}), 1)
+    X, Y, X_new, Y_new = parts(pets)
+    assert [s.selection for s in run.selections] == [
+        "average_precision",
+        *(name for name in METRICS if name != "average_precision"),
+    ]
+    for chosen in run.selections:
+        search = IMCCClassifierCV(
+            **GRID,
+            cv=KFold(3, shuffle=True, random_state=run.seed),
+            scoring=chosen.selection,
+            random_state=run.seed,
+        ).fit(X, Y)
+        assert chosen.setting == search.best_params_
+        assert chosen.cv_score == pytest.approx(search.best_score_, rel=1e-12)
+        scores = search.decision_function(X_new)
+        expected = all_metrics(Y_new, scores, scores >= 0)
+        assert chosen.metrics == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_grid_over_any_estimator_is_searched_by_every_metric(pets):
+    forest = RandomForestClassifier(5)
+    run = run_task(only(pets, (forest, {"max_depth": [1, 2, 6]})), 1)
+    X, Y, X_new, Y_new = parts(pets)
+    forest = RandomForestClassifier(5, random_state=run.seed)
+    for chosen in run.selections:
+        values = {}
+        for depth in (1, 2, 6):
+            folds = []
+            for train, test in KFold(3, shuffle=True, random_state=run.seed).split(X):
+                forest.set_params(max_depth=depth).fit(X[train], Y[train])
+                scores = np.column_stack([p[:, 1] for p in forest.predict_proba(X[test])]) - 0.5
+                folds.append(
+                    all_metrics(Y[test], scores, forest.predict(X[test]) > 0)[chosen.selection]
+                )
+            values[depth] = np.mean(folds)
+        best = max if METRICS[chosen.selection].greater_is_better else min
+        assert chosen.cv_score == pytest.approx(best(values.values()), rel=1e-12)
+        assert values[chosen.setting["max_depth"]] == pytest.approx(chosen.cv_score)
+        forest.set_params(**chosen.setting).fit(X, Y)
+        scores = np.column_stack([p[:, 1] for p in forest.predict_proba(X_new)]) - 0.5
+        assert chosen.metrics == pytest.approx(
+            all_metrics(Y_new, scores, forest.predict(X_new) > 0)
+        )
+
+
+def test_a_method_without_a_search_has_one_row(pets):
+    run = run_task(only(pets, IMCCClassifier(4)), 1)
+    (chosen,) = run.selections
+    assert (chosen.selection, chosen.setting, chosen.cv_score) == ("none", {}, None)
+    X, Y, X_new, Y_new = parts(pets)
+    scores = IMCCClassifier(4, random_state=run.seed).fit(X, Y).decision_function(X_new)
+    assert {m: chosen.metrics[m] for m in METRICS} == pytest.approx(evaluate(Y_new, scores))
+
+
+@pytest.mark.parametrize("method", ["kernel_ridge", "llsf", "jfsc"])
+def test_the_other_searches_report_every_selection(pets, method):
+    params = {"budget": 6} if method != "kernel_ridge" else {"width_scales": [0.5, 1.0]}
+    run = run_task(only(pets, {"estimator": method, "params": params}), 1)
+    assert {s.selection for s in run.selections} == set(METRICS)
+    assert all(s.setting for s in run.selections)
+
+
+def test_the_chosen_kernel_ridge_is_the_one_of_its_own_search(pets):
+    run = run_task(only(pets, "kernel_ridge"), 1)
+    X, Y, X_new, Y_new = parts(pets)
+    own = KernelRidgeBaseline(cv=KFold(3, shuffle=True, random_state=run.seed)).fit(X, Y)
+    expected = evaluate(Y_new, own.decision_function(X_new))
+    metrics = run.selections[0].metrics
+    assert {m: metrics[m] for m in METRICS} == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_row_depends_on_the_task_alone(pets):
+    task = only(pets, {"estimator": "imcc", "params": GRID})
+    first, second = run_task(task, 1), run_task(task, 1)
+    assert first.selections == second.selections
+    assert first.seed == second.seed
+
+
+def test_seeds_depend_on_base_data_set_and_repetition_only(pets):
+    def seeds(name="pets", **options):
+        experiment = Experiment({name: pets}, {"d": DICE, "e": DICE}, n_repeats=2, **options)
+        return [run_task(task, 1).seed for task in experiment.tasks()]
+
+    d0, e0, d1, e1 = seeds()
+    assert d0 == e0 != d1 == e1
+    assert seeds(test_size=0.3) == [d0, e0, d1, e1]
+    assert seeds(name="dogs")[0] != d0
+    assert seeds(seed=1)[0] != d0
+
+
+def test_stratified_splits_are_others(pets):
+    plain, even = (run_task(only(pets, DICE, stratified=s), 1) for s in (False, True))
+    assert plain.selections != even.selections
+
+
+def test_the_test_size_is_respected(pets):
+    run = run_task(only(pets, DICE, test_size=0.5), 1)
+    assert (run.n_train, run.n_test, run.n_features, run.n_labels) == (30, 30, 4, 3)
+
+
+def test_an_error_becomes_a_failure_with_its_traceback(pets):
+    failure = run_task(only(pets, {"estimator": DICE, "params": {"fails": True}}), 1)
+    assert isinstance(failure, Failure)
+    assert failure.error == "ValueError: the dice fell off the table"
+    assert "in fit" in failure.traceback
+
+
+def test_a_search_that_is_undefined_on_every_fold_fails_clearly():
+    data = Dataset(np.eye(12), np.ones((12, 2), int), name="full")
+    failure = run_task(only(data, (DICE, {"strength": [1.0, 2.0]})), 1)
+    assert "undefined" in failure.error
+
+
+def test_what_was_measured_is_plausible(pets):
+    run = run_task(only(pets, {"estimator": DICE, "params": {"delay": 0.2}}), 1)
+    assert 0.2 <= run.fit_seconds < 5
+    assert run.search_seconds == 0
+    assert 0 <= run.predict_seconds < 1
+    assert run.cpu_seconds < 5
+    assert run.peak_memory is None or 0 <= run.peak_memory < 2**30
+    assert {"imcc", "numpy", "processor", "cores"} <= set(run.environment)
+    searched = run_task(only(pets, (DICE, {"delay": [0.05, 0.06]})), 1)
+    assert 0.3 <= searched.search_seconds <= searched.fit_seconds - 0.05
+
+
+def test_warnings_are_kept_with_the_row(pets):
+    params = {"budget": 3, "halving": False, "max_iter": 1}
+    run = run_task(only(pets, {"estimator": "llsf", "params": params}), 1)
+    assert any("max_iter" in text for text in run.warnings)
+    assert len(set(run.warnings)) == len(run.warnings)
+
+
+def test_seeds_go_where_there_are_none():
+    forest = RandomForestClassifier()
+    set_random_states(forest, 7)
+    assert forest.random_state == 7
+    forest.random_state = 3
+    set_random_states(forest, 7)
+    assert forest.random_state == 3
+
+
+def test_a_study_holds_every_setting_of_the_search(pets):
+    experiment = Experiment((), sensitivity={"datasets": [pets], "params": GRID}, cv=3)
+    study = run_task(experiment.tasks()[0], 1)
+    assert study.mean.shape == (5, 2, 2, 1, 2)
+    folds = KFold(3, shuffle=True, random_state=study.seed)
+    for metric in METRICS:
+        values = study.mean[study.metrics.index(metric)]
+        for place in np.ndindex(values.shape):
+            setting = {n: v[i] for (n, v), i in zip(study.axes.items(), place, strict=True)}
+            model = IMCCClassifier(**setting, random_state=study.seed)
+            sign = 1 if METRICS[metric].greater_is_better else -1
+            scores = [
+                sign * get_scorer(metric)(model.fit(pets.X[a], pets.Y[a]), pets.X[b], pets.Y[b])
+                for a, b in folds.split(pets.X)
+            ]
+            assert values[place] == pytest.approx(np.mean(scores), rel=1e-8)
+
+
+def test_a_study_is_cut_along_its_axes_at_the_best_of_the_others(pets):
+    experiment = Experiment((), sensitivity={"datasets": [pets], "params": GRID}, cv=3)
+    study = run_task(experiment.tasks()[0], 1)
+    values = study.mean[study.metrics.index("coverage")]
+    at = np.unravel_index(values.argmin(), values.shape)
+    assert study.best("coverage")["n_clusters"] == GRID["n_clusters"][at[3]]
+    surface, _ = study.along("coverage", "gamma", "alpha")
+    assert np.array_equal(surface, values[:, at[1], :, at[3]].T)
+    curve, spread = study.along("coverage", "beta")
+    assert np.array_equal(curve, values[at[0], :, at[2], at[3]])
+    assert curve.min() == values.min()
+    assert spread.shape == curve.shape
+    with pytest.raises(ValueError, match="width"):
+        study.along("coverage", "width")
+
+
+def test_a_study_of_several_kernels_is_refused(pets):
+    params = GRID | {"kernels": ["rbf", "laplacian"]}
+    experiment = Experiment((), sensitivity={"datasets": [pets], "params": params}, cv=3)
+    assert "one kernel" in run_task(experiment.tasks()[0], 1).error

@@ -1,0 +1,54 @@
+"""Looking into a model the slow, obvious way."""
+
+import numpy as np
+
+from tests.naive.imcc import centers_and_soft_labels, kernel_features, stacked_least_squares
+
+
+def evidence_weights(X, Y, x, assignments, alpha, beta, gamma, kernel, sigma, augmented=False):
+    """Weights by refitting: turn one target after the other by one, and see how the score moves.
+
+    Soft labels are targets of their own here: they stay when a row's label is moved.
+    """
+    virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
+    Z = np.vstack([z for z, _, _ in virtual])
+    basis = np.vstack([X, Z]) if augmented else X
+    _, psi, psi_x, *psi_z = kernel_features(
+        kernel(basis, basis, sigma),
+        kernel(X, basis, sigma),
+        kernel(x[np.newaxis], basis, sigma),
+        *[kernel(z, basis, sigma) for z, _, _ in virtual],
+    )
+
+    def score(y, soft):
+        blocks = [(pz, t, a) for pz, t, (_, _, a) in zip(psi_z, soft, virtual, strict=True)]
+        W, b = stacked_least_squares(psi, blocks, y, alpha, beta, gamma)
+        return (psi_x @ W + b)[0, 0]
+
+    y = Y[:, :1]
+    soft = [T[:, :1] for _, T, _ in virtual]
+    start = score(y, soft)
+    rows = np.empty(len(X))
+    for i in range(len(X)):
+        moved = y.copy()
+        moved[i] += 1
+        rows[i] = score(moved, soft) - start
+    centers = []
+    for k, T in enumerate(soft):
+        for j in range(len(T)):
+            moved = [t.copy() for t in soft]
+            moved[k][j] += 1
+            centers.append(score(y, moved) - start)
+    return rows, np.array(centers)
+
+
+def split_covariance(on, assignment):
+    """The covariance of labels between clusters and within them, row by row."""
+    n, q = on.shape
+    mean = on.mean(axis=0)
+    between, within = np.zeros((2, q, q))
+    for i in range(n):
+        cluster = on[assignment == assignment[i]].mean(axis=0)
+        between += np.outer(cluster - mean, cluster - mean) / n
+        within += np.outer(on[i] - cluster, on[i] - cluster) / n
+    return between, within

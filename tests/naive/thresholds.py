@@ -1,0 +1,44 @@
+"""Thresholds the slow, obvious way: try every one, count every time."""
+
+import itertools
+
+import numpy as np
+
+
+def counts(on, predicted):
+    tp = sum(bool(o and p) for o, p in zip(on, predicted, strict=True))
+    fp = sum(bool(not o and p) for o, p in zip(on, predicted, strict=True))
+    fn = sum(bool(o and not p) for o, p in zip(on, predicted, strict=True))
+    return tp, fp, fn, len(on) - tp - fp - fn
+
+
+def f1(tp, fp, fn, tn):
+    return 2 * tp / (2 * tp + fp + fn) if 2 * tp + fp + fn else 0.0
+
+
+def balanced_accuracy(tp, fp, fn, tn):
+    return (tp / (tp + fn) + tn / (tn + fp)) / 2
+
+
+def accuracy(tp, fp, fn, tn):
+    return (tp + tn) / (tp + fp + fn + tn)
+
+
+def candidates(scores):
+    """A threshold for every way to cut the scores."""
+    distinct = sorted(set(scores.tolist()))
+    between = [(a + b) / 2 for a, b in itertools.pairwise(distinct)]
+    return [distinct[0], *between, distinct[-1] + 1]
+
+
+def best_value(on, scores, criterion):
+    return max(criterion(*counts(on, scores >= t)) for t in candidates(scores))
+
+
+def best_micro_f1(on, scores):
+    """Try every combination of every label's cuts."""
+    best = 0.0
+    for thresholds in itertools.product(*(candidates(column) for column in scores.T)):
+        predicted = scores >= np.array(thresholds)
+        best = max(best, f1(*counts(on.ravel(), predicted.ravel())))
+    return best

@@ -1,0 +1,227 @@
+"""The paper's tables: complete, consistent with themselves but for the listed slips."""
+
+import importlib.util
+import os
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import imcc.published
+from imcc.comparison import compare, critical_difference, join_podiums, podium, rank_methods
+from imcc.datasets import dataset_info, describe, list_datasets, load_dataset
+from imcc.metrics import METRICS
+from imcc.published import (
+    CITATION,
+    FRIEDMAN,
+    PERCENTAGES,
+    SLIPS,
+    datasets,
+    doubtful,
+    table,
+)
+
+METHODS = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
+
+
+def slips(where, what):
+    return [slip for slip in SLIPS if slip.where in where and slip.what == what]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_tables_are_complete(metric):
+    printed = table(metric)
+    assert printed.metric == metric
+    assert printed.greater_is_better == METRICS[metric].greater_is_better
+    assert printed.datasets == tuple(list_datasets("paper"))
+    assert printed.methods == METHODS
+    for array in (printed.means, printed.stds, printed.ranks):
+        assert array.shape == (15, 7)
+        assert np.isfinite(array).all()
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1
+    assert ((printed.means >= 0) & (printed.means <= 1)).all()
+    np.testing.assert_allclose(printed.means.round(3), printed.means, atol=1e-12)
+    assert printed.ranks.min() == 1
+    scores = printed.to_scores()
+    assert (scores.metric, scores.greater_is_better) == (metric, printed.greater_is_better)
+    np.testing.assert_array_equal(scores.mean(), printed.means)
+
+
+def test_some_cells_by_hand():
+    assert table("one_error").cell("cal500", "mahr") == (0.186, 0.092, 7)
+    assert table("hamming_loss").cell("bibtex", "llsf") == (0.012, 0.0, 1)
+    assert table("ranking_loss").cell("society", "ecc") == (0.121, 0.012, 1)
+    assert table("coverage").cell("medical", "lift") == (0.038, 0.011, 4)
+    assert table("average_precision").cell("society", "lift") == (0.609, 0.085, 6)
+    with pytest.raises(ValueError, match="dataset must be one of"):
+        table("coverage").cell("emotions", "lift")
+    with pytest.raises(ValueError, match="metric must be one of"):
+        table("accuracy")
+
+
+def test_printed_ranks_follow_from_printed_means_but_for_the_slips():
+    found = set()
+    for metric in METRICS:
+        printed = table(metric)
+        ours = rank_methods(
+            printed.means, greater_is_better=printed.greater_is_better, method="min"
+        ).astype(int)
+        for i, j in np.argwhere(ours != printed.ranks):
+            cell = (metric, printed.datasets[i], METHODS[j])
+            found.add((*cell, int(printed.ranks[i, j]), int(ours[i, j])))
+    listed = {
+        (s.metric, s.dataset, s.method, s.printed, s.correct)
+        for s in slips(("Table 3", "Table 4"), "rank")
+    }
+    assert found == listed
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize(
+    ("metric", "f"),
+    [
+        ("one_error", 8.07),
+        ("hamming_loss", 11.68),
+        ("ranking_loss", 12.84),
+        ("coverage", 8.11),
+        ("average_precision", 11.93),
+    ],
+)
+def test_friedman(metric, f):
+    result = compare(table(metric).to_scores(), control="imcc")
+    assert round(result.friedman.f, 2) == f
+    assert round(result.friedman.f_critical, 3) == FRIEDMAN.critical_value
+    (slip,) = (s for s in slips("Table 5", "F_F") if s.metric == metric)
+    assert (slip.printed, slip.correct) == (FRIEDMAN.f[metric], f)
+    # Neither changes the verdict, and IMCC has the best mean rank by every metric.
+    assert min(slip.printed, slip.correct) > FRIEDMAN.critical_value
+    assert result.order[0] == 0
+
+
+def test_critical_difference():
+    ours = critical_difference(15, 7)
+    assert ours == pytest.approx(FRIEDMAN.critical_difference, abs=0.001)
+    assert round(FRIEDMAN.q * np.sqrt(7 * 8 / (6 * 15)), 3) == round(ours, 3) == 2.326
+    result = compare(table("coverage").to_scores())
+    assert result.nemenyi.q == pytest.approx(FRIEDMAN.q, abs=0.001)
+    (slip,) = slips("text", "critical difference")
+    assert (slip.printed, slip.correct) == (FRIEDMAN.critical_difference, round(ours, 4))
+
+
+def test_who_differs_from_imcc():
+    differs = {}
+    for metric in METRICS:
+        result = compare(table(metric).to_scores(), control="imcc")
+        significant = result.control_ranks.nemenyi_significant
+        differs[metric] = [m for m, yes in zip(METHODS, significant, strict=True) if yes]
+        assert result.control_ranks.difference[1:].min() > 0
+    assert differs["average_precision"] == ["brsvm", "ecc", "mahr", "jfsc", "lift"]  # as they say
+    (slip,) = (s for s in SLIPS if "do not differ from IMCC" in s.what)
+    assert sorted({*METHODS[1:]} - {*differs["one_error"]}) == sorted(slip.correct)
+    (slip,) = (s for s in SLIPS if "differs from LLSF" in s.what)
+    assert sum("llsf" in names for names in differs.values()) == slip.correct
+    for method in ("brsvm", "ecc", "mahr", "jfsc", "lift"):
+        assert sum(method in names for names in differs.values()) >= 2
+
+
+def test_percentages():
+    podiums = [
+        podium(table(metric).means, greater_is_better=METRICS[metric].greater_is_better)
+        for metric in METRICS
+    ]
+    joined = join_podiums(podiums)
+    assert joined.n_rows == 75
+    assert 100 * joined.first[0] == PERCENTAGES["first"] == 72
+    assert joined.n_top[0] == 68
+    # The printed ranks say the same.
+    ranks = np.array([table(metric).ranks[:, 0] for metric in METRICS])
+    assert (ranks == 1).sum() == 54
+    assert (ranks <= 3).sum() == 68
+    (slip,) = slips("text", "top three, percent")
+    assert slip.printed == PERCENTAGES["top_three"]
+    assert slip.correct == round(100 * joined.top[0], 2)
+    regular = len(list_datasets("regular"))
+    assert round(100 * (ranks[:, :regular] == 1).mean(), 2) == PERCENTAGES["first_regular"]
+    (slip,) = slips("text", "first on the large data sets, percent")
+    assert slip.printed == PERCENTAGES["first_large"]
+    assert slip.correct == pytest.approx(100 * (ranks[:, regular:] == 1).mean())
+    (slip,) = (s for s in SLIPS if s.what.startswith("first on image"))
+    assert table(slip.metric).cell(slip.dataset, slip.method)[2] == slip.correct
+
+
+def test_failed_runs_are_those_with_large_deviations():
+    found = {
+        (printed.datasets[i], METHODS[j])
+        for printed in map(table, METRICS)
+        for i, j in np.argwhere(printed.stds >= 0.085)
+    }
+    listed = {(s.dataset, s.method) for s in slips(("Table 3", "Table 4"), "failed runs")}
+    assert found == listed
+    for dataset in list_datasets("paper"):
+        for method in METHODS:
+            expected = (dataset, method) in {*listed, ("education", "brsvm")}
+            assert (doubtful(dataset, method) is not None) == expected
+    # IMCC's own cells are all sound.
+    assert not any(method == "imcc" for _, method in found)
+
+
+def test_slips_name_what_is_printed():
+    lines = {line.dataset: line for line in datasets()}
+    for slip in SLIPS:
+        if slip.where == "Table 2":
+            assert getattr(lines[slip.dataset], slip.what) == slip.printed
+        elif slip.what == "rank":
+            assert table(slip.metric).cell(slip.dataset, slip.method)[2] == slip.printed
+            regular = slip.dataset in list_datasets("regular")
+            assert slip.where == ("Table 3" if regular else "Table 4")
+
+
+def test_table_2_is_ours_but_for_the_slips():
+    assert [line.dataset for line in datasets()] == list_datasets("paper")
+    found = set()
+    for line in datasets():
+        info = dataset_info(line.dataset)
+        for name in ("n_rows", "n_features", "n_labels", "feature_type"):
+            if getattr(info, name) != getattr(line, name):
+                found.add((line.dataset, name, getattr(line, name), getattr(info, name)))
+    listed = {
+        (s.dataset, s.what, s.printed, s.correct)
+        for s in SLIPS
+        if s.where == "Table 2" and s.what in ("n_labels", "feature_type")
+    }
+    assert found == listed
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("line", datasets(), ids=lambda line: line.dataset)
+def test_table_2_is_what_the_data_give(line, mirror):
+    facts = describe(load_dataset(line.dataset), n_pairs=0)
+    corrected = {
+        s.what: s.correct for s in SLIPS if s.where == "Table 2" and s.dataset == line.dataset
+    }
+    for name in ("cardinality", "density", "n_label_sets", "label_set_proportion"):
+        expected = corrected.get(name, getattr(line, name))
+        assert getattr(facts, name) == pytest.approx(expected, abs=0.000501), name
+
+
+def test_citation():
+    assert "Information Sciences 590, 2022" in CITATION
+    assert "Information Sciences 590, 2022" in " ".join(imcc.published.__doc__.split())
+
+
+@pytest.mark.skipif("IMCC_PAPER_TEX" not in os.environ, reason="IMCC_PAPER_TEX names no file")
+def test_the_files_are_what_the_paper_s_source_says():
+    path = Path(__file__).parent / "transcribe.py"
+    spec = importlib.util.spec_from_file_location("transcribe", path)
+    transcribe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(transcribe)
+    tex = Path(os.environ["IMCC_PAPER_TEX"]).read_text("utf-8")
+    folder = resources.files("imcc.published")
+    for name, lines in (
+        ("results.csv", transcribe.read_results(tex)),
+        ("datasets.csv", transcribe.read_datasets(tex)),
+    ):
+        assert folder.joinpath(name).read_text("utf-8").splitlines() == lines
+    assert transcribe.read_friedman(tex) == FRIEDMAN.f
