@@ -76,7 +76,9 @@ def report(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the results of a store as one HTML page that needs nothing else.
+    """Write the results of a store as one HTML page.
+
+    It needs nothing else: no network, no other file.
 
     The page says who wins, by how much and whether it is significant, and has the tables, the
     figures, every data set and how to reproduce it all. The experiment need not be finished.

@@ -94,7 +94,7 @@ def place_labels(
 
 def _candidates(point: np.ndarray, size: tuple[float, float], gap: float, bounds: Box) -> list[Box]:
     found = []
-    for out in np.arange(0.0, 240.0, 5.0):
+    for out in range(0, 240, 5):
         for side in _SIDES:
             box = _beside(point, size, gap + out, side)
             if bounds.contains(box):

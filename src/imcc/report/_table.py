@@ -140,7 +140,7 @@ def paper_table(scores: ScoreTable | Compared, *, decimals: int = 3) -> PaperTab
     >>> block.title, block.headings()[:3]
     ('One-error ↓', ['data set', 'imcc', 'brsvm'])
     >>> block.rows()[0][:3]
-    [('cal500', False), ('0.116 (2)', False), ('0.260 (6)', False)]
+    [('cal500', False), ('0.116 (1)', True), ('0.119 (3.5)', False)]
     """
     if isinstance(decimals, bool) or not isinstance(decimals, int) or decimals < 0:
         raise ValueError(f"decimals must be a whole number >= 0, got {decimals!r}")
