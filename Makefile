@@ -35,7 +35,7 @@ quick: $(READY)  ## the tests without the slow ones
 	$(PY) -m pytest -m "not slow and not data"
 
 # What needs extras: their oldest versions do not all go together.
-OPTIONAL := tests/test_demo.py tests/cli tests/datasets tests/test_docs_commands.py \
+OPTIONAL := tests/test_demo.py tests/cli tests/datasets tests/report tests/test_docs_commands.py \
   src/imcc/cli src/imcc/datasets src/imcc/persistence
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows

@@ -35,6 +35,7 @@ ROOMS = [
     "comparison",
     "published",
     "experiment",
+    "report",
     "demo",
     "cli",
     "__main__",

@@ -12,6 +12,7 @@ from imcc.cli._experiment import experiment
 from imcc.cli._help import Contents, examples
 from imcc.cli._inspect import inspect
 from imcc.cli._predict import predict
+from imcc.cli._report import report
 from imcc.cli._sensitivity import sensitivity
 from imcc.cli._train import fit, tune
 
@@ -36,7 +37,7 @@ def app(debug: bool) -> None:
 
 _COMMANDS = (
     *(tune, fit, inspect, predict, evaluate, datasets),
-    *(experiment, sensitivity, compare_, completion),
+    *(experiment, sensitivity, compare_, report, completion),
 )
 for _command in _COMMANDS:
     app.add_command(_command)

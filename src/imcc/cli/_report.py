@@ -1,0 +1,131 @@
+"""``imcc report``: everything that a store can tell, in one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import imcc.report as reports
+from imcc.cli._help import examples
+from imcc.cli._terminal import print_json, problems_reported
+from imcc.experiment import EACH
+from imcc.report._gather import OWN
+from imcc.report._picture import SUFFIXES
+from imcc.report._write import TABLE_FORMATS
+
+_SUFFIXES = {"markdown": ".md", "latex": ".tex"}
+
+
+@click.command(
+    epilog=examples(
+        "imcc report quick.sqlite",
+        'imcc report paper.sqlite -o report.html --title "All fifteen data sets"',
+        "imcc report paper.sqlite --tables latex -o tables.tex",
+        "imcc report paper.sqlite --tables markdown -o - | less",
+        "imcc report paper.sqlite --figures pdf -o figures",
+    )
+)
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file to write, - for the screen; with --figures, the folder.  [default: the store's "
+    "name, .html; for tables .md or .tex; for figures the folder NAME-figures]",
+)
+@click.option("--title", help="The page's heading.  [default: the experiment's name]")
+@click.option("--control", help="The method that the others are compared with.  [default: imcc]")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="The level of significance.",
+)
+@click.option(
+    "--tables",
+    type=click.Choice(TABLE_FORMATS),
+    help="Write only the tables, in this format.",
+)
+@click.option(
+    "--figures",
+    type=click.Choice([suffix[1:] for suffix in SUFFIXES]),
+    help="Write only the figures, each into a file of this format.",
+)
+@click.option(
+    "--selection",
+    type=click.Choice([OWN, EACH]),
+    help="For --tables: settings chosen by the experiment's own metric, or by each metric itself."
+    "  [default: own]",
+)
+@click.option("--all-metrics", is_flag=True, help="For --tables: not only the paper's five.")
+@click.option("--force", is_flag=True, help="Write over a file that is not a report.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def report(
+    store: Path,
+    output: Path | None,
+    title: str | None,
+    control: str | None,
+    alpha: float,
+    tables: str | None,
+    figures: str | None,
+    selection: str | None,
+    all_metrics: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the results of a store as one HTML page.
+
+    It needs nothing else: no network, no other file.
+
+    The page says who wins, by how much and whether it is significant, and has the tables, the
+    figures, every data set and how to reproduce it all. The experiment need not be finished.
+    """
+    if tables is not None and figures is not None:
+        raise click.UsageError("Give --tables or --figures, not both.")
+    if tables is None and (selection is not None or all_metrics):
+        raise click.UsageError("--selection and --all-metrics are for --tables.")
+    if title is not None and (tables is not None or figures is not None):
+        raise click.UsageError("--title is for the page, not for --tables or --figures.")
+    if as_json and output == Path("-"):
+        raise click.UsageError("--json says where the file is; with -o - there is none.")
+    if tables is not None and control is not None:
+        raise click.UsageError("--control is not for --tables: their ranks need none.")
+    page: dict[str, Any] = {"control": control, "alpha": alpha}
+    table: dict[str, Any] = {
+        "format": tables,
+        "selection": selection or OWN,
+        "metrics": "all" if all_metrics else "paper",
+    }
+    text, written = "", []
+    with problems_reported():
+        if figures is not None:
+            folder = output or store.with_name(f"{store.stem}-figures")
+            written = reports.write_figures(store, folder, format=figures, **page)
+        elif output == Path("-"):
+            text = _text(store, page | {"title": title}, None if tables is None else table)
+        elif tables is not None:
+            path = output or store.with_suffix(_SUFFIXES[tables])
+            written = [reports.write_tables(store, path, **table, overwrite=force)]
+        else:
+            path = output or store.with_suffix(".html")
+            written = [reports.write_report(store, path, title=title, **page, overwrite=force)]
+    shown = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
+    if text:
+        click.echo(text, nl=False)
+    elif as_json:
+        print_json(shown if figures is not None else shown[0])
+    else:
+        for path in written:
+            click.echo(str(path))  # a path is copied, so it stands alone
+
+
+def _text(store: Path, page: dict[str, Any], table: dict[str, Any] | None) -> str:
+    """Return what would be written."""
+    return (
+        reports.build_report(store, **page)
+        if table is None
+        else reports.format_tables(store, **table)
+    )

@@ -1,0 +1,251 @@
+"""The page: sections filled into a template, everything in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import imcc
+from imcc.datasets._optional import require
+from imcc.experiment import EACH
+from imcc.metrics import METRICS
+from imcc.published import CITATION, VERDICTS, PublishedComparison
+from imcc.report import _figures as figures
+from imcc.report import _sections as sections
+from imcc.report._gather import OWN, Results
+from imcc.report._html import table_values, templates
+from imcc.report._picture import Picture
+from imcc.report._published import beside_the_paper
+from imcc.report._reproduce import reproduction
+from imcc.report._table import paper_table
+from imcc.report._words import capital, direction, metric_title, one_line
+
+#: What a page of ours has near its start: such a file may be written over.
+MARK = '<meta name="generator" content="imcc report'
+
+_SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
+
+
+class _Page:
+    """Builds the values of the template; draws each figure once, under a number of its own."""
+
+    def __init__(self, results: Results, markup: Any) -> None:
+        self.results = results
+        self._markup = markup
+        self._numbers = itertools.count(1)
+
+    def figure(self, picture: Picture) -> dict[str, Any]:
+        return {
+            "svg": self._markup(picture.inline(f"f{next(self._numbers)}")),
+            "caption": picture.caption,
+            "width": round(72 * float(picture.figure.get_size_inches()[0])),
+        }
+
+    def panels(self) -> Iterator[dict[str, Any]]:
+        for panel in self.results.panels:
+            about = self._about(panel.metric, panel.selections)
+            yield {
+                **_switch(panel.metric, panel.selections),
+                **table_values(paper_table(panel.compared), about),
+                "cd": [self.figure(p) for _, p in figures.critical_differences(panel)],
+                "no_cd": _no_diagram(panel.compared),
+                "time": [
+                    self.figure(p) for _, p in figures.time_against_quality(self.results, panel)
+                ],
+            }
+
+    def _about(self, metric: str, selections: tuple[str, ...]) -> str:
+        scoring = metric_title(self.results.scoring)
+        if len(self.results.selections) < 2:
+            return ""
+        if OWN in selections:
+            return f"Settings chosen by {scoring}"
+        return f"Settings chosen by {metric_title(metric)} itself"
+
+    def sensitivity(self) -> Iterator[dict[str, Any]]:
+        for metric in METRICS:
+            studies = [
+                {"dataset": one_line(dataset), "figures": [self.figure(p) for p in pictures]}
+                for dataset, pictures in figures.sensitivities(self.results, metric)
+            ]
+            if studies:
+                yield {
+                    **_switch(metric, (OWN, EACH)),
+                    "title": capital(metric_title(metric)),
+                    "studies": studies,
+                }
+
+    def datasets(self) -> Iterator[dict[str, Any]]:
+        main = self.results.main
+        for spec in self.results.experiment.datasets:
+            picture = None if main is None else figures.spread(self.results, main, spec.name)
+            if main is None or picture is None:
+                yield {"name": one_line(spec.name), "facts": (), "methods": (), "figure": None}
+                continue
+            yield {
+                "name": one_line(spec.name),
+                "facts": sections.dataset_facts(self.results, spec.name),
+                "methods": sections.dataset_methods(self.results, spec.name, main),
+                "best": "max" if main.compared.scores.greater_is_better else "min",
+                "figure": self.figure(picture),
+            }
+
+    def paper(self) -> dict[str, Any] | None:
+        by_selection = {
+            selection: beside
+            for selection in self.results.selections
+            if (beside := beside_the_paper(self.results, selection)) is not None
+        }
+        if not by_selection:
+            return None
+        blocks = []
+        for selection, beside in by_selection.items():
+            for metric, _, picture in figures.against_paper(beside, selection):
+                both = metric == self.results.scoring and len(self.results.selections) > 1
+                if both and selection != OWN:
+                    continue  # the same numbers
+                selections = (OWN, EACH) if both else (selection,)
+                blocks.append(
+                    {
+                        **_switch(metric, selections),
+                        "title": f"{capital(metric_title(metric))}",
+                        "about": self._about(metric, selections),
+                        "figure": self.figure(picture),
+                        **_beside(beside, metric),
+                    }
+                )
+        return {
+            "citation": CITATION,
+            "summary": list(_summary(by_selection, self.results.scoring)),
+            "blocks": blocks,
+        }
+
+
+def _no_diagram(compared: Any) -> str:
+    """Say why there is no diagram of critical differences."""
+    if compared.comparison is None:
+        return f"Nothing can be compared: {compared.reason}."
+    return capital(compared.comparison.reasons.get("nemenyi", "")) + "."
+
+
+def _switch(metric: str, selections: tuple[str, ...]) -> dict[str, str]:
+    return {"metric": metric, "selections": " ".join(selections)}
+
+
+def _beside(beside: PublishedComparison, metric: str) -> dict[str, Any]:
+    """Return the table of our numbers and the paper's."""
+    cells = [cell for cell in beside.cells if cell.metric == metric]
+    methods = [
+        m
+        for m in dict.fromkeys(cell.method for cell in cells)
+        if any(cell.method == m and cell.mean is not None for cell in cells)
+    ]
+    datasets = [
+        d
+        for d in dict.fromkeys(cell.dataset for cell in cells)
+        if any(cell.dataset == d and cell.mean is not None for cell in cells)
+    ]
+    found = {(cell.dataset, cell.method): cell for cell in cells}
+    rows = []
+    for dataset in datasets:
+        shown: list[dict[str, str] | None] = []
+        for method in methods:
+            cell = found[dataset, method]
+            if cell.mean is None:
+                shown.append(None)
+                continue
+            shown.append(
+                {
+                    "value": f"{cell.difference:.6g}",
+                    "ours": f"{cell.mean:.3f}",
+                    "paper": f"{cell.published_mean:.3f}",
+                    "verdict": cell.verdict,
+                    "symbol": _SYMBOLS[cell.verdict],
+                    "doubtful": cell.doubtful or "",
+                }
+            )
+        rows.append({"name": dataset, "cells": shown})
+    best = "max" if METRICS[metric].greater_is_better else "min"
+    return {"methods": methods, "rows": rows, "best": best, "n": len(datasets)}
+
+
+def _summary(
+    by_selection: dict[str, PublishedComparison], scoring: str
+) -> Iterator[dict[str, Any]]:
+    """Yield, for each method and selection, how many cells have which verdict."""
+    for selection, beside in by_selection.items():
+        chosen = metric_title(scoring) if selection == OWN else "each metric itself"
+        methods = dict.fromkeys(cell.method for cell in beside.cells if cell.mean is not None)
+        for method in methods:
+            counts = beside.counts(method=method)
+            yield {
+                "method": method,
+                "chosen": chosen,
+                "counts": [counts[name] for name in VERDICTS],
+            }
+
+
+def render(results: Results, title: str | None = None) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    results : Results
+        From :func:`imcc.report._gather.gather`.
+    title : str, optional
+        Instead of the experiment's name.
+    """
+    environment, texts = templates()
+    markup = require("markupsafe", "report", "Writing a report").Markup
+    page = _Page(results, markup)
+    scoring = results.scoring
+    script = texts["report.js"].strip()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    panels = list(page.panels())
+    return environment.get_template("report.html").render(
+        title=one_line(title or results.experiment.name),
+        version=imcc.__version__,
+        css=markup(texts["report.css"].strip()),
+        script=markup(script),
+        # Only this very script may run, and nothing may be fetched: also if a name from a data
+        # file should ever find its way into the page as markup.
+        script_hash=digest,
+        scoring=metric_title(scoring),
+        scoring_direction=direction(METRICS[scoring].greater_is_better),
+        finished=sections.last_finished(results),
+        about=sections.about(results),
+        progress=sections.progress(results),
+        headline=sections.headline(results),
+        overview=sections.overview(results),
+        left_out=() if results.main is None else results.main.compared.left_out,
+        alpha=f"{results.alpha:g}",
+        metrics=_options(panels),
+        several=len(results.selections) > 1,
+        main=results.main.metric if results.main else "",
+        control="" if results.control is None else one_line(results.control),
+        panels=panels,
+        sensitivity=list(page.sensitivity()),
+        datasets=list(page.datasets()),
+        paper=page.paper(),
+        verdicts=VERDICTS,
+        failures=[
+            {
+                "task": sections.task_name(failure.key),
+                "error": failure.error,
+                "traceback": failure.traceback,
+                "finished": failure.finished,
+            }
+            for failure in results.failures
+        ],
+        warnings=sections.warnings_seen(results),
+        environments=sections.environments(results),
+        reproduction=reproduction(results.experiment, results.path.name),
+    )
+
+
+def _options(panels: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the metrics that can be switched to, each once."""
+    return list({panel["metric"]: (panel["metric"], panel["title"]) for panel in panels}.values())

@@ -1,0 +1,212 @@
+"""A drawn figure with its words, and how it becomes a file or a part of a page.
+
+In a page the text of a figure is text: small, searchable, in the page's own letters.  Figures are
+laid out with DejaVu Sans, which is wider than what browsers use, so nothing grows into anything.
+The colours become CSS variables, for light and dark pages.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from imcc.datasets._files import save
+from imcc.datasets._optional import require
+from imcc.report._words import one_line
+
+# Few colours, and none alone: shapes and fillings say the same.  Each is told from the others also
+# by colour-blind readers and in grey, and has 4.5 : 1 or more on white.
+INK = "#1b2128"
+MUTED = "#59636f"
+GRID = "#d9dde3"
+ACCENT = "#0b62b0"
+GOOD = "#00755c"
+BAD = "#b93815"
+PAPER = "#fefefe"
+_VARIABLES = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    GRID: "var(--grid)",
+    ACCENT: "var(--accent)",
+    GOOD: "var(--good)",
+    BAD: "var(--bad)",
+    PAPER: "var(--paper)",
+}
+SUFFIXES = (".svg", ".pdf", ".png")
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.0,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "text.parse_math": False,  # a "$" in a name is a dollar sign
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 6.0,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "imcc",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """Draw in the house style; gives the module ``matplotlib``."""
+    matplotlib = require("matplotlib", "report", "Drawing figures")
+    with matplotlib.rc_context(_RC), warnings.catch_warnings():
+        # Letters that the font lacks are the browser's business.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield matplotlib
+
+
+def new_figure(width: float, height: float, **options: Any) -> Any:
+    """Return a figure of its own, in inches: nothing global, no display."""
+    figure = require("matplotlib.figure", "report", "Drawing figures")
+    return figure.Figure(figsize=(width, height), **options)
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """Return the width of a text in inches."""
+    textpath = require("matplotlib.textpath", "report", "Drawing figures")
+    fonts = require("matplotlib.font_manager", "report", "Drawing figures")
+    font = fonts.FontProperties(family="DejaVu Sans", size=size, weight=weight)
+    measure = textpath.TextToPath().get_text_width_height_descent
+    return float(measure(text, font, ismath=False)[0]) / 72
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure with the words that belong to it.
+
+    Attributes
+    ----------
+    figure : matplotlib.figure.Figure
+    caption : str
+        What it shows and how to read it.
+    seen : str
+        What is to be seen in it, for those who do not see it.
+    """
+
+    figure: Any
+    caption: str
+    seen: str
+
+    def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
+        """Write the figure into an SVG, PDF or PNG file, on white.
+
+        Parameters
+        ----------
+        path : path
+            Its suffix says the format.
+        dpi : float
+            The resolution of a PNG file.
+        """
+        target = Path(path)
+        suffix = target.suffix.lower()
+        if suffix not in SUFFIXES:
+            raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
+        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}[suffix]
+        buffer = io.BytesIO()
+        with style():
+            self.figure.savefig(
+                buffer, format=suffix[1:], dpi=dpi, metadata=metadata, facecolor="white"
+            )
+        return save(target, buffer.getvalue())
+
+    def inline(self, prefix: str) -> str:
+        """Return the figure as an ``<svg>`` element for a page.
+
+        Parameters
+        ----------
+        prefix : str
+            What all its ids begin with: different for every figure of a page.
+        """
+        buffer = io.StringIO()
+        for artist in self.figure.findobj():
+            artist.set_clip_on(False)  # nothing leaves the axes: a third of the text is saved
+        with style():
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None})
+        return _slim(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
+
+
+_DROPPED = re.compile(
+    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.S
+)
+_OPEN = re.compile(r"<svg[^>]*>")
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+_REFERENCE = re.compile(r'(?:xlink:href="#|url\(#)([^")]+)')
+_ID = re.compile(r' id="([^"]+)"')
+_FAMILY = re.compile(r"'DejaVu Sans'(?:, ?(?:'[^']*'|[\w-]+))*")
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+_DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
+_UNTURNED = re.compile(r' transform="rotate\(-0 [^"]*"')
+_STEPS = re.compile(r" ?\s*\b([MLCQ]) (?=-?\d)|\s+(?=[z\"])")
+_NOTHING = re.compile(r'<g/>|<defs></defs>|<path d="[^"]*" style="fill:none"/>')
+_ALONE = re.compile(r"<g>(<text[^>]*>[^<]*</text>|<path[^>]*/>|)</g>")
+# A row of markers: all with the same style, which the group can have instead.
+_MARKERS = re.compile(
+    r'<g([^>]*)>\s*((?:<use [^>]*style="([^"]*)"/>\s*)(?:<use [^>]*style="\3"/>\s*)*)</g>'
+)
+
+
+def _slim(svg: str, prefix: str, label: str) -> str:
+    """Return Matplotlib's SVG without what a page does not need, its ids made unique.
+
+    Only the insides of tags are changed; names stand between tags, escaped.
+    """
+    svg = _DROPPED.sub("", svg).strip()
+    opening = _OPEN.search(svg)
+    size = None if opening is None else _SIZE.search(opening[0])
+    if opening is None or size is None:  # pragma: no cover
+        raise RuntimeError("Matplotlib wrote an SVG file that is not understood")
+    used = set(_REFERENCE.findall(svg))
+
+    def in_tag(match: re.Match[str]) -> str:
+        tag = _ID.sub(lambda m: f' id="{prefix}-{m[1]}"' if m[1] in used else "", match[0])
+        tag = tag.replace('xlink:href="#', f'href="#{prefix}-').replace("url(#", f"url(#{prefix}-")
+        tag = _FAMILY.sub("var(--sans)", tag)
+        tag = _COLOUR.sub(lambda m: _VARIABLES.get(m[0], m[0]), tag)
+        tag = _DECIMALS.sub(r"\1", tag).replace(": ", ":").replace("; ", ";")
+        tag = tag.replace("font-family:var(--sans);", "")  # as the whole figure has it
+        return _STEPS.sub(r"\1", _UNTURNED.sub("", tag))
+
+    body = re.sub(r"<[^>]+>", in_tag, svg[opening.end() :])
+    body = _MARKERS.sub(
+        lambda m: f'<g{m[1]} style="{m[3]}">' + m[2].replace(f' style="{m[3]}"', "") + "</g>", body
+    )
+    body = _NOTHING.sub("", re.sub(r">\s+<", "><", body))
+    for _ in range(3):  # groups of a single thing
+        body = _ALONE.sub(r"\1", body)
+    width, height = float(size[1]), float(size[2])
+    # What Matplotlib's style sheet says of everything in the page is said of this figure only.
+    return (
+        f'<svg role="img" aria-label="{label}" viewBox="0 0 {width:g} {height:g}" '
+        f'style="font-family:var(--sans)" stroke-linejoin="round" stroke-linecap="butt">{body}'
+    )

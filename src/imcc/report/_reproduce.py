@@ -1,0 +1,129 @@
+"""How to get the same results again: a command, and the experiment's description."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from imcc.experiment import Experiment, list_experiments, load_experiment
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """How to run an experiment again.
+
+    Attributes
+    ----------
+    commands : tuple of str
+        To be typed, one after the other.
+    description : str
+        The whole experiment, as TOML or, where TOML cannot say it, as JSON.
+    file : str
+        What the description is to be saved as; "" if the command does not need it.
+    note : str
+        What else is needed; "" if nothing.
+    """
+
+    commands: tuple[str, ...]
+    description: str
+    file: str
+    note: str
+
+
+def reproduction(experiment: Experiment, store: str) -> Reproduction:
+    """Return how to run an experiment again into a store of the given name."""
+    plain = experiment.to_dict()
+    try:
+        text, file = to_toml(plain), "experiment.toml"
+    except TypeError:  # TOML has no null
+        text, file = json.dumps(plain, indent=2, ensure_ascii=False), "experiment.json"
+    look = shlex.join(["imcc", "report", store, "-o", "report.html"])
+    shipped = _shipped_command(experiment)
+    studied = [*experiment.datasets, *experiment.studied_datasets]
+    if shipped is not None:
+        return Reproduction((shlex.join([*shipped, "-o", store]), look), text, "", "")
+    given = list(dict.fromkeys(spec.name for spec in studied if spec.in_memory))
+    if given or file.endswith("json"):
+        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r})"
+        if given:
+            code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
+        note = (
+            "Some data sets were given in Python, and must be given again: " + ", ".join(given)
+            if given
+            else "TOML cannot hold this description, so it is run from Python."
+        )
+        lines = ("import json", "from imcc.experiment import Experiment", code)
+        return Reproduction((*lines[bool(given) :], look), text, file, note)
+    return Reproduction(
+        (shlex.join(["imcc", "experiment", "run", file, "-o", store]), look), text, file, ""
+    )
+
+
+def _shipped_command(experiment: Experiment) -> list[str] | None:
+    """Return the command if this is a part of an experiment that comes with the package."""
+    ours = experiment.to_dict()
+    for name in list_experiments():
+        known = load_experiment(name)
+        theirs = known.to_dict()
+        if known.protocol != experiment.protocol:
+            continue
+        if any(dataset not in theirs["datasets"] for dataset in ours["datasets"]):
+            continue
+        if any(theirs["methods"].get(m) != method for m, method in ours["methods"].items()):
+            continue
+        if ours.get("sensitivity") not in (None, theirs.get("sensitivity")):
+            continue
+        command = ["imcc", "experiment", "run", name]
+        if len(ours["datasets"]) < len(theirs["datasets"]):
+            command += ["--datasets", ",".join(d["name"] for d in ours["datasets"])]
+        if len(ours["methods"]) < len(theirs["methods"]):
+            command += ["--methods", ",".join(ours["methods"])]
+        if experiment.n_repeats != known.n_repeats:
+            command += ["--repeats", str(experiment.n_repeats)]
+        if "sensitivity" in theirs and "sensitivity" not in ours:
+            command.append("--no-sensitivity")
+        return command
+    return None
+
+
+def to_toml(plain: Mapping[str, Any]) -> str:
+    """Return plain data as TOML, one entry a line, tables for what is nested.
+
+    >>> print(to_toml({"n": 3, "methods": {"imcc": {"params": {"alpha": 0.5}}}}), end="")
+    n = 3
+    <BLANKLINE>
+    [methods]
+    imcc = {params = {alpha = 0.5}}
+    """
+    lines = [f"{_key(k)} = {_value(v)}" for k, v in plain.items() if not isinstance(v, Mapping)]
+    for name, table in plain.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{_key(name)}]"]
+            lines += [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _text(name)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    raise TypeError(f"TOML cannot hold {value!r}")

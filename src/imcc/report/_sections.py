@@ -1,0 +1,224 @@
+"""The parts of the page as plain data: what is said where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc.datasets import dataset_info
+from imcc.experiment import Run
+from imcc.experiment._plan import SENSITIVITY, TaskKey
+from imcc.report._gather import OWN, Panel, Results
+from imcc.report._published import cardinality, is_known
+from imcc.report._verdict import Verdict, verdict
+from imcc.report._words import (
+    DASH,
+    TIMES,
+    arrow,
+    bytes_text,
+    counted,
+    joined,
+    metric_title,
+    number,
+    one_line,
+    seconds_text,
+    setting_value,
+    shorten,
+)
+
+
+@dataclass(frozen=True)
+class MethodOnDataset:
+    """A line of a data set's table.
+
+    Attributes
+    ----------
+    method, score, settings, fit, predict, memory : str
+        As shown.
+    values : tuple of float
+        What the columns score, fit, predict and memory are sorted by; NaN is last.
+    """
+
+    method: str
+    score: str
+    settings: tuple[str, ...]
+    fit: str
+    predict: str
+    memory: str
+    values: tuple[float, ...]
+
+
+def task_name(key: TaskKey) -> str:
+    """Return a task as a reader calls it."""
+    kind, dataset, method, repetition = key
+    if kind == SENSITIVITY:
+        return f"sensitivity on {one_line(dataset)}"
+    return f"{one_line(method)} on {one_line(dataset)}, split {repetition + 1}"
+
+
+def overview(results: Results) -> list[dict[str, Any]]:
+    """Return a line for each metric: who wins it, how clearly, and who cannot be told from it."""
+    lines = []
+    for panel in results.panels:
+        if OWN not in panel.selections:
+            continue
+        said = verdict(panel.compared)
+        lines.append(
+            {
+                "metric": metric_title(panel.metric),
+                "arrow": arrow(panel.compared.scores.greater_is_better),
+                "winner": said.winner.short,
+                "lead": said.lead.short,
+                "significant": said.significant.short,
+                "test": said.test or DASH,
+                "alike": joined(shorten(name, 40) for name in said.not_different) or DASH,
+            }
+        )
+    return lines
+
+
+def headline(results: Results) -> Verdict | None:
+    """Return the verdict by the experiment's own metric; None without any run."""
+    return None if results.main is None else verdict(results.main.compared)
+
+
+def progress(results: Results) -> dict[str, Any]:
+    """Say how much of the experiment is done."""
+    n_tasks = len(results.experiment.tasks())
+    failed = {failure.key for failure in results.failures}
+    waiting = [key for key in results.missing if key not in failed]
+    return {
+        "n_tasks": n_tasks,
+        "n_done": n_tasks - len(results.missing),
+        "n_failed": len(failed),
+        "n_waiting": len(waiting),
+        "waiting": [task_name(key) for key in waiting[:20]],
+        "n_more": max(len(waiting) - 20, 0),
+    }
+
+
+def about(results: Results) -> list[tuple[str, str]]:
+    """Return what the experiment is, line by line."""
+    experiment, protocol = results.experiment, results.experiment.protocol
+    train = 100 - round(100 * protocol.test_size)
+    split = f"{counted(experiment.n_repeats, 'random split')}, {train} % for training"
+    lines = [
+        ("data sets", str(len(experiment.datasets))),
+        ("methods", joined(one_line(method.name) for method in experiment.methods) or "none"),
+        ("splits", split + (", stratified" if protocol.stratified else "")),
+        ("settings", f"{protocol.cv}-fold cross-validation by {metric_title(protocol.scoring)}"),
+    ]
+    if experiment.studied_datasets:
+        names = joined(one_line(spec.name) for spec in experiment.studied_datasets)
+        lines.append(("sensitivity", names))
+    return lines
+
+
+def dataset_facts(results: Results, dataset: str) -> list[tuple[str, str]]:
+    """Return rows, features, labels, and what else is known of a data set."""
+    run = next((run for run in results.runs if run.key[1] == dataset), None)
+    if run is None:
+        return []
+    facts = [
+        ("rows", f"{run.n_train + run.n_test:,}"),
+        ("of them for training", f"{run.n_train:,}"),
+        ("features", f"{run.n_features:,}"),
+        ("labels", f"{run.n_labels:,}"),
+    ]
+    if is_known(results, dataset):
+        info = dataset_info(dataset)
+        if (known := cardinality(dataset)) is not None:
+            facts.append(("labels a row", f"{known[0]:.3f}"))
+            facts.append(("label density", f"{known[0] / run.n_labels:.3f}"))
+            facts.append(("different label sets", f"{known[1]:,}"))
+        facts.append(("features are", info.feature_type))
+    return facts
+
+
+def dataset_methods(results: Results, dataset: str, panel: Panel) -> list[MethodOnDataset]:
+    """Return a line for each method with runs on a data set: score, settings, time and memory."""
+    scores = panel.compared.scores.select([dataset])
+    lines = []
+    for j, method in enumerate(scores.methods):
+        runs = [run for run in results.runs if run.key[1:3] == (dataset, method)]
+        if not runs:
+            continue
+        mean, std = float(scores.mean()[0, j]), float(scores.std()[0, j])
+        fit = float(np.mean([run.fit_seconds for run in runs]))
+        predict = float(np.mean([run.predict_seconds for run in runs]))
+        held = [run.peak_memory for run in runs if run.peak_memory is not None]
+        memory = float(np.max(held)) if held else float("nan")
+        score = number(mean) + ("" if np.isnan(std) else f" ± {number(std)}")
+        lines.append(
+            MethodOnDataset(
+                one_line(method),
+                score,
+                _settings(runs, results.scoring),
+                seconds_text(fit),
+                seconds_text(predict),
+                bytes_text(memory) if held else number(memory),
+                (mean, fit, predict, memory),
+            )
+        )
+    return lines
+
+
+def _settings(runs: list[Run], scoring: str) -> tuple[str, ...]:
+    """Return, for each parameter, the values that were chosen and how often."""
+    chosen: dict[str, Counter[str]] = {}
+    for run in runs:
+        for selection in run.selections:
+            if selection.selection == scoring:
+                for name, value in selection.setting.items():
+                    chosen.setdefault(name, Counter())[setting_value(value)] += 1
+    return tuple(
+        f"{one_line(name)}: "
+        + ", ".join(
+            value if len(runs) == 1 else _times(value, n) for value, n in values.most_common()
+        )
+        for name, values in chosen.items()
+    )
+
+
+def _times(text: str, n: int) -> str:
+    return f"{text} ({n}{TIMES})"
+
+
+def environments(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the different environments of the rows, each with how many rows it made."""
+    found: dict[str, tuple[dict[str, Any], int]] = {}
+    for record in results.records:
+        name = repr(sorted(record.environment.items()))
+        found[name] = (record.environment, found.get(name, ({}, 0))[1] + 1)
+    return [
+        (
+            counted(n, "result"),
+            [(_label(str(k)), one_line(str(v))) for k, v in content.items()],
+        )
+        for content, n in sorted(found.values(), key=lambda entry: -entry[1])
+    ]
+
+
+def _label(name: str) -> str:
+    return "memory (GiB)" if name == "memory_gib" else one_line(name).replace("_", " ")
+
+
+def warnings_seen(results: Results) -> list[tuple[str, str]]:
+    """Return the different warnings and where they came from."""
+    where: dict[str, Counter[str]] = {}
+    for record in results.records:
+        for text in record.warnings:
+            where.setdefault(text, Counter())[one_line(record.key[2])] += 1
+    return [
+        (one_line(text), ", ".join(_times(m, n) for m, n in methods.most_common()))
+        for text, methods in where.items()
+    ]
+
+
+def last_finished(results: Results) -> str:
+    """Return when the newest row was written; "" without rows."""
+    times = [record.finished for record in results.records]
+    return max(times, default="").replace("T", " ").replace("+00:00", " UTC")

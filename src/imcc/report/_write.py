@@ -1,0 +1,240 @@
+"""Reports, tables and figures as files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from imcc._validation import check_choice, check_share
+from imcc.datasets._files import save
+from imcc.experiment import ALL_METRICS, EACH, Store
+from imcc.metrics import METRICS
+from imcc.report import _figures as figures
+from imcc.report._formats import WRITTEN, to_latex, to_markdown
+from imcc.report._gather import OWN, Results, gather
+from imcc.report._page import MARK, render
+from imcc.report._picture import SUFFIXES, Picture
+from imcc.report._published import beside_the_paper
+from imcc.report._table import PaperTable, paper_table
+from imcc.report._words import counted, metric_title
+
+TABLE_FORMATS = ("markdown", "latex")
+# A report says so within its first characters.
+_HEAD = 2048
+
+
+def build_report(
+    store: Store | str | os.PathLike[str],
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    title: str | None = None,
+) -> str:
+    """Return the page of :func:`write_report` as text; the parameters are the same."""
+    check_share("alpha", alpha)
+    return render(gather(_source(store), control=control, alpha=alpha), title)
+
+
+def write_report(
+    store: Store | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write everything that a store can tell into one page that needs nothing else.
+
+    Parameters
+    ----------
+    store : Store or path
+        The results of an experiment, finished or not.
+    path : path
+        The HTML file.  A report that is there is replaced.
+    control : str, optional
+        The method that the others are compared with; ``imcc`` by default, if the experiment has a
+        method of that name.
+    alpha : float
+        The level of significance of all tests.
+    title : str, optional
+        The page's heading; the experiment's name by default.
+    overwrite : bool
+        Whether to write over a file that is not a report.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> from imcc.report import write_report
+    >>> write_report("paper.sqlite", "report.html")  # doctest: +SKIP
+    PosixPath('report.html')
+    """
+    target = Path(path)
+    _check_target(target, overwrite)
+    page = build_report(store, control=control, alpha=alpha, title=title)
+    return save(target, page.encode("utf-8"))
+
+
+def _source(store: Store | str | os.PathLike[str]) -> Store | Path:
+    return store if isinstance(store, Store) else Path(store)
+
+
+def _check_target(target: Path, overwrite: bool) -> None:
+    """Refuse, before any work, what could not or should not be written."""
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} for {target.name}")
+    if target.exists() and not overwrite:
+        with target.open("rb") as file:
+            head = file.read(_HEAD)
+        if head and not any(mark.encode() in head for mark in (MARK, WRITTEN)):
+            raise FileExistsError(
+                f"{target} is there already and is not a report; write over it with overwrite=True"
+            )
+
+
+def tables(
+    store: Store | str | os.PathLike[str], *, selection: str = OWN, metrics: str = "paper"
+) -> list[PaperTable]:
+    """Return the paper's tables of a store, one for each metric.
+
+    Parameters
+    ----------
+    store : Store or path
+        The results of an experiment.
+    selection : {"own", "each"}
+        Settings chosen by the experiment's metric, or by each metric itself.
+    metrics : {"paper", "all"}
+        The five of the paper, or the others as well.
+    """
+    check_choice("selection", selection, (OWN, EACH))
+    check_choice("metrics", metrics, ("paper", "all"))
+    return list(_tables(gather(_source(store)), selection, metrics))
+
+
+def _tables(results: Results, selection: str, metrics: str) -> Iterator[PaperTable]:
+    # Where no method searches there is one selection only.
+    selection = selection if selection in results.selections else OWN
+    for metric in METRICS if metrics == "paper" else ALL_METRICS:
+        panel = results.panel(metric, selection)
+        if panel is not None:
+            yield paper_table(panel.compared)
+
+
+def format_tables(
+    store: Store | str | os.PathLike[str],
+    *,
+    format: str = "markdown",  # noqa: A002
+    selection: str = OWN,
+    metrics: str = "paper",
+) -> str:
+    """Return what :func:`write_tables` writes; the parameters are the same."""
+    check_choice("format", format, TABLE_FORMATS)
+    check_choice("selection", selection, (OWN, EACH))
+    check_choice("metrics", metrics, ("paper", "all"))
+    results = gather(_source(store))
+    chosen = metric_title(results.scoring) if selection == OWN else "each metric itself"
+    caption = (
+        f"Mean ± standard deviation over {counted(results.experiment.n_repeats, 'random split')}, "
+        f"rank in brackets, best in bold; settings chosen by {chosen}."
+    )
+    blocks = list(_tables(results, selection, metrics))
+    return to_latex(blocks, caption) if format == "latex" else to_markdown(blocks, caption)
+
+
+def write_tables(
+    store: Store | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    format: str = "markdown",  # noqa: A002
+    selection: str = OWN,
+    metrics: str = "paper",
+    overwrite: bool = False,
+) -> Path:
+    r"""Write the paper's tables of a store as Markdown or LaTeX.
+
+    Parameters
+    ----------
+    store : Store or path
+        The results of an experiment.
+    path : path
+        The file.  Tables that are there are replaced.
+    format : {"markdown", "latex"}
+        LaTeX is to be ``\input``, and needs the packages booktabs and graphicx.
+    selection : {"own", "each"}
+        Settings chosen by the experiment's metric, or by each metric itself.
+    metrics : {"paper", "all"}
+        The five of the paper, or the others as well.
+    overwrite : bool
+        Whether to write over a file that is not one of such tables.
+    """
+    target = Path(path)
+    _check_target(target, overwrite)
+    text = format_tables(store, format=format, selection=selection, metrics=metrics)
+    return save(target, text.encode("utf-8"))
+
+
+def write_figures(
+    store: Store | str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    format: str = "svg",  # noqa: A002
+    control: str | None = None,
+    alpha: float = 0.05,
+) -> list[Path]:
+    """Write every figure of a report into a file of its own.
+
+    Parameters
+    ----------
+    store : Store or path
+        The results of an experiment.
+    folder : path
+        Where to; it is made if it is not there.  Files of the same names are replaced.
+    format : {"svg", "pdf", "png"}
+        The format of the files.
+    control : str, optional
+        As for :func:`write_report`.
+    alpha : float
+        The level of significance of all tests.
+    """
+    check_choice("format", format, [suffix[1:] for suffix in SUFFIXES])
+    check_share("alpha", alpha)
+    results = gather(_source(store), control=control, alpha=alpha)
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} is not a folder")
+    target.mkdir(parents=True, exist_ok=True)
+    return [picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)]
+
+
+def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
+    for panel in results.panels:
+        yield from figures.critical_differences(panel)
+        yield from figures.time_against_quality(results, panel)
+    for metric in METRICS:
+        for number, (dataset, pictures) in enumerate(figures.sensitivities(results, metric), 1):
+            parts = ("alpha_gamma", "beta", "n_clusters")
+            for part, picture in zip(parts, pictures, strict=True):
+                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{part}", picture
+    for number, spec in enumerate(results.experiment.datasets, 1):
+        main = results.main
+        drawn = None if main is None else figures.spread(results, main, spec.name)
+        if drawn is not None:
+            yield f"spread_{number}_{_file_name(spec.name)}", drawn
+    for selection in results.selections:
+        beside = beside_the_paper(results, selection)
+        if beside is not None:
+            for _, name, picture in figures.against_paper(beside, selection):
+                yield name, picture
+
+
+def _file_name(name: str) -> str:
+    """Return what is left of a name on any file system; the number before it makes it unique."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] or "data"

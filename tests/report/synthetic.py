@@ -1,0 +1,204 @@
+"""Stores with made-up rows of plausible structure, so that reports can be tested in a second."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from imcc.datasets import dataset_info, list_datasets
+from imcc.experiment import (
+    ALL_METRICS,
+    NAMED,
+    Experiment,
+    Failure,
+    Run,
+    Selection,
+    Store,
+    Study,
+    greater_is_better,
+)
+from imcc.metrics import METRICS
+
+METHODS = ("imcc", "kernel_ridge", "extra_trees")
+FIFTEEN = (
+    *("imcc", "imcc_kernels", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift", "kernel_ridge"),
+    *("extra_trees", "random_forest_of_chains", "ml_knn", "label_powerset", "rakel", "constant"),
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"quoted\" & 'quoted'",
+    "two\nlines",
+    "a name that is so long that nobody would ever want to read it to its end, " * 3
+    + "if it had one",
+    "数据集 émile",
+    "שלום עולם",
+    "$x_1^2$ 50% #1 \\alpha",
+    "</style><img src=x onerror=alert(2)>",
+)
+ENVIRONMENT = {
+    "imcc": "0.1.0",
+    "python": "3.13.1",
+    "numpy": "2.3.0",
+    "processor": "a <fast> one",
+    "cores": 2,
+}
+AXES = {
+    "alpha": [10.0**e for e in range(-3, 4)],
+    "beta": [10.0**e for e in range(-3, 4)],
+    "gamma": [10.0**e for e in range(-3, 4)],
+    "n_clusters": [8, 16, 32, 64, 128, 256],
+}
+
+
+def make_store(
+    path,
+    datasets=("yeast",),
+    methods=METHODS,
+    n_repeats=3,
+    *,
+    studies=(),
+    failures=(),
+    leave_out=(),
+    searched=lambda method: method in ("imcc", "kernel_ridge"),
+    spread=1.0,
+    same=False,
+    environments=(ENVIRONMENT,),
+    metrics=ALL_METRICS,
+    known=True,
+    seed=0,
+    name="made up",
+):
+    """Write a store; all of it but the (data set, method, repetition) that ``leave_out`` has.
+
+    Parameters
+    ----------
+    spread : float
+        How much the methods differ.
+    same : bool
+        Whether all methods have the same numbers.
+    metrics : sequence of str
+        Those that are defined.
+    known : bool
+        Whether data sets with known names hold the known data.
+    """
+    rng = np.random.default_rng(seed)
+    experiment = Experiment(
+        [_source(d) for d in datasets],
+        {m: m if m in NAMED else "extra_trees" for m in methods},
+        n_repeats=n_repeats,
+        sensitivity={"datasets": [_source(d) for d in studies]},
+        name=name,
+    )
+    rows = []
+    for d in datasets:
+        hard = rng.uniform(0.15, 0.45)
+        speed = 10 ** rng.uniform(-1, 2)
+        sizes = {"n_features": int(rng.integers(50, 900)), "n_labels": int(rng.integers(6, 180))}
+        for j, m in enumerate(methods):
+            skill = 0.0 if same else spread * (0.004 * j + 0.004 * rng.normal())
+            for r in range(n_repeats):
+                if (d, m, r) in leave_out:
+                    continue
+                loss = float(np.clip(hard + skill + (0 if same else 0.01 * rng.normal()), 0, 1))
+                run = _run(
+                    *(rng, (d, m, r), loss, speed * 2.0 ** (j % 7), sizes, searched(m)),
+                    *(environments[r % len(environments)], metrics),
+                )
+                rows.append(run if known else replace(run, data_fingerprint="another"))
+    rows += [_study(rng, d) for d in studies]
+    rows += list(failures)
+    with Store.create(path, experiment) as store:
+        store.add_all(rows)
+    return path
+
+
+def _source(dataset):
+    """Named data sets are what they are; others were given in memory, under any name."""
+    return dataset if dataset in list_datasets() else {"name": dataset, "in_memory": True}
+
+
+def _fingerprint(dataset):
+    return dataset_info(dataset).fingerprint if dataset in list_datasets() else f"of {dataset}"
+
+
+def _metrics(rng, loss, defined):
+    values = {}
+    for position, metric in enumerate(ALL_METRICS):
+        wrong = float(np.clip(loss * (0.4 + 0.2 * position) + 0.001 * rng.normal(), 0, 1))
+        values[metric] = 1 - wrong if greater_is_better(metric) else wrong
+    return {m: v if m in defined else float("nan") for m, v in values.items()}
+
+
+def _run(rng, key, loss, seconds, sizes, searched, environment, defined):
+    if searched:
+        selections = tuple(
+            Selection(
+                metric,
+                {
+                    "alpha": 10.0 ** int(rng.integers(-3, 4)),
+                    "n_clusters": 2 ** int(rng.integers(3, 9)),
+                },
+                0.5,
+                _metrics(rng, loss, defined),
+            )
+            for metric in ("average_precision", *(m for m in METRICS if m != "average_precision"))
+        )
+    else:
+        selections = (Selection("none", {}, None, _metrics(rng, loss, defined)),)
+    return Run(
+        key=("scores", *key),
+        fingerprint="f",
+        data_fingerprint=_fingerprint(key[0]),
+        seed=1,
+        n_train=1934,
+        n_test=483,
+        **sizes,
+        selections=selections,
+        fit_seconds=seconds * float(rng.uniform(0.9, 1.1)),
+        search_seconds=0.0,
+        predict_seconds=seconds / 50,
+        cpu_seconds=seconds,
+        peak_memory=10**8,
+        warnings=("UserWarning: <b>bold</b>",) if key[2] == 0 else (),
+        environment=environment,
+        finished="2026-01-01T00:00:00+00:00",
+    )
+
+
+def _study(rng, dataset):
+    shape = tuple(len(values) for values in AXES.values())
+    grids = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
+    bowl = sum(
+        w * (g - c) ** 2
+        for w, c, g in zip((3, 1, 2, 0.5), rng.uniform(-0.6, 0.6, 4), grids, strict=True)
+    )
+    means = []
+    for metric in METRICS:
+        loss = 0.2 + 0.03 * bowl + 0.001 * rng.normal(size=shape)
+        means.append(1 - loss if METRICS[metric].greater_is_better else loss)
+    return Study(
+        key=("sensitivity", dataset, "imcc", 0),
+        axes=AXES,
+        metrics=tuple(METRICS),
+        mean=np.array(means),
+        std=0.01 + 0.002 * rng.random((len(METRICS), *shape)),
+        fingerprint="f",
+        data_fingerprint=_fingerprint(dataset),
+        seed=1,
+        n_rows=2417,
+        fit_seconds=10.0,
+        cpu_seconds=20.0,
+        warnings=(),
+        environment=ENVIRONMENT,
+        finished="2026-01-01T00:00:00+00:00",
+    )
+
+
+def failure(dataset, method, repetition, error="ValueError: <b>it broke</b>", kind="scores"):
+    return Failure(
+        (kind, dataset, method, repetition),
+        error,
+        "Traceback (most recent call last):\n  <module>\n" + error,
+        1.5,
+        ENVIRONMENT,
+        "2026-01-01T00:00:00+00:00",
+    )

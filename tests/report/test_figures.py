@@ -1,0 +1,359 @@
+"""Figures: what they show, and that nothing in them covers anything else."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from imcc.published import compare_with_published
+from imcc.report import (
+    draw_against_paper,
+    draw_critical_difference,
+    draw_curve,
+    draw_spread,
+    draw_surface,
+    draw_time,
+    write_figures,
+)
+from imcc.report._gather import gather
+from imcc.report._labels import Box, place_labels
+from imcc.report._picture import ACCENT, INK, style
+from imcc.report._sensitivity import luminance
+from tests.report.synthetic import HOSTILE
+
+KINDS = ("control", "pairs", "surface", "beta", "clusters", "spread", "time", "paper")
+_gathered = {}
+
+
+@pytest.fixture
+def results(stores):
+    def get(name):
+        if name not in _gathered:
+            _gathered[name] = gather(stores(name))
+        return _gathered[name]
+
+    return get
+
+
+def draw(results, kind):
+    scores, comparison = results.main.compared.scores, results.main.compared.comparison
+    if kind == "control":
+        return draw_critical_difference(comparison)
+    if kind == "pairs":
+        return draw_critical_difference(comparison, control=False)
+    if kind == "spread":
+        return draw_spread(scores, scores.datasets[0], control="imcc")
+    if kind == "time":
+        return draw_time(comparison, results.runs)
+    if kind == "paper":
+        return draw_against_paper(
+            compare_with_published({scores.metric: scores}), "average_precision"
+        )
+    if kind == "surface":
+        return draw_surface(results.studies[0], "ranking_loss")
+    return draw_curve(
+        results.studies[0], "coverage", {"beta": "beta", "clusters": "n_clusters"}[kind]
+    )
+
+
+def boxes(picture):
+    """Return the places of all texts of a figure that are drawn, and its own."""
+    figure, drawn = picture.figure, []
+    draw_text = Text.draw
+
+    def remember(text, renderer, *args, **kwargs):
+        if text.get_text().strip() and text.get_visible():
+            drawn.append(text)
+        return draw_text(text, renderer, *args, **kwargs)
+
+    with style(), pytest.MonkeyPatch.context() as patch:
+        canvas = FigureCanvasAgg(figure)
+        patch.setattr(Text, "draw", remember)
+        canvas.draw()
+        placed = []
+        for text in dict.fromkeys(drawn):
+            # What is written, not the line that a box of text may have with it.
+            extent = Text.get_window_extent(text, canvas.get_renderer())
+            placed.append((text.get_text(), Box(extent.x0, extent.y0, extent.x1, extent.y1)))
+    width, height = figure.get_size_inches() * figure.dpi
+    return placed, Box(-0.5, -0.5, width + 0.5, height + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("three", kind) for kind in KINDS),
+        *(("fifteen", kind) for kind in ("control", "pairs", "spread", "time", "paper")),
+        *(("hostile", kind) for kind in KINDS if kind != "paper"),
+    ],
+)
+def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
+    placed, whole = boxes(draw(results(name), kind))
+    assert len(placed) >= 4
+    for i, (text, box) in enumerate(placed):
+        assert whole.contains(box), f"{text!r} leaves the figure"
+        for other, other_box in placed[:i]:
+            # Half a pixel: letters of one line may touch the line below.
+            inner = Box(box.left + 0.5, box.bottom + 0.5, box.right - 0.5, box.top - 0.5)
+            assert not inner.overlaps(other_box), f"{text!r} covers {other!r}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inline_svg(results, kind):
+    picture = draw(results("three"), kind)
+    svg = picture.inline("f7")
+    root = ET.fromstring(svg)
+    ids = re.findall(r' id="([^"]+)"', svg)
+    assert all(name.startswith("f7-") for name in ids)
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
+    assert used <= set(ids)
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"] == picture.seen
+    assert "<style" not in svg  # it would be the page's
+    assert "http" not in svg
+    assert "var(--ink)" in svg or "var(--muted)" in svg
+    assert "DejaVu" not in svg
+    left = set(re.findall(r"#[0-9a-f]{6}", svg))
+    if kind != "surface":  # whose cells have colours of their own
+        assert not left, "a colour that dark pages cannot change"
+    assert picture.caption
+    assert picture.caption.endswith(".")
+
+
+def test_hostile_names_are_text(results):
+    for kind in ("control", "spread", "time", "surface"):
+        svg = draw(results("hostile"), kind).inline("f1")
+        root = ET.fromstring(svg)
+        tags = {element.tag.split("}")[-1] for element in root.iter()}
+        assert not tags & {"script", "img", "style"}
+        texts = " ".join(element.text or "" for element in root.iter())
+        if kind != "surface":
+            assert "<script>alert(1)</scrip" in texts
+            assert "$x_1^2$" in texts  # not read as mathematics
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
+def test_save(results, tmp_path, suffix):
+    picture = draw(results("three"), "control")
+    path = picture.save(tmp_path / f"cd{suffix}")
+    head = path.read_bytes()[:300]
+    assert {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG"}[suffix] in head
+    again = picture.save(tmp_path / f"again{suffix}")
+    assert path.read_bytes() == again.read_bytes()
+    with pytest.raises(ValueError, match="must end in"):
+        picture.save(tmp_path / "cd.jpg")
+
+
+def test_dpi(results, tmp_path):
+    picture = draw(results("three"), "control")
+    small, large = (picture.save(tmp_path / f"{d}.png", dpi=d) for d in (50, 200))
+    assert small.stat().st_size < large.stat().st_size
+
+
+def markers(axes):
+    """Return (x, y, marker, filled) of the single points of a diagram."""
+    found = []
+    for line in axes.lines:
+        if line.get_marker() not in ("None", None, "") and len(line.get_xdata()) == 1:
+            full = to_hex(line.get_markerfacecolor()) in (INK, ACCENT)
+            found.append((float(line.get_xdata()[0]), line.get_marker(), full))
+    return found
+
+
+def test_critical_difference_shows_the_ranks(results):
+    comparison = results("fifteen").main.compared.comparison
+    picture = draw_critical_difference(comparison)
+    found = sorted(markers(picture.figure.axes[0]))
+    ranks = np.sort(comparison.mean_ranks)
+    places = np.array([x for x, _, _ in found])
+    line = np.polyfit(ranks, places, 1)
+    np.testing.assert_allclose(np.polyval(line, ranks), places, atol=1e-9)
+    control = comparison.control_ranks
+    order = np.argsort(comparison.mean_ranks, kind="stable")
+    for (_, marker, full), method in zip(found, order, strict=True):
+        assert marker == ("D" if method == control.control else "o")
+        if method != control.control:
+            assert full == control.bonferroni_dunn_significant[method]
+    assert f"CD = {control.bonferroni_dunn_critical_difference:.2f}" in picture.caption
+
+
+def test_pairs_have_a_bar_for_each_group(results):
+    comparison = results("fifteen").main.compared.comparison
+    axes = draw_critical_difference(comparison, control=False).figure.axes[0]
+    bars = [line for line in axes.lines if line.get_linewidth() == pytest.approx(3.2)]
+    assert len(bars) == len(comparison.nemenyi.cliques) > 1
+
+
+def test_a_critical_difference_longer_than_the_axis(results):
+    from dataclasses import replace
+
+    from imcc.comparison import compare
+
+    scores = results("fifteen").main.compared.scores
+    few = compare(scores.select(scores.datasets[:2], ["imcc", "ecc"]), control="imcc")
+    placed, whole = boxes(draw_critical_difference(few))
+    assert any("longer than the axis" in text for text, _ in placed)
+    assert all(whole.contains(box) for _, box in placed)
+    with pytest.raises(ValueError, match="no ranks to test"):
+        draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
+
+
+@pytest.mark.parametrize("metric", ["average_precision", "ranking_loss"])
+def test_surface_shows_the_best_setting(results, metric):
+    study = results("three").studies[0]
+    mean = study.mean[study.metrics.index(metric)]
+    best = mean.max() if metric == "average_precision" else mean.min()
+    at = [int(i[0]) for i in np.where(mean == best)]
+    axes = draw_surface(study, metric).figure.axes[0]
+    shown = {text.get_position(): text.get_text() for text in axes.texts}
+    assert len(shown) == 49
+    assert shown[at[2], at[0]] == f"{best:.3f}"
+    assert shown[0, 0] == f"{mean[0, at[1], 0, at[3]]:.3f}"
+    (frame,) = axes.patches
+    assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (at[2], at[0])
+
+
+def test_surface_can_be_read(results):
+    picture = draw_surface(results("three").studies[0], "coverage")
+    FigureCanvasAgg(picture.figure).draw()
+    axes = picture.figure.axes[0]
+    colours = axes.collections[0].get_facecolors()
+    for text in axes.texts:
+        column, row = (int(v) for v in text.get_position())
+        back = luminance(colours[row * 7 + column][:3])
+        front = luminance([int(to_hex(text.get_color())[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        contrast = (max(front, back) + 0.05) / (min(front, back) + 0.05)
+        assert contrast >= 4.5
+
+
+def test_curve_shows_mean_and_spread(results):
+    study = results("three").studies[0]
+    picture = draw_curve(study, "coverage", "beta")
+    mean, std = (
+        study.mean[study.metrics.index("coverage")],
+        study.std[study.metrics.index("coverage")],
+    )
+    at = np.unravel_index(mean.argmin(), mean.shape)
+    line = picture.figure.axes[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), mean[at[0], :, at[2], at[3]])
+    band = picture.figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx((mean - std)[at[0], :, at[2], at[3]].min())
+    other = draw_curve(study, "coverage", "alpha").figure.axes[0].lines[0]
+    np.testing.assert_allclose(other.get_ydata(), mean[:, at[1], at[2], at[3]])
+    with pytest.raises(ValueError, match="parameter"):
+        draw_curve(study, "coverage", "kernel")
+    with pytest.raises(ValueError, match="metric"):
+        draw_surface(study, "macro_f1")
+
+
+def test_spread_has_every_run(results):
+    scores = results("three").main.compared.scores
+    axes = draw_spread(scores, "yeast").figure.axes[0]
+    points = [line for line in axes.lines if line.get_marker() == "o"]
+    drawn = np.sort(np.concatenate([line.get_xdata() for line in points]))
+    np.testing.assert_allclose(drawn, np.sort(scores.select(["yeast"]).values.ravel()))
+    accents = [line for line in points if to_hex(line.get_color()) == ACCENT]
+    assert not accents
+    axes = draw_spread(scores, "yeast", control="imcc").figure.axes[0]
+    points = [line for line in axes.lines if line.get_marker() == "o"]
+    assert sum(to_hex(line.get_color()) == ACCENT for line in points) == 1
+    empty = scores.select(["yeast"])
+    with pytest.raises(ValueError, match="no runs on 'yeast'"):
+        draw_spread(type(empty)(*_with_nan(empty)), "yeast")
+
+
+def _with_nan(scores):
+    values = np.full_like(scores.values, np.nan)
+    return scores.metric, scores.greater_is_better, scores.datasets, scores.methods, values
+
+
+def test_time_is_the_geometric_mean_of_the_data_sets(results):
+    found = results("three")
+    comparison = found.main.compared.comparison
+    axes = draw_time(comparison, found.runs).figure.axes[0]
+    drawn = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    expected = set()
+    for j, method in enumerate(comparison.methods):
+        logs = [
+            np.mean([np.log(r.fit_seconds) for r in found.runs if r.key[1:3] == (d, method)])
+            for d in comparison.datasets
+        ]
+        expected.add((np.exp(np.mean(logs)), comparison.mean_ranks[j]))
+    np.testing.assert_allclose(sorted(drawn), sorted(expected))
+    low, high = axes.get_ylim()
+    assert low > high  # the best rank is on top
+
+
+def test_against_the_paper_reaches_zero_exactly_where_reproduced(results):
+    scores = results("three").main.compared.scores
+    beside = compare_with_published({"average_precision": scores})
+    axes = draw_against_paper(beside, "average_precision").figure.axes[0]
+    n_crossing = 0
+    for line in axes.lines:
+        xs = np.asarray(line.get_xdata(), dtype=float)
+        if len(xs) % 3 == 0 and line.get_linewidth() == pytest.approx(1.4):
+            ends = xs.reshape(-1, 3)
+            n_crossing += int(((ends[:, 0] <= 0) & (ends[:, 1] >= 0)).sum())
+    counts = beside.counts(method="imcc")
+    assert n_crossing == counts["reproduced"]
+    with pytest.raises(ValueError, match="metric"):
+        draw_against_paper(beside, "macro_f1")
+
+
+def test_labels_find_free_places():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(50, 350, size=(30, 2))
+    bounds = Box(0, 0, 400, 400)
+    placed = place_labels(points, [(60, 10)] * 30, bounds, radius=4)
+    for i, box in enumerate(placed):
+        assert bounds.contains(box)
+        assert not any(box.overlaps(other) for other in placed[:i])
+        assert not any(box.overlaps(Box(x - 4, y - 4, x + 4, y + 4)) for x, y in points)
+
+
+def test_labels_of_points_at_one_place():
+    placed = place_labels(np.full((6, 2), 200.0), [(60, 10)] * 6, Box(0, 0, 400, 400), radius=4)
+    assert len({(box.left, box.bottom) for box in placed}) == 6
+
+
+@pytest.mark.slow
+def test_write_figures(stores, tmp_path):
+    written = write_figures(stores("three"), tmp_path / "new" / "folder", format="svg")
+    names = {path.name for path in written}
+    assert len(names) == len(written)
+    for name in (
+        "cd_average_precision_own_control.svg",
+        "cd_coverage_each.svg",
+        "time_macro_f1_own.svg",
+        "sensitivity_1_yeast_coverage_alpha_gamma.svg",
+        "spread_4_yeast.svg",
+        "paper_one_error_each.svg",
+    ):
+        assert name in names
+    with pytest.raises(ValueError, match="format"):
+        write_figures(stores("three"), tmp_path, format="gif")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="not a folder"):
+        write_figures(stores("one"), tmp_path / "file")
+
+
+def test_figures_of_hostile_names_get_harmless_file_names(stores, tmp_path):
+    written = write_figures(stores("narrow"), tmp_path, format="svg")
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.svg", path.name) for path in written)
+    assert {path.parent for path in written} == {tmp_path}
+
+
+def test_control_and_alpha_reach_the_figures(stores, tmp_path):
+    def one(folder, **options):
+        write_figures(stores("narrow"), tmp_path / folder, **options)
+        return (tmp_path / folder / "cd_average_precision_own_control.svg").read_text()
+
+    plain = one("a")
+    assert one("b", control=HOSTILE[0]) != plain
+    assert one("c", alpha=0.2) != plain
+    assert one("d") == plain

@@ -1,0 +1,392 @@
+"""The page as a text: what is in it, what is not, and for which stores it can be made."""
+
+import re
+import time
+import tomllib
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from imcc.datasets import list_datasets
+from imcc.experiment import Experiment, Store, StoreError
+from imcc.report import build_report, write_report, write_tables
+from imcc.report._reproduce import reproduction, to_toml
+from tests.report.synthetic import FIFTEEN, HOSTILE, make_store
+from tests.report.synthetic import failure as failed
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Reads a page; knows its tags, ids, headings and texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.headings, self.attributes = [], [], [], []
+        self.open, self.texts = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attributes]
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append([tag, ""])
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if self.open and re.fullmatch("h[1-6]", self.open[-1]):
+            self.headings[-1][1] += data
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.fixture(scope="session")
+def pages(stores):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = build_report(stores(name))
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", ["three", "one", "single", "hostile"])
+def test_the_page_is_sound(pages, name):
+    text = pages(name)
+    page = Page(text)
+    assert text.startswith("<!doctype html>")
+    assert page.tags.count("h1") == 1
+    assert ("html", "lang", "en") in page.attributes
+    assert page.tags.count("main") == page.tags.count("header") == page.tags.count("footer") == 1
+    levels = [int(tag[1]) for tag, _ in page.headings]
+    assert levels[0] == 1
+    assert all(later <= before + 1 for before, later in pairwise(levels))
+    assert len(page.ids) == len(set(page.ids))
+    labels = [value for tag, n, value in page.attributes if (tag, n) == ("svg", "aria-label")]
+    assert len(labels) == page.tags.count("svg") > 2
+    assert all(len(label) > 20 for label in labels)
+    linked = {v[1:] for t, n, v in page.attributes if (t, n) == ("a", "href")}
+    assert linked <= set(page.ids)
+
+
+@pytest.mark.parametrize("name", ["three", "hostile"])
+def test_the_page_asks_for_nothing(pages, name):
+    page = Page(pages(name))
+    assert not set(page.tags) & {"iframe", "object", "embed", "base", "form", "img"}
+    for tag, attribute, value in page.attributes:
+        if attribute in ("src", "srcset", "data", "action", "poster"):
+            pytest.fail(f"<{tag} {attribute}={value}>")
+        if attribute in ("href", "xlink:href"):
+            assert value.startswith(("#", "data:,"))
+        if attribute == "style":
+            assert re.sub(r"url\(#[^)]+\)", "", value).count("url(") == 0
+    css = re.search(r"<style>(.*?)</style>", pages(name), re.S)[1]
+    assert "url(" not in css
+    assert "@import" not in css
+
+
+def test_names_are_escaped_everywhere(pages):
+    text = pages("hostile")
+    page = Page(text)
+    assert page.tags.count("script") == page.tags.count("style") == 1
+    assert not [a for a in page.attributes if a[1].startswith("on")]
+    assert "alert(1)</script>" not in text
+    shown = page.text
+    for name in HOSTILE:
+        assert " ".join(name.split())[:20] in shown
+
+
+def test_hostile_failures_and_environments_are_escaped(tmp_path):
+    path = make_store(
+        tmp_path / "s.sqlite",
+        failures=[failed("yeast", "imcc", 2, "ValueError: </pre><script>alert(3)</script>")],
+        leave_out={("yeast", "imcc", 2)},
+    )
+    page = Page(build_report(path))
+    assert page.tags.count("script") == 1
+    assert "ValueError: </pre><script>alert(3)</script>" in page.text
+    assert "Traceback (most recent call last)" in page.text
+    assert "a <fast> one" in page.text
+    assert "imcc on yeast, split 3" in page.text
+    assert "Not finished: 8 of 9 tasks are done, 1 failed" in page.text.replace(" :", ":")
+
+
+def test_a_finished_experiment_has_no_notice(pages):
+    page = Page(pages("three"))
+    assert "Not finished" not in page.text
+    assert "Failures" not in [text for _, text in page.headings]
+
+
+def test_only_our_script_may_run(pages):
+    import base64
+    import hashlib
+
+    text = pages("hostile")
+    script = re.search(r"<script>(.*)</script>", text, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+    assert f"script-src &#39;sha256-{digest}&#39;" in policy or f"'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_every_metric_has_its_tables(pages):
+    page = pages("three")
+    for metric in ("average_precision", "one_error", "macro_auc"):
+        assert f'data-metric="{metric}"' in page
+    assert (
+        len(re.findall(r'class="sortable( dense)?" data-best="min"', page)) >= 8
+    )  # four losses, both selections
+
+
+def test_sections_of_one_data_set_and_one_split(pages):
+    text = Page(pages("one")).text
+    assert "Cannot be said" in text
+    assert "There is one row (data set) only" in text
+    assert "Time against quality" in text
+
+
+@pytest.mark.parametrize("methods", [("imcc",), ("extra_trees",)])
+def test_one_method(tmp_path, methods):
+    text = Page(build_report(make_store(tmp_path / "s.sqlite", methods=methods))).text
+    assert "One method only" in text
+
+
+def test_an_empty_store(tmp_path):
+    path = tmp_path / "s.sqlite"
+    Store.create(path, Experiment("yeast", ["imcc", "extra_trees"], n_repeats=2)).close()
+    text = Page(build_report(path)).text
+    assert "There are no results yet" in text
+    assert "0 of 4 tasks are done" in text
+
+
+def test_only_studies(tmp_path):
+    path = make_store(tmp_path / "s.sqlite", datasets=(), methods=(), studies=("yeast",))
+    page = Page(build_report(path))
+    assert any(text.startswith("Sensitivity to IMCC") for _, text in page.headings)
+    assert "There are no results yet" in page.text
+
+
+def test_missing_cells_are_left_out_and_said(tmp_path):
+    path = make_store(
+        tmp_path / "s.sqlite",
+        datasets=("yeast", "scene", "image"),
+        leave_out={("scene", "imcc", r) for r in range(3)},
+    )
+    text = Page(build_report(path)).text
+    assert "scene: no repetition that all methods have" in text
+    assert "on 2 data sets" in text
+
+
+def test_undefined_metrics_are_not_shown(tmp_path):
+    path = make_store(tmp_path / "s.sqlite", metrics=("average_precision", "coverage"))
+    page = build_report(path)
+    assert 'data-metric="coverage"' in page
+    assert 'data-metric="macro_auc"' not in page
+
+
+def test_undefined_main_metric(tmp_path):
+    path = make_store(tmp_path / "s.sqlite", metrics=("coverage",))
+    assert 'data-metric="coverage"' in build_report(path)
+
+
+def test_without_a_search_there_is_one_selection(tmp_path, pages):
+    path = make_store(tmp_path / "s.sqlite", searched=set().__contains__)
+    assert 'data-switch="selection"' not in build_report(path)
+    assert 'data-switch="selection"' in pages("three")
+
+
+def test_the_same_store_gives_the_same_page(stores, pages):
+    assert build_report(stores("one")) == pages("one")
+
+
+def test_control_alpha_and_title_have_an_effect(stores, pages):
+    assert "to both sides of imcc (diamond)" in pages("three")
+    other = build_report(stores("three"), control="extra_trees", alpha=0.2, title="My <title>")
+    assert "to both sides of extra_trees (diamond)" in other
+    assert "Level of significance 0.2" in other
+    assert ["h1", "My <title>"] in Page(other).headings
+    with pytest.raises(ValueError, match="control must be one of"):
+        build_report(stores("three"), control="nobody")
+    with pytest.raises(ValueError, match="alpha"):
+        build_report(stores("three"), alpha=2)
+
+
+def test_no_control_without_imcc(tmp_path):
+    path = make_store(tmp_path / "s.sqlite", ("yeast", "scene", "image"), ("ecc", "lift", "mahr"))
+    assert "(diamond)" not in build_report(path)
+
+
+def test_facts_of_a_known_data_set_need_the_known_data(tmp_path, pages):
+    assert "different label sets" in pages("three")
+    assert 'id="paper"' in pages("three")
+    path = make_store(tmp_path / "s.sqlite", known=False)  # other data under the same name
+    page = build_report(path)
+    assert "different label sets" not in page
+    assert 'id="paper"' not in page
+
+
+def test_an_open_store(stores, pages):
+    with Store(stores("one"), read_only=True) as store:
+        assert build_report(store) == pages("one")
+        assert store.keys()  # left open
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(StoreError, match="there is no results store"):
+        build_report(tmp_path / "none.sqlite")
+
+
+# Files.
+
+
+def test_a_report_replaces_a_report_and_nothing_else(stores, tmp_path):
+    path = tmp_path / "report.html"
+    assert write_report(stores("one"), path) == path
+    first = path.read_bytes()
+    write_report(stores("one"), path, title="again")
+    assert path.read_bytes() != first
+    path.write_text("my own notes")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        write_report(stores("one"), path)
+    assert path.read_text() == "my own notes"
+    write_report(stores("one"), path, overwrite=True)
+    assert path.read_bytes() == first
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    path.write_text("")  # an empty file holds nothing that could be lost
+    write_report(stores("one"), path)
+
+
+def test_tables_replace_tables(stores, tmp_path):
+    path = tmp_path / "tables.md"
+    for format_ in ("markdown", "latex", "markdown"):
+        write_tables(stores("one"), path, format=format_)
+    path.write_text("notes")
+    with pytest.raises(FileExistsError, match="not a report"):
+        write_tables(stores("one"), path)
+    write_tables(stores("one"), path, overwrite=True)
+    with pytest.raises(ValueError, match="format"):
+        write_tables(stores("one"), path, format="word")
+
+
+def test_where_nothing_can_be_written(stores, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        write_report(stores("one"), tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_report(stores("one"), tmp_path / "none" / "report.html")
+
+
+# How to reproduce it.
+
+
+def test_the_description_comes_back_from_toml(tmp_path):
+    experiment = Experiment(
+        ["yeast", "scene"],
+        {
+            "imcc": "imcc",
+            'a <b>\\ "name"\x7f é': ("sklearn.neighbors.KNeighborsClassifier", {"p": [1, 2]}),
+            "llsf": "llsf",
+        },
+        n_repeats=2,
+        sensitivity=["yeast"],
+    )
+    text = reproduction(experiment, "s.sqlite").description
+    again = Experiment.from_dict(tomllib.loads(text))
+    assert again.to_dict() == experiment.to_dict()
+
+
+def test_the_command_of_a_shipped_experiment():
+    from imcc.experiment import load_experiment
+
+    plain = load_experiment("paper").to_dict()
+    whole = reproduction(Experiment.from_dict(plain), "paper.sqlite")
+    assert whole.commands[0] == "imcc experiment run paper -o paper.sqlite"
+    assert whole.file == ""
+    part = {**plain, "n_repeats": 3, "datasets": plain["datasets"][:2]}
+    part["methods"] = {name: plain["methods"][name] for name in ("imcc", "ecc")}
+    del part["sensitivity"]
+    assert reproduction(Experiment.from_dict(part), "a b.sqlite").commands[0] == (
+        "imcc experiment run paper --datasets cal500,image --methods imcc,ecc --repeats 3 "
+        "--no-sensitivity -o 'a b.sqlite'"
+    )
+    assert reproduction(Experiment.from_dict(part), "s").commands[1] == (
+        "imcc report s -o report.html"
+    )
+
+
+def test_other_experiments_are_run_from_their_description():
+    own = reproduction(Experiment("yeast", "imcc", seed=5), "s.sqlite")
+    assert own.commands[0] == "imcc experiment run experiment.toml -o s.sqlite"
+    assert own.file == "experiment.toml"
+    null = {
+        "e": {"estimator": "sklearn.tree.DecisionTreeClassifier", "params": {"max_depth": None}}
+    }
+    from_python = reproduction(Experiment("yeast", null), "s.sqlite")
+    assert from_python.file == "experiment.json"
+    assert "Experiment.from_dict(json.load(open('experiment.json'))).run('s.sqlite')" in (
+        from_python.commands
+    )
+    with pytest.raises(TypeError, match="TOML cannot hold"):
+        to_toml({"a": None})
+
+
+def test_data_from_memory_must_be_given_again(stores):
+    with Store(stores("hostile"), read_only=True) as store:
+        found = reproduction(store.experiment, "s.sqlite")
+    assert "must be given again" in found.note
+
+
+# The paper's experiment.
+
+
+@pytest.mark.slow
+def test_the_paper_s_experiment_is_small_and_quick(tmp_path):
+    """9 methods x 15 data sets x 10 repetitions, nine metrics, two selections, 3 studies."""
+    methods = (
+        "imcc",
+        "brsvm",
+        "ecc",
+        "mahr",
+        "llsf",
+        "jfsc",
+        "lift",
+        "kernel_ridge",
+        "extra_trees",
+    )
+    path = make_store(
+        tmp_path / "paper.sqlite",
+        list_datasets("paper"),
+        methods,
+        10,
+        studies=("enron", "yeast", "genbase"),
+        searched=lambda m: m not in ("extra_trees", "mahr"),
+    )
+    start = time.process_time()
+    written = write_report(path, tmp_path / "report.html")
+    seconds = time.process_time() - start
+    assert written.stat().st_size < 2_000_000
+    assert seconds < 30
+
+
+@pytest.mark.slow
+def test_fifteen_methods(pages):
+    text = pages("fifteen")
+    assert all(name in text for name in FIFTEEN)
+    Page(text)
