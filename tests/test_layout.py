@@ -36,7 +36,6 @@ ROOMS = [
     "published",
     "experiment",
     "report",
-    "demo",
     "cli",
     "__main__",
 ]
