@@ -18,6 +18,8 @@ ROOMS = [
     "kernels",
     "features",
     "statistics",
+    "sampling",
+    "approximations",
     "solver",
     "dual",
     "models",
@@ -32,7 +34,10 @@ ROOMS = [
     "cli",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
-PURE = ["virtual", "kernels", "features", "statistics", "solver", "dual", "models", "metrics"]
+PURE = [
+    *("virtual", "kernels", "features", "statistics", "sampling", "approximations"),
+    *("solver", "dual", "models", "metrics"),
+]
 CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
 # What these bring along themselves.
 BROUGHT = ["threadpoolctl", "narwhals", "loky", "cloudpickle"]

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -56,7 +56,8 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     )
 
 
-def _column_names(table: Any) -> np.ndarray | None:
+def column_names(table: Any) -> np.ndarray | None:
+    """Return the names of a data frame's columns, if they are names."""
     columns = getattr(table, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -157,7 +158,7 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     if values.ndim == 1:
         return _encode_classes(values)
     on = label_matrix(values, "y")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), _column_names(y))
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
 
 
 def _encode_classes(values: np.ndarray) -> Target:
@@ -197,3 +198,8 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
     return value
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed that is the same whenever the same integer is given."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
