@@ -27,6 +27,9 @@ ROOMS = [
     "fold",
     "search",
     "_results",
+    "sources",
+    "streaming",
+    "estimator_stream",
     "estimator",
     "estimator_cv",
     "baselines",
@@ -36,7 +39,7 @@ ROOMS = [
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = [
     *("virtual", "kernels", "features", "statistics", "sampling", "approximations"),
-    *("solver", "dual", "models", "metrics"),
+    *("solver", "dual", "models", "metrics", "sources", "streaming"),
 ]
 CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
 # What these bring along themselves.

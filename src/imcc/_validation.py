@@ -185,10 +185,11 @@ def check_number(
     return number
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 1, or say what was wrong."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
+    """Return a whole number of at least 1 (or another bound), or say what was wrong."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value < at_least:
+        raise ValueError(f"{name} must be a whole number >= {at_least}, got {value!r}")
     return int(value)
 
 

@@ -14,6 +14,7 @@ from imcc._validation import (
     Features,
     Target,
     check_choice,
+    check_count,
     check_features,
     check_number,
     draw_seed,
@@ -21,6 +22,7 @@ from imcc._validation import (
     label_matrix,
 )
 from imcc.approximations import check_approximation
+from imcc.estimator_stream import Asked, StreamFitMixin
 from imcc.kernels import LinearKernel, check_kernel
 from imcc.models import (
     SOLVERS,
@@ -115,7 +117,7 @@ class ScoringClassifierMixin(ClassifierMixin):
     _scores: Callable[[Any], np.ndarray]
 
 
-class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
+class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
     """Multi-label classifier that learns from rows and from the centres of their clusters.
 
     The rows are clustered; each cluster centre becomes a virtual example whose soft labels are the
@@ -162,11 +164,14 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         Nyström with all rows as landmarks is the exact model.
     landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
         Nyström's landmarks: centres of k-means on a sample of the rows, rows at random, or these.
-    clusterer : scikit-learn clusterer or None, default=None
+    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None
         None is k-means with k-means++ starts.  A clusterer is cloned and fitted on the rows; an
         explicit ``n_clusters`` is passed on to it.  Its centres are not used, only its labels:
         virtual examples are means of their members.  A row labelled -1 (noise) becomes a cluster of
-        its own.
+        its own.  An array is prototypes: each row belongs to the nearest.
+    lloyd_passes : int, default=0
+        On a stream, k-means starts with mini-batches on a sample of the rows; this many passes over
+        all rows then move the centres to the means of their rows.
     span : {"train", "augmented"}, default="train"
         Where the model may lie: in the span of the training rows (the paper's), or of rows and
         centres, where the objective is never larger.  The same for the linear kernel.
@@ -186,8 +191,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
     assignment_ : ndarray of shape (n_rows,) or (n_rows, n_clusterings)
-        The cluster of each training row (not kept with an approximation, whose model does not grow
-        with the rows).
+        The cluster of each training row (not with an approximation or from a stream, where the
+        model does not grow with the rows).
     coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
         Weights (linear kernel, and approximation="fourier").
     dual_coef_ : ndarray of shape (n_rows, n_labels) or (n_components, n_labels)
@@ -254,6 +259,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         clusterer: Any = None,
+        lloyd_passes: int = 0,
         span: str = "train",
         solver: str = "auto",
         random_state: Any = None,
@@ -270,42 +276,42 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.n_components = n_components
         self.landmarks = landmarks
         self.clusterer = clusterer
+        self.lloyd_passes = lloyd_passes
         self.span = span
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> IMCCClassifier:
+    def fit(self, X: Any, y: Any = None) -> IMCCClassifier:
         """Cluster the rows and solve for the model.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a stream
+            With an approximation or the linear kernel, also a stream, which is never in memory as
+            a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
+            any iterable of pairs (X, y) that can be read several times, or a function that gives
+            one.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
+            has them.
 
         Returns
         -------
         self : IMCCClassifier
         """
-        setting = Setting(
-            check_number("alpha", self.alpha, at_least=0),
-            check_number("beta", self.beta, above=0),
-            check_number("gamma", self.gamma, at_least=0),
-        )
-        split_n_clusters(self.n_clusters)
-        kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
-        check_choice("span", self.span, SPANS)
-        check_choice("solver", self.solver, SOLVERS)
-        approximation = check_approximation(
-            self.approximation, kernel, self.width, self.n_components, self.landmarks, self.span
-        )
+        asked = self._check_parameters()
+        self.__dict__.pop("_progress", None)
+        source = self._find_source(X, y, asked)
+        if source is not None:
+            return self._fit_source(source, asked)
+        kernel, approximation = asked.kernel, asked.approximation
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         seed = draw_seed(self.random_state)
 
         assignment = assign_rows(X, self.n_clusters, self.clusterer, seed)
         virtual = virtual_examples(X, target.signs, assignment)
-        data = (X, target.signs, virtual, setting)
+        data = (X, target.signs, virtual, asked.setting)
         if approximation is not None:
             sample = sample_rows(X, approximation.sample_size, seed)
             feature_map = approximation.fit(sample, self.width_scale, seed)
@@ -329,6 +335,22 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         if approximation is None:
             self.assignment_ = assignment[:, 0] if assignment.shape[1] == 1 else assignment
         return self
+
+    def _check_parameters(self) -> Asked:
+        setting = Setting(
+            check_number("alpha", self.alpha, at_least=0),
+            check_number("beta", self.beta, above=0),
+            check_number("gamma", self.gamma, at_least=0),
+        )
+        split_n_clusters(self.n_clusters)
+        kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
+        check_choice("span", self.span, SPANS)
+        check_choice("solver", self.solver, SOLVERS)
+        check_count("lloyd_passes", self.lloyd_passes, at_least=0)
+        approximation = check_approximation(
+            self.approximation, kernel, self.width, self.n_components, self.landmarks, self.span
+        )
+        return Asked(setting, kernel, approximation)
 
     def _remember_model(self, model: Model) -> None:
         # A second fit may be of another kind: nothing of the first one stays.

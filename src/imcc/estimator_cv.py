@@ -27,6 +27,7 @@ from imcc.fold import Fold, Grid
 from imcc.kernels import check_kernel
 from imcc.models import SPANS
 from imcc.search import search
+from imcc.sources import refuse_stream
 from imcc.virtual import split_n_clusters
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -154,7 +155,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.span = span
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> IMCCClassifierCV:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> IMCCClassifierCV:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
@@ -189,6 +190,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         progress = _print_progress if self.progress is True else self.progress or None
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
+        refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
