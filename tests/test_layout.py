@@ -29,6 +29,7 @@ ROOMS = [
     "_results",
     "sources",
     "streaming",
+    "distributed",
     "estimator_stream",
     "estimator",
     "estimator_cv",

@@ -22,12 +22,14 @@ from imcc._validation import (
     label_matrix,
 )
 from imcc.approximations import check_approximation
+from imcc.distributed import predict_lazily
 from imcc.estimator_stream import Asked, StreamFitMixin
 from imcc.kernels import LinearKernel, check_kernel
 from imcc.models import (
     SOLVERS,
     SPANS,
     FourierModel,
+    KernelModel,
     LinearModel,
     Model,
     Setting,
@@ -36,6 +38,7 @@ from imcc.models import (
     fit_linear,
 )
 from imcc.sampling import sample_rows
+from imcc.sources import is_dask
 from imcc.virtual import assign_rows, split_n_clusters, virtual_examples
 
 
@@ -51,6 +54,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For a Dask collection the result is a Dask array, computed on request.
 
         Returns
         -------
@@ -59,6 +63,8 @@ class ScoringClassifierMixin(ClassifierMixin):
             shape (n_rows, n_classes), or (n_rows,) for at most two classes.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return predict_lazily(self, "decision_function", X)
         scores = self._scores(X)
         return scores[:, 0] if self.target_kind_ == "binary" else scores
 
@@ -68,6 +74,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For a Dask collection the result is a Dask array, computed on request.
 
         Returns
         -------
@@ -76,6 +83,9 @@ class ScoringClassifierMixin(ClassifierMixin):
             whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
             best-scored class.
         """
+        check_is_fitted(self)
+        if is_dask(X):
+            return predict_lazily(self, "predict", X)
         scores = self.decision_function(X)
         if self.target_kind_ == "multilabel":
             return (scores >= 0).astype(np.int64)
@@ -354,7 +364,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
 
     def _remember_model(self, model: Model) -> None:
         # A second fit may be of another kind: nothing of the first one stays.
-        for name in ("coef_", "dual_coef_", "center_dual_coef_", "landmarks_", "assignment_"):
+        for name in ("coef_", "dual_coef_", "center_dual_coef_", "assignment_"):
             self.__dict__.pop(name, None)
         self._model = model
         self.intercept_ = model.intercept
@@ -363,11 +373,17 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
             self.coef_ = model.coef
             return
         self.dual_coef_ = model.coef
-        if self.approximation is not None:
-            moved, origin = model.rows, model.origin
-            self.landmarks_ = moved if origin is None else moved + origin.astype(moved.dtype)
         if model.center_coef is not None:
             self.center_dual_coef_ = model.center_coef
+
+    @property
+    def landmarks_(self) -> Features:
+        """The landmarks of Nyström's approximation; not kept twice, since they are in the model."""
+        model = self.__dict__.get("_model")
+        if self.approximation != "nystroem" or not isinstance(model, KernelModel):
+            raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
+        moved, origin = model.rows, model.origin
+        return moved if origin is None else moved + origin.astype(moved.dtype)
 
     def _scores(self, X: Features) -> np.ndarray:
         return self._model.scores(check_features(self, X, reset=False))

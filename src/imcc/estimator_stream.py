@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 
 from imcc._validation import Target, check_count, check_features, draw_seed
 from imcc.approximations import Approximation
+from imcc.distributed import DaskSource
 from imcc.kernels import Kernel, LinearKernel
 from imcc.models import Model, Setting
-from imcc.sources import Chunk, Layout, Source, as_source, read_layout
+from imcc.sources import Chunk, Layout, Source, as_source, is_dask, read_layout
 from imcc.streaming import Fitted, Plan, Rules, Sums, fit_stream, look_at, make_rules, solve
 from imcc.streaming import sum_chunk as sums_of
 from imcc.virtual import check_prototypes, split_n_clusters
@@ -110,12 +111,12 @@ class StreamFitMixin:
 
     def _find_source(self, X: Any, y: Any, asked: Asked) -> Source | None:
         """Return the source that X and y are; None if they are to be taken as arrays."""
-        source = as_source(X, y)
+        source: Source | None = DaskSource(X, y) if is_dask(X) else as_source(X, y)
         if source is None or asked.approximation is not None:
             return source
         if isinstance(asked.kernel, LinearKernel):
             return source
-        if y is not None:
+        if y is not None and not is_dask(X):
             return None  # a memory-mapped array is an array too
         raise ValueError(
             f"kernel={self.kernel!r} cannot be trained on a stream: the exact model needs all rows "

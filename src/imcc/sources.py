@@ -198,9 +198,14 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
     return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
 
 
+def is_dask(collection: Any) -> bool:
+    """Whether something is a Dask collection; Dask is not imported to find out."""
+    return hasattr(collection, "__dask_graph__")
+
+
 def refuse_stream(X: Any, y: Any, name: str) -> None:
     """Say that an estimator needs all rows at once."""
-    if y is None and as_source(X, y) is not None:
+    if is_dask(X) or (y is None and as_source(X, y) is not None):
         raise ValueError(
             f"{name} needs arrays, whose rows it can split into folds, and got a stream: search on "
             "a sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
