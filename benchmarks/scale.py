@@ -3,6 +3,8 @@
     python -m benchmarks.scale                      100,000, 300,000 and 1,000,000 rows
     python -m benchmarks.scale --rows 100000        a quick look
     python -m benchmarks.scale --dask               one worker against two
+    python -m benchmarks.scale --estimate 24        10^8 rows x 10^3 features on 100 machines, on
+                                                    paper, at so many GFlop/s a core
 
 Made-up rows (100 features, 20 labels) in a memory-mapped file, 64 clusters, Nyström with 1,000
 components and the linear model.  Each fit runs in a process of its own, whose peak nothing else has
@@ -195,6 +197,49 @@ def bench_dask(folder: Path, counts: list[int]) -> None:
             )
 
 
+def estimate(rate: float) -> None:
+    """Print what 10^8 rows of 10^3 features cost on 100 machines with 8 cores each."""
+    n, d, q, c, m = 1e8, 1e3, N_LABELS, N_CLUSTERS, N_COMPONENTS
+    machines, cores, lloyd = 100, 8, 3
+    passes = lloyd + 2
+    kernel, product, labels = 2 * n * d * m, n * m * m, 2 * n * m * q
+    assignment = 2 * n * d * c * (lloyd + 1)
+    flops = kernel + product + labels + assignment
+    block_rows = 50e6 / (8 * d)
+    sums = 8 * (m * m + m * q + c * (m + d + q))
+    each = n * d * 8 / machines
+    moved = n / block_rows * sums / machines
+    per_thread = 50e6 + 2 * 8 * 2**23 + 9 * sums
+    lines = {
+        "rows": f"{n * d * 8 / 1e9:.0f} GB in float64; {each / 1e9:.0f} GB a machine",
+        "passes": f"{passes}: a look, {lloyd} Lloyd steps, the sums",
+        "arithmetic": (
+            f"{flops:.1e} flop (kernel values {kernel / flops:.0%}, products "
+            f"{product / flops:.0%}, clusters {assignment / flops:.0%}); "
+            f"{flops / machines / cores / rate:.0f} s at {rate / 1e9:.0f} GFlop/s a core"
+        ),
+        "read": (
+            f"{each / 1e9:.0f} GB a machine and pass: {each / 2e9:.0f} s at 2 GB/s (local disk), "
+            f"{each / 2e8:.0f} s at 200 MB/s (object store), once if it is persisted"
+        ),
+        "moved between machines": (
+            f"{sums / 1e6:.1f} MB of sums a block of 50 MB, at most "
+            f"{moved / 1e9:.1f} GB a machine: {moved / 1.25e9:.1f} s at 10 Gbit/s"
+        ),
+        "moved to the client": (
+            f"{10 * m * d * 8 / 1e6:.0f} MB of sample, {sums / 1e6:.1f} MB of sums, "
+            f"{8 * c * d / 1e6:.1f} MB a Lloyd step"
+        ),
+        "memory": (
+            f"{per_thread / 1e6:.0f} MB a thread, {cores * per_thread / 1e9:.1f} GB a machine, "
+            f"and {each / 1e9:.0f} GB more if the rows are persisted"
+        ),
+    }
+    print("| what | how much |\n| --- | --- |")
+    for what, how_much in lines.items():
+        print(f"| {what} | {how_much} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
@@ -202,7 +247,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dask", action="store_true", help="one worker against two")
     parser.add_argument("--one", choices=CASES, help=argparse.SUPPRESS)
+    parser.add_argument("--estimate", type=float, metavar="GFLOPS", help="on paper, for a cluster")
     options = parser.parse_args()
+    if options.estimate:
+        estimate(1e9 * options.estimate)
+        return
     if options.one:
         with threadpool_limits(options.threads):
             print(json.dumps(measure(options.one, options.folder, options.rows[0])))

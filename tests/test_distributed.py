@@ -189,6 +189,20 @@ def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch):
     assert peaks[1] < 1.1 * peaks[0] < 50_000
 
 
+def test_blocks_that_rows_and_labels_share_are_computed_once_a_pass(small_problem):
+    X, Y, *_ = small_problem
+    asked = []
+
+    def block(rows):
+        asked.append(len(rows))
+        return rows
+
+    both = da.from_array(np.hstack([X, Y]), chunks=(30, -1))
+    both = both.map_blocks(block, meta=np.empty((0, 0)))
+    IMCCClassifier(4, kernel="linear", lloyd_passes=1, random_state=0).fit(both[:, :5], both[:, 5:])
+    assert asked == 3 * [30, 30, 30]  # a look, a step and the sums
+
+
 def test_merging_in_a_tree(small_problem, monkeypatch):
     X, Y, *_ = small_problem
     sizes = []

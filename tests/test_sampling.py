@@ -45,3 +45,18 @@ def test_sparse_rows_and_small_sets():
     np.testing.assert_array_equal(drawn.toarray(), sample_rows(X, 7, 3))
     a, b = (Sample.of_rows(sp.csr_array(X[i : i + 10]), i, 7, 3) for i in (0, 10))
     np.testing.assert_array_equal(a.merge(b, 7).rows.toarray(), drawn.toarray())
+
+
+def test_what_has_a_chance_is_enough():
+    """Parts that leave out rows without a chance give the same sample, and are small."""
+    X = np.arange(20_000.0)[:, np.newaxis]
+    starts = range(0, 20_000, 500)
+    parts = [Sample.of_rows(X[a : a + 500], a, 50, 1).likely(50, 20_000) for a in starts]
+    assert sum(len(part.keys) for part in parts) < 300
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = merged.merge(part, 50)
+    np.testing.assert_array_equal(merged.rows, sample_rows(X, 50, 1))
+    smaller = sample_rows(X, 20, 1)
+    np.testing.assert_array_equal(merged.smallest(20).rows, smaller)
+    assert merged.smallest(60) is merged

@@ -1,11 +1,11 @@
 r"""Feature maps of finite dimension that stand in for a kernel.
 
-===========  ==============================================================  =====================
-map          psi(x)                                                          for
-===========  ==============================================================  =====================
+===========  ===============================================================  ==============
+map          psi(x)                                                           for
+===========  ===============================================================  ==============
 NystroemMap  ``diag(lam)^(-1/2) Q^T k(L, x)``, ``k(L, L) = Q diag(lam) Q^T``  any kernel
 FourierMap   ``sqrt(2/m) [cos(x Omega), sin(x Omega)]``                       rbf, laplacian
-===========  ==============================================================  =====================
+===========  ===============================================================  ==============
 
 Nyström's map [1]_ is the exact kernel map with m landmarks L in place of all rows; with all rows as
 landmarks it *is* the exact one.  The columns of Omega are drawn from the kernel's Fourier transform

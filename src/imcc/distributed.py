@@ -46,7 +46,8 @@ class DaskSource:
         else:
             X = _one_block_wide(X, "X")
             self.lengths = [int(length) for length in X.chunks[0]]
-            self._rows = X.to_delayed().ravel().tolist()
+            # Not optimised apart from each other: labels made from the rows' blocks share them.
+            self._rows = X.to_delayed(optimize_graph=False).ravel().tolist()
         self.n_rows = sum(self.lengths)
         self._labels = self._cut_labels(y)
 
@@ -73,7 +74,7 @@ class DaskSource:
             y = _one_block_wide(y, "y")
         if tuple(y.chunks[0]) != tuple(self.lengths):
             y = y.rechunk({0: tuple(self.lengths)})
-        return list(y.to_delayed().ravel())
+        return list(y.to_delayed(optimize_graph=False).ravel())
 
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Return the merged ``function(chunk, *arguments)`` of all blocks, merged in a tree."""
