@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.cluster import KMeans
+from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc import IMCCClassifier, IMCCClassifierCV, approximations, models, sources, streaming
@@ -201,6 +201,20 @@ def test_the_exact_kernel_takes_a_memory_mapped_array_as_an_array(small_problem,
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     expected, found = (IMCCClassifier(4, random_state=0).fit(rows, Y) for rows in (X, mapped))
     np.testing.assert_array_equal(found.decision_function(X_new), expected.decision_function(X_new))
+
+
+def test_memory_mapped_arrays_that_are_taken_as_arrays(small_problem, tmp_path):
+    """By clusterers that need all rows; and those that joblib maps behind the caller's back."""
+    X, Y, *_ = small_problem
+    folder = tmp_path / "joblib_memmapping_folder_1"
+    folder.mkdir()
+    for place, change in ((tmp_path, {"clusterer": AgglomerativeClustering(5)}), (folder, {})):
+        np.save(place / "X.npy", X)
+        clf = IMCCClassifier(kernel="linear", n_clusters=5, random_state=0, **change)
+        expected = clf.fit(X, Y).coef_
+        found = clf.fit(np.load(place / "X.npy", mmap_mode="r"), Y)
+        np.testing.assert_array_equal(found.coef_, expected)
+        assert found.assignment_.shape == (90,)
 
 
 @pytest.mark.parametrize("kind", KINDS)

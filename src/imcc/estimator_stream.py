@@ -112,12 +112,13 @@ class StreamFitMixin:
     def _find_source(self, X: Any, y: Any, asked: Asked) -> Source | None:
         """Return the source that X and y are; None if they are to be taken as arrays."""
         source: Source | None = DaskSource(X, y) if is_dask(X) else as_source(X, y)
-        if source is None or asked.approximation is not None:
-            return source
-        if isinstance(asked.kernel, LinearKernel):
-            return source
+        can_sum = asked.approximation is not None or isinstance(asked.kernel, LinearKernel)
         if y is not None and not is_dask(X):
-            return None  # a memory-mapped array is an array too
+            # A memory-mapped array is an array too, for all that needs one.
+            can_cluster = self.clusterer is None or isinstance(self.clusterer, np.ndarray)
+            return source if can_sum and can_cluster else None
+        if source is None or can_sum:
+            return source
         raise ValueError(
             f"kernel={self.kernel!r} cannot be trained on a stream: the exact model needs all rows "
             "at once; use approximation='nystroem', or kernel='linear'"

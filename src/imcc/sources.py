@@ -189,13 +189,21 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
     A source is a memory-mapped array, or, without labels beside it, an iterable of (X, y) pairs or
     a function that gives one.
     """
-    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None:
+    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None and not _is_joblibs(X):
         return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
     if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
         return None
     if callable(X):
         return ChunkSource(_Calls(X))
     return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
+
+
+def _is_joblibs(X: np.memmap) -> bool:
+    """Whether joblib has mapped an array, to share it between processes.
+
+    The caller gave an array, and the number of processes must make no difference.
+    """
+    return "joblib_memmapping_folder" in str(X.filename)
 
 
 def is_dask(collection: Any) -> bool:

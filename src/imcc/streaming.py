@@ -317,7 +317,11 @@ def sum_chunk(chunk: Chunk, rules: Rules, check: bool = False) -> Sums:
         columns, to_sum = feature_map.n_summed, feature_map.to_sum
     blocks = row_blocks(X.shape[0], columns, SUM_ENTRIES)
     parts = (Statistics.of_rows(to_sum(X[b]), signs[b], P[b]) for b in blocks)
-    return Sums(sum(parts, start=next(parts)), _dense(P.T @ X))
+    sums = sum(parts, start=next(parts))
+    if not isinstance(feature_map, IdentityMap):
+        return Sums(sums, _dense(P.T @ X))
+    shift = 0.0 if feature_map.shift is None else feature_map.shift
+    return Sums(sums, sums.cluster_sums + sums.sizes[:, np.newaxis] * shift)
 
 
 def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
