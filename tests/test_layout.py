@@ -18,6 +18,8 @@ ROOMS = [
     "kernels",
     "features",
     "statistics",
+    "sampling",
+    "approximations",
     "solver",
     "dual",
     "models",
@@ -25,6 +27,10 @@ ROOMS = [
     "fold",
     "search",
     "_results",
+    "sources",
+    "streaming",
+    "distributed",
+    "estimator_stream",
     "estimator",
     "estimator_cv",
     "baselines",
@@ -41,15 +47,8 @@ ROOMS = [
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = [
-    "virtual",
-    "kernels",
-    "features",
-    "statistics",
-    "solver",
-    "dual",
-    "models",
-    "metrics",
-    "comparison",
+    *("virtual", "kernels", "features", "statistics", "sampling", "approximations"),
+    *("solver", "dual", "models", "metrics", "sources", "streaming", "comparison"),
 ]
 CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
 # What these bring along themselves.

@@ -107,6 +107,14 @@ def test_other_parameters_reach_every_fit(small_problem, fixed):
     assert_same(exact_search(X, Y, axes, KFold(3), **fixed), expected, ["average_precision"], X_new)
 
 
+def test_prototypes_as_clusterer(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "n_clusters": [None], "kernel": ["rbf"], "width_scale": [1.0]}
+    expected = brute_force(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    found = exact_search(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    assert_same(found, expected, ["average_precision"], X_new)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_sparse_and_wide_rows(kernel):
     rng = np.random.default_rng(0)

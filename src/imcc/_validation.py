@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -56,7 +56,8 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     )
 
 
-def _column_names(table: Any) -> np.ndarray | None:
+def column_names(table: Any) -> np.ndarray | None:
+    """Return the names of a data frame's columns, if they are names."""
     columns = getattr(table, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -157,7 +158,7 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     if values.ndim == 1:
         return _encode_classes(values)
     on = label_matrix(values, "y")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), _column_names(y))
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
 
 
 def _encode_classes(values: np.ndarray) -> Target:
@@ -184,10 +185,11 @@ def check_number(
     return number
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 1, or say what was wrong."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
+    """Return a whole number of at least 1 (or another bound), or say what was wrong."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value < at_least:
+        raise ValueError(f"{name} must be a whole number >= {at_least}, got {value!r}")
     return int(value)
 
 
@@ -223,3 +225,8 @@ def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
             f"array of shape {values.shape}"
         )
     return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed that is the same whenever the same integer is given."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

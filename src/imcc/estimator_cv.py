@@ -18,12 +18,16 @@ from imcc._validation import (
     check_choice,
     check_features,
     check_number,
+    draw_seed,
     encode_target,
 )
-from imcc.estimator import IMCCClassifier, ScoringClassifierMixin, check_kernel, draw_seed
+from imcc.approximations import check_approximation
+from imcc.estimator import IMCCClassifier, ScoringClassifierMixin
 from imcc.fold import Fold, Grid
+from imcc.kernels import check_kernel
 from imcc.models import SPANS
 from imcc.search import search
+from imcc.sources import refuse_stream
 from imcc.virtual import split_n_clusters
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -72,8 +76,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         applies).  None is one, which uses all cores inside the linear algebra.
     progress : bool or callable, default=False
         True prints a line as each piece is done; a callable is called as ``progress(done, total)``.
-    clusterer, span, random_state
-        As for :class:`IMCCClassifier`.
+    approximation, n_components, landmarks, clusterer, span, random_state
+        As for :class:`IMCCClassifier`; width and landmarks are chosen inside each fold.  The search
+        is exact within the approximation, and its cost grows with the rows, not with their cube.
 
     Attributes
     ----------
@@ -118,6 +123,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         width_scales: Sequence[float] = (1.0,),
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
+        approximation: str | None = None,
+        n_components: int | None = None,
+        landmarks: Any = "kmeans",
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
@@ -135,6 +143,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.width_scales = width_scales
         self.kernel_params = kernel_params
         self.width = width
+        self.approximation = approximation
+        self.n_components = n_components
+        self.landmarks = landmarks
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -144,7 +155,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.span = span
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> IMCCClassifierCV:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> IMCCClassifierCV:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
@@ -172,9 +183,14 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
+        asked = (self.width, self.n_components, self.landmarks, self.span)
+        approximations = [
+            check_approximation(self.approximation, kernel, *asked) for _, kernel in kernels
+        ]
         progress = _print_progress if self.progress is True else self.progress or None
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
+        refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
@@ -185,6 +201,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             grid,
             metrics,
             kernels=[kernel for _, kernel in kernels],
+            approximations=approximations,
             width=self.width,
             width_scales=width_scales,
             clusterer=self.clusterer,
@@ -223,6 +240,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             **params,
             kernel_params=self.kernel_params,
             width=self.width,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            landmarks=self.landmarks,
             clusterer=self.clusterer,
             span=self.span,
             random_state=self.random_state,

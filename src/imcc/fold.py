@@ -24,10 +24,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._validation import Features
+from imcc.approximations import Approximation
 from imcc.features import IdentityMap, KernelMap
 from imcc.kernels import Kernel, LinearKernel, choose_width
 from imcc.metrics import METRICS, Judge
-from imcc.solver import Rotation, SpectralProblem, eliminate, kernel_problem
+from imcc.models import approximate_statistics
+from imcc.sampling import sample_rows
+from imcc.solver import ClusterTerms, Rotation, SpectralProblem, eliminate, kernel_problem
 from imcc.virtual import VirtualExamples, virtual_examples
 
 
@@ -108,7 +111,11 @@ class Shared:
         The label sets that scores are judged by.
     kernel : Kernel
     base : ndarray of shape (n_rows, n_rows), or None
-        ``kernel.base(rows)``; None for the linear model in the primal.
+        ``kernel.base(rows)``; None for models in the primal.
+    approximation : Approximation or None
+        What stands in for the kernel, if anything does; the rows are then as given.
+    seed : int
+        Of the approximation.
     """
 
     rows: Features
@@ -116,6 +123,8 @@ class Shared:
     judged: np.ndarray
     kernel: Kernel
     base: np.ndarray | None
+    approximation: Approximation | None = None
+    seed: int = 0
 
     @classmethod
     def of(
@@ -125,8 +134,12 @@ class Shared:
         judged: np.ndarray,
         kernel: Kernel,
         folds: Sequence[Fold],
+        approximation: Approximation | None = None,
+        seed: int = 0,
     ) -> Shared:
         """Compute the base once, or decide to do without."""
+        if approximation is not None:
+            return cls(X, signs, judged, kernel, None, approximation, seed)
         rows = X.astype(np.float64, copy=False)
         origin = IdentityMap.fit(X).shift if isinstance(kernel, LinearKernel) else kernel.origin(X)
         if origin is not None:
@@ -146,6 +159,7 @@ def search_fold(
     width: Any,
     width_scale: float,
     span: str,
+    landmarks: Features | None = None,
 ) -> FoldResult:
     """Score the grid on one fold, for one kernel and width.
 
@@ -159,11 +173,15 @@ def search_fold(
     metrics : sequence of str
     width, width_scale, span
         As for one fit.
+    landmarks : ndarray or CSR matrix, optional
+        Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
     rows, signs = share.rows[fold.train], share.signs[fold.train]
     virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
-    if share.base is None:
+    if share.approximation is not None:
+        problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
+    elif share.base is None:
         problem = _feature_problem(rows, share.rows[fold.test], signs, virtuals)
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
@@ -211,10 +229,41 @@ def _feature_problem(
     cross = rows.T @ signs
     problems = [
         # The centres are the means of their members, so the sums over members are sizes * centres.
-        rotation.problem(cross, v.centers, v.centers * v.sizes[:, np.newaxis], v)
+        rotation.problem(cross, v.centers, v.centers * v.sizes[:, np.newaxis], ClusterTerms.of(v))
         for v in virtuals
     ]
     return _FoldProblem(problems, tests @ rotation.vectors)
+
+
+def _approximate_problem(
+    share: Shared,
+    fold: Fold,
+    rows: Features,
+    signs: np.ndarray,
+    virtuals: list[VirtualExamples],
+    width_scale: float,
+    landmarks: Features | None,
+) -> _FoldProblem:
+    """Set up the model on the features of an approximate kernel, fitted on the training rows."""
+    asked, seed = share.approximation, share.seed
+    assert asked is not None
+    sample = sample_rows(rows, asked.sample_size, seed)
+    feature_map = asked.fit(sample, width_scale, seed, landmarks)
+    # One pass over the rows for all clusterings.
+    P = sp.hstack([virtual.membership for virtual in virtuals], format="csr")
+    sums = approximate_statistics(rows, signs, P, feature_map)
+    rotation = Rotation.of_gram(sums.gram)
+    ends = np.cumsum([len(virtual.sizes) for virtual in virtuals])
+    problems = [
+        rotation.problem(
+            sums.cross,
+            feature_map.transform(virtual.centers),
+            sums.cluster_sums[end - len(virtual.sizes) : end],
+            ClusterTerms.of(virtual),
+        )
+        for virtual, end in zip(virtuals, ends, strict=True)
+    ]
+    return _FoldProblem(problems, feature_map.transform(share.rows[fold.test]) @ rotation.vectors)
 
 
 def _run(

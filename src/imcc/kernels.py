@@ -31,7 +31,7 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.extmath import row_norms
 
-from imcc._validation import Features
+from imcc._validation import Features, check_choice, check_number
 
 # Kernel blocks of about this many entries stay in the cache of a core.
 BLOCK_ENTRIES = 2**20
@@ -105,6 +105,16 @@ class WidthKernel(Kernel):
             return 0.0
         # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
         return float(sum(self._distances(base[b]).sum() for b in row_blocks(n, n)) / (n * (n - 1)))
+
+    def mean_distance_of(self, X: Features) -> float:
+        """Return the same for rows, without the matrix of all pairs."""
+        n = X.shape[0]
+        total = 0.0
+        for block in row_blocks(n, n):
+            distances = self._distances(self.base(X[block], X))
+            # A row is at no distance from itself, whatever rounding says.
+            total += float(distances.sum() - distances.diagonal(block.start).sum())
+        return total / max(n * (n - 1), 1)
 
     def _distances(self, base: np.ndarray) -> np.ndarray:
         return base
@@ -224,6 +234,22 @@ def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> 
     return Kernel(kernel, parameters)
 
 
+def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
+    """Check the kernel and its width together; return the kernel."""
+    resolved = resolve_kernel(kernel, kernel_params)
+    check_number("width_scale", width_scale, above=0)
+    if isinstance(width, str):
+        check_choice("width", width, ["mean_distance"])
+    else:
+        check_number("width", width, above=0)
+    if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
+        raise ValueError(
+            f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
+            f"(got width={width!r}, width_scale={width_scale!r})"
+        )
+    return resolved
+
+
 def choose_width(kernel: Kernel, base: np.ndarray, width: Any, width_scale: float) -> float | None:
     """Return the width for training rows whose base is given; None for a kernel without one.
 
@@ -240,9 +266,14 @@ def choose_width(kernel: Kernel, base: np.ndarray, width: Any, width_scale: floa
     if not isinstance(kernel, WidthKernel):
         return None
     chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
-    if not chosen > 0:
+    return check_width(chosen, base.shape[0]) * width_scale
+
+
+def check_width(width: float, n_rows: int) -> float:
+    """Return a width that the rule gave for so many rows, if it is one."""
+    if not width > 0:
         raise ValueError(
             "width='mean_distance' gives no width: all training rows are identical "
-            f"(n_samples={base.shape[0]}); pass a positive number as width"
+            f"(n_samples={n_rows}); pass a positive number as width"
         )
-    return chosen * width_scale
+    return width

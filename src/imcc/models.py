@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._validation import Features
+from imcc.approximations import FourierMap, NystroemMap
 from imcc.dual import solve_dual
 from imcc.features import IdentityMap, KernelMap, warn_if_indefinite
 from imcc.kernels import Kernel, LinearKernel, choose_width, row_blocks
@@ -23,6 +24,8 @@ SOLVERS = ("auto", "cholesky", "spectral")
 SPANS = ("train", "augmented")
 # Kernel values held at a time when rows are scored: large enough for fast products, 32 MiB.
 SCORE_ENTRIES = 2**22
+# Features held at a time when they are summed over rows, 64 MiB.
+SUM_ENTRIES = 2**23
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,39 @@ class KernelModel:
         return out
 
 
+@dataclass(frozen=True)
+class FourierModel:
+    """Scores psi(x) W + b for random Fourier features psi.
+
+    Attributes
+    ----------
+    feature_map : FourierMap
+    coef : ndarray of shape (q, n_components)
+        W^T.
+    intercept : ndarray of shape (q,)
+    """
+
+    feature_map: FourierMap
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def width(self) -> float:
+        """The kernel's width."""
+        return self.feature_map.width
+
+    def scores(self, X: Features) -> np.ndarray:
+        """Return the scores of rows, (n_rows, q), in the precision of the rows."""
+        coef = self.coef.T.astype(X.dtype, copy=False)
+        out = np.tile(self.intercept.astype(X.dtype), (X.shape[0], 1))
+        for block in row_blocks(X.shape[0], len(coef), SCORE_ENTRIES):
+            out[block] += self.feature_map.transform(X[block]) @ coef
+        return out
+
+
+Model = LinearModel | KernelModel | FourierModel
+
+
 def fit_linear(
     X: Features, signs: np.ndarray, virtual: VirtualExamples, setting: Setting, solver: str
 ) -> LinearModel:
@@ -119,7 +155,8 @@ def fit_linear(
     else:
         problem = linear_statistics(X, signs, virtual, feature_map)
         of_centers = feature_map.transform(virtual.centers)
-        weights, intercept = _solve_features(problem, of_centers, virtual, setting, solver)
+        terms = ClusterTerms.of(virtual)
+        weights, intercept = solve_features(problem, of_centers, terms, setting, solver)
     if feature_map.shift is not None:
         intercept = intercept - feature_map.shift @ weights
     return LinearModel(np.ascontiguousarray(weights.T), intercept)
@@ -140,20 +177,57 @@ def linear_statistics(
     return total
 
 
-def _solve_features(
+def solve_features(
     sums: Statistics,
     of_centers: np.ndarray,
-    virtual: VirtualExamples,
+    terms: ClusterTerms,
     setting: Setting,
     solver: str,
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return W and b for features of which the sums are known; "auto" is Cholesky."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
-        return solve_primal(sums, of_centers, ClusterTerms.of(virtual), *weights)
+        return solve_primal(sums, of_centers, terms, *weights)
     rotation = Rotation.of_gram(sums.gram)
-    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, virtual)
+    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, terms)
     rotated, intercept, _ = solve_spectral(problem, *weights)
     return rotation.vectors @ rotated, intercept
+
+
+def fit_approximate(
+    X: Features,
+    signs: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    feature_map: NystroemMap | FourierMap,
+    solver: str,
+) -> KernelModel | FourierModel:
+    """Fit the model on the features of an approximate kernel, summing over blocks of rows."""
+    sums = approximate_statistics(X, signs, virtual.membership, feature_map)
+    weights, intercept = solve_features(
+        sums, feature_map.transform(virtual.centers), ClusterTerms.of(virtual), setting, solver
+    )
+    return approximate_model(feature_map, weights, intercept)
+
+
+def approximate_statistics(
+    X: Features, signs: np.ndarray, P: sp.csr_array, feature_map: NystroemMap | FourierMap
+) -> Statistics:
+    """Sum the features of an approximate kernel over the rows, block by block."""
+    blocks = row_blocks(X.shape[0], feature_map.n_summed, SUM_ENTRIES)
+    parts = (Statistics.of_rows(feature_map.to_sum(X[b]), signs[b], P[b]) for b in blocks)
+    return feature_map.of_sums(sum(parts, start=next(parts)))
+
+
+def approximate_model(
+    feature_map: NystroemMap | FourierMap, weights: np.ndarray, intercept: np.ndarray
+) -> KernelModel | FourierModel:
+    """Make a model of weights on features; Nyström's become those of the landmarks."""
+    if isinstance(feature_map, FourierMap):
+        return FourierModel(feature_map, np.ascontiguousarray(weights.T), intercept)
+    m = feature_map
+    coef = m.basis @ weights
+    return KernelModel(m.kernel, m.width, m.origin, m.landmarks, None, coef, None, intercept)
 
 
 def fit_kernel(

@@ -230,7 +230,7 @@ class Rotation:
         cross: np.ndarray,
         of_centers: np.ndarray,
         cluster_sums: np.ndarray,
-        virtual: VirtualExamples,
+        terms: ClusterTerms,
     ) -> SpectralProblem:
         """Set up the model on the features.
 
@@ -242,13 +242,13 @@ class Rotation:
             Psi_z.
         cluster_sums : ndarray of shape (c, r)
             P^T Psi.
-        virtual : VirtualExamples
+        terms : ClusterTerms
         """
         return SpectralProblem(
             eigenvalues=self.eigenvalues,
             factors=np.vstack([of_centers, cluster_sums]) @ self.vectors,
             cross=cross.T @ self.vectors,
-            terms=ClusterTerms.of(virtual),
+            terms=terms,
         )
 
 

@@ -10,7 +10,7 @@ so statistics of parts add up to the statistics of the whole, and those of a par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,6 +56,15 @@ class Statistics:
             cluster_labels=_dense(membership.T @ signs),
             sizes=np.asarray(membership.sum(axis=0)).ravel(),
             n_rows=float(psi.shape[0]),
+        )
+
+    def rotated(self, basis: np.ndarray) -> Statistics:
+        """Return the sums over the features Psi @ basis."""
+        return replace(
+            self,
+            gram=basis.T @ self.gram @ basis,
+            cross=basis.T @ self.cross,
+            cluster_sums=self.cluster_sums @ basis,
         )
 
     def __add__(self, other: Statistics) -> Statistics:

@@ -26,6 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from imcc._validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32
+# Distances held at a time when rows are assigned to prototypes.
+NEAREST_ENTRIES = 2**20
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,9 @@ def assign_rows(
     n_clusters : int, sequence of int or None
         A sequence asks for one clustering for each entry.  None leaves the number to the
         clusterer (32 for the k-means that is used without one).
-    clusterer : scikit-learn clusterer or None
-        None is k-means with k-means++ starts.
+    clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
+        None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
+        nearest.
     seed : int
         The k-th clustering is seeded with the k-th number drawn from it.
 
@@ -139,6 +142,11 @@ def split_n_clusters(n_clusters: Any) -> list[int | None]:
 def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int) -> np.ndarray:
     if clusterer is None:
         return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
+    if isinstance(clusterer, np.ndarray):
+        prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
+        found, labels = np.unique(nearest(X, prototypes), return_inverse=True)
+        warn_if_empty(len(prototypes), len(found))
+        return labels
     model = clone(clusterer, safe=False)
     parameters = model.get_params() if hasattr(model, "get_params") else {}
     if n_clusters is not None:
@@ -170,6 +178,54 @@ def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
             stacklevel=2,
         )
     return labels
+
+
+def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
+    """Return prototypes that were given as the clusterer, checked."""
+    numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
+    if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
+        raise ValueError(
+            "clusterer, as an array, holds a prototype a row and finite numbers; got shape "
+            f"{clusterer.shape} and type {clusterer.dtype}"
+        )
+    if clusterer.shape[1] != n_features:
+        raise ValueError(
+            f"the prototypes given as clusterer have {clusterer.shape[1]} features, and the rows "
+            f"have {n_features}"
+        )
+    if n_clusters not in (None, len(clusterer)):
+        raise ValueError(
+            f"n_clusters={n_clusters}, but {len(clusterer)} prototypes are given as clusterer: use "
+            "n_clusters=None"
+        )
+    return clusterer.astype(np.float64, copy=False)
+
+
+def nearest(X: Features, prototypes: np.ndarray) -> np.ndarray:
+    """Return the index of the nearest prototype (Euclidean) of each row, block by block."""
+    # Around their mean, the products that distances come from are small.  Sparse rows stay put.
+    origin = None if sp.issparse(X) else prototypes.mean(axis=0)
+    moved = prototypes if origin is None else prototypes - origin
+    halves = (moved * moved).sum(axis=1) / 2
+    out = np.empty(X.shape[0], dtype=np.int64)
+    step = max(1, NEAREST_ENTRIES // max(len(prototypes), X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        rows = X[start : start + step]
+        out[start : start + step] = np.argmin(
+            halves - (rows if origin is None else rows - origin) @ moved.T, axis=1
+        )
+    return out
+
+
+def warn_if_empty(n_clusters: int, n_found: int) -> None:
+    """Say so when prototypes have no rows: they are left out."""
+    if n_found < n_clusters:
+        warnings.warn(
+            f"{n_clusters - n_found} of {n_clusters} prototypes are the nearest of no row: "
+            f"{n_found} clusters are used",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def _read_labels(model: Any, X: Features) -> Any:
