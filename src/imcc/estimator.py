@@ -11,6 +11,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._array import Array, asarray, moved_record, namespace, to_numpy
+from imcc._device import explained_memory_errors, on_device
 from imcc._validation import (
     Features,
     Target,
@@ -21,7 +23,16 @@ from imcc._validation import (
     label_matrix,
 )
 from imcc.kernels import Kernel, LinearKernel, resolve_kernel
-from imcc.models import SOLVERS, SPANS, KernelModel, LinearModel, Setting, fit_kernel, fit_linear
+from imcc.models import (
+    REMEDY,
+    SOLVERS,
+    SPANS,
+    KernelModel,
+    LinearModel,
+    Setting,
+    fit_kernel,
+    fit_linear,
+)
 from imcc.virtual import assign_rows, split_n_clusters, virtual_examples
 
 
@@ -42,7 +53,8 @@ class ScoringClassifierMixin(ClassifierMixin):
         -------
         ndarray of shape (n_rows, n_labels)
             Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
-            shape (n_rows, n_classes), or (n_rows,) for at most two classes.
+            shape (n_rows, n_classes), or (n_rows,) for at most two classes.  For rows of torch or
+            CuPy, an array of that library, on the device of the rows.
         """
         check_is_fitted(self)
         scores = self._scores(X)
@@ -60,14 +72,19 @@ class ScoringClassifierMixin(ClassifierMixin):
         ndarray of shape (n_rows, n_labels)
             1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
             whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
-            best-scored class.
+            best-scored class.  For rows of torch or CuPy, an array of that library, on the device
+            of the rows, except where classes are no numbers.
         """
         scores = self.decision_function(X)
+        xp = namespace(scores)
         if self.target_kind_ == "multilabel":
-            return (scores >= 0).astype(np.int64)
+            return xp.astype(scores >= 0, xp.int64)
         if self.target_kind_ == "multiclass":
-            return self.classes_[scores.argmax(axis=1)]
-        return self.classes_[np.where(scores >= 0, len(self.classes_) - 1, 0)]
+            best = to_numpy(xp.argmax(scores, axis=1))
+        else:
+            best = np.where(to_numpy(scores) >= 0, len(self.classes_) - 1, 0)
+        classes = self.classes_[best]
+        return asarray(classes, scores) if classes.dtype.kind in "biuf" else classes
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows of which all labels are predicted right.
@@ -81,7 +98,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         y : array-like
             True labels, coded as for ``fit``.
         """
-        predicted = self.predict(X)
+        predicted, y = to_numpy(self.predict(X)), to_numpy(y)
         return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
 
     def __sklearn_tags__(self) -> Any:
@@ -153,6 +170,12 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         second where digits would be lost.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering.
+    device : str or None, default=None
+        Where to compute, as torch names it: "cuda" is the GPU (through torch, or else CuPy).  None
+        is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
+        comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
+        this library's own and finds other clusters than scikit-learn's on the CPU; with
+        ``clusterer=KMeans(n_init=1)`` they are the same.
 
     Attributes
     ----------
@@ -228,6 +251,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         span: str = "train",
         solver: str = "auto",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.alpha = alpha
@@ -241,6 +265,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.span = span
         self.solver = solver
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> IMCCClassifier:
         """Cluster the rows and solve for the model.
@@ -248,6 +273,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Or an array of torch or CuPy, which is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
 
@@ -266,31 +292,34 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         check_choice("solver", self.solver, SOLVERS)
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
-
-        assignment = assign_rows(X, self.n_clusters, self.clusterer, draw_seed(self.random_state))
-        virtual = virtual_examples(X, target.signs, assignment)
-        if isinstance(kernel, LinearKernel):
-            model: LinearModel | KernelModel = fit_linear(
-                X, target.signs, virtual, setting, self.solver
-            )
-        else:
-            model = fit_kernel(
-                X,
-                target.signs,
-                virtual,
-                setting,
-                kernel=kernel,
-                width=self.width,
-                width_scale=self.width_scale,
-                span=self.span,
-                solver=self.solver,
-            )
+        with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+            rows = on_device(X, self.device)
+            signs = asarray(target.signs, rows)
+            seed = draw_seed(self.random_state)
+            assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
+            virtual = virtual_examples(rows, signs, assignment)
+            if isinstance(kernel, LinearKernel):
+                model: LinearModel | KernelModel = fit_linear(
+                    rows, signs, virtual, setting, self.solver
+                )
+            else:
+                model = fit_kernel(
+                    rows,
+                    signs,
+                    virtual,
+                    setting,
+                    kernel=kernel,
+                    width=self.width,
+                    width_scale=self.width_scale,
+                    span=self.span,
+                    solver=self.solver,
+                )
         self._remember_target(target)
-        self.cluster_centers_ = virtual.centers
-        self.soft_labels_ = virtual.soft_labels
-        self.cluster_sizes_ = virtual.sizes.astype(np.int64)
-        self.assignment_ = assignment[:, 0] if assignment.shape[1] == 1 else assignment
-        self._remember_model(model)
+        self.cluster_centers_ = asarray(virtual.centers, X)
+        self.soft_labels_ = asarray(virtual.soft_labels, X)
+        self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
+        self.assignment_ = asarray(assignment[:, 0] if assignment.shape[1] == 1 else assignment, X)
+        self._remember_model(moved_record(model, X))
         return self
 
     def _remember_model(self, model: LinearModel | KernelModel) -> None:
@@ -308,8 +337,11 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         if model.center_coef is not None:
             self.center_dual_coef_ = model.center_coef
 
-    def _scores(self, X: Features) -> np.ndarray:
-        return self._model.scores(check_features(self, X, reset=False))
+    def _scores(self, X: Features) -> Array:
+        X = check_features(self, X, reset=False)
+        with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
+            rows = on_device(X, self.device)
+            return asarray(moved_record(self._model, rows).scores(rows), X)
 
 
 def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
