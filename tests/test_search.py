@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
-from imcc.fold import _pairs_by_rho
+from imcc.grid import _pairs_by_rho
 from imcc.metrics import METRICS, get_scorer
 
 AXES = {

@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
+from imcc._array import Array, asarray, moved_record
+from imcc._device import explained_memory_errors, on_device
 from imcc._validation import (
     Features,
-    Target,
     check_choice,
     check_count,
     check_features,
     check_number,
-    check_thresholds,
     draw_seed,
     encode_target,
-    label_matrix,
 )
 from imcc.approximations import check_approximation
-from imcc.distributed import predict_lazily
 from imcc.estimator_stream import Asked, StreamFitMixin
 from imcc.kernels import LinearKernel, check_kernel
 from imcc.models import (
+    REMEDY,
     SOLVERS,
     SPANS,
     FourierModel,
@@ -39,103 +35,8 @@ from imcc.models import (
     fit_linear,
 )
 from imcc.sampling import sample_rows
-from imcc.sources import is_dask
+from imcc.scoring import ScoringClassifierMixin
 from imcc.virtual import assign_rows, split_n_clusters, virtual_examples
-
-
-class ScoringClassifierMixin(ClassifierMixin):
-    """Predictions, tags and accuracy for classifiers that score every label or class.
-
-    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.
-    """
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score every label of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            For a Dask collection the result is a Dask array, computed on request.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-            Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
-            shape (n_rows, n_classes), or (n_rows,) for at most two classes.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return predict_lazily(self, "decision_function", X)
-        scores = self._scores(X)
-        return scores[:, 0] if self.target_kind_ == "binary" else scores
-
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
-        """Predict the labels of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            For a Dask collection the result is a Dask array, computed on request.
-        thresholds : float or array-like of shape (n_labels,), optional
-            The score from which on a label is predicted, one for all labels or one for each;
-            0 unless given.  :class:`imcc.thresholds.TunedThresholds` chooses them.  Not for a
-            1-D training target of more than two classes, where the best-scored class wins.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-            1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
-            whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
-            best-scored class.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return predict_lazily(self, "predict", X, thresholds=thresholds)
-        scores = self.decision_function(X)
-        if self.target_kind_ == "multiclass":
-            if thresholds is not None:
-                raise ValueError(
-                    "thresholds has no meaning for a target of several classes, one a row: the "
-                    "best-scored class is predicted; leave it out"
-                )
-            return self.classes_[scores.argmax(axis=1)]
-        if self.target_kind_ == "multilabel":
-            return (scores >= check_thresholds(thresholds, scores.shape[1])).astype(np.int64)
-        on = scores >= check_thresholds(thresholds, 1)[0]
-        return self.classes_[np.where(on, len(self.classes_) - 1, 0)]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows of which all labels are predicted right.
-
-        That is scikit-learn's score of a classifier.  It is a harsh measure for many labels; see
-        :mod:`imcc.metrics` for better ones.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like
-            True labels, coded as for ``fit``.
-        """
-        predicted = self.predict(X)
-        return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def _remember_target(self, target: Target) -> None:
-        self.target_kind_ = target.kind
-        self.classes_ = target.classes
-        self.label_names_ = target.label_names
-
-    # Given by the class that uses this one.
-    target_kind_: str
-    classes_: np.ndarray
-    label_names_: np.ndarray | None
-    _scores: Callable[[Any], np.ndarray]
 
 
 class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
@@ -202,6 +103,12 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         second where digits would be lost.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering.
+    device : str or None, default=None
+        Where to compute, as torch names it: "cuda" is the GPU (through torch, or else CuPy).  None
+        is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
+        comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
+        this library's own and finds other clusters than scikit-learn's on the CPU; with
+        ``clusterer=KMeans(n_init=1)`` they are the same.
 
     Attributes
     ----------
@@ -284,6 +191,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         span: str = "train",
         solver: str = "auto",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.alpha = alpha
@@ -301,6 +209,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         self.span = span
         self.solver = solver
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any = None) -> IMCCClassifier:
         """Cluster the rows and solve for the model.
@@ -312,6 +221,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
             a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
             any iterable of pairs (X, y) that can be read several times, or a function that gives
             one.
+            An array of torch or CuPy is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
             has them.
@@ -329,32 +239,35 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         seed = draw_seed(self.random_state)
-
-        assignment = assign_rows(X, self.n_clusters, self.clusterer, seed)
-        virtual = virtual_examples(X, target.signs, assignment)
-        data = (X, target.signs, virtual, asked.setting)
-        if approximation is not None:
-            sample = sample_rows(X, approximation.sample_size, seed)
-            feature_map = approximation.fit(sample, self.width_scale, seed)
-            model: Model = fit_approximate(*data, feature_map, self.solver)
-        elif isinstance(kernel, LinearKernel):
-            model = fit_linear(*data, self.solver)
-        else:
-            model = fit_kernel(
-                *data,
-                kernel=kernel,
-                width=self.width,
-                width_scale=self.width_scale,
-                span=self.span,
-                solver=self.solver,
-            )
+        with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+            rows = on_device(X, self.device)
+            signs = asarray(target.signs, rows)
+            assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
+            virtual = virtual_examples(rows, signs, assignment)
+            data = (rows, signs, virtual, asked.setting)
+            if approximation is not None:
+                sample = sample_rows(rows, approximation.sample_size, seed)
+                feature_map = approximation.fit(sample, self.width_scale, seed)
+                model: Model = fit_approximate(*data, feature_map, self.solver)
+            elif isinstance(kernel, LinearKernel):
+                model = fit_linear(*data, self.solver)
+            else:
+                model = fit_kernel(
+                    *data,
+                    kernel=kernel,
+                    width=self.width,
+                    width_scale=self.width_scale,
+                    span=self.span,
+                    solver=self.solver,
+                )
         self._remember_target(target)
-        self.cluster_centers_ = virtual.centers
-        self.soft_labels_ = virtual.soft_labels
-        self.cluster_sizes_ = virtual.sizes.astype(np.int64)
-        self._remember_model(model)
+        self.cluster_centers_ = asarray(virtual.centers, X)
+        self.soft_labels_ = asarray(virtual.soft_labels, X)
+        self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
+        self._remember_model(moved_record(model, X))
         if approximation is None:
-            self.assignment_ = assignment[:, 0] if assignment.shape[1] == 1 else assignment
+            clusters = assignment[:, 0] if assignment.shape[1] == 1 else assignment
+            self.assignment_ = asarray(clusters, X)
         return self
 
     def _check_parameters(self) -> Asked:
@@ -396,5 +309,8 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         moved, origin = model.rows, model.origin
         return moved if origin is None else moved + origin.astype(moved.dtype)
 
-    def _scores(self, X: Features) -> np.ndarray:
-        return self._model.scores(check_features(self, X, reset=False))
+    def _scores(self, X: Features) -> Array:
+        X = check_features(self, X, reset=False)
+        with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
+            rows = on_device(X, self.device)
+            return asarray(moved_record(self._model, rows).scores(rows), X)

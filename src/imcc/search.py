@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
+from imcc._array import asarray, is_numpy, take_rows
 from imcc._validation import Features, Target
 from imcc.approximations import Approximation
 from imcc.features import warn_if_indefinite
@@ -40,7 +41,8 @@ def search(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Decides library and device.
     target : Target
     folds : sequence of Fold
     grid : Grid
@@ -50,7 +52,7 @@ def search(
     approximations : sequence of Approximation or None
         What stands in for each of the kernels, if anything does.
     n_jobs : int or None
-        Passed on to joblib.
+        Passed on to joblib; rows on a device are worked on by this process alone.
     progress : callable or None
         Called as ``progress(done, total)`` after each piece of work.
 
@@ -61,6 +63,9 @@ def search(
     """
     judged = judged_labels(target.signs, target.kind)
     check_defined(metrics, judged, folds)
+    # A device is shared by all that use it, and its arrays do not travel between processes.
+    n_jobs = n_jobs if is_numpy(X) else 1
+    signs = asarray(target.signs, X)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
     clustered = dict(
         parallel(
@@ -79,7 +84,7 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
+        share = Shared.of(X, signs, judged, kernel, folds, approximations[k], seed)
         found = parallel(
             delayed(_keyed)(
                 (w, i),
@@ -127,7 +132,7 @@ def _cluster_fold(
     Landmarks are chosen here too: they are the same for all kernels and widths.  The warnings come
     back as text: they would be lost in a worker process.
     """
-    rows = X[fold.train]
+    rows = take_rows(X, fold.train)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assignments = [assign_rows(rows, count, clusterer, seed) for count in n_clusters]

@@ -18,9 +18,9 @@ from imcc._validation import check_count, check_features, check_number, draw_see
 from imcc.baselines._proximal import UnboundedError
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 from imcc.baselines._sparse_search import Candidate, Outcome, search_settings
-from imcc.estimator import ScoringClassifierMixin
 from imcc.estimator_cv import make_folds
 from imcc.fold import check_defined, judged_labels
+from imcc.scoring import ScoringClassifierMixin
 
 
 class SparseLinearCV(ScoringClassifierMixin, BaseEstimator, ABC):
