@@ -146,13 +146,17 @@ def _tests(result: Comparison) -> list[str]:
         )
     if result.control_ranks is not None and result.control is not None:
         by_rank = result.control_ranks
-        worse = [
-            names[i]
-            for i in range(len(names))
-            if by_rank.nemenyi_significant[i] and by_rank.difference[i] > 0
-        ]
-        found = ", ".join(worse) or "none"
-        lines.append(f"{result.control} is significantly better than: {found} (Nemenyi).")
+        for word, sign in (("better", 1), ("worse", -1)):
+            found = [
+                name
+                for name, differs, by in zip(
+                    names, by_rank.nemenyi_significant, by_rank.difference, strict=True
+                )
+                if differs and sign * by > 0
+            ]
+            if found or word == "better":
+                listed = ", ".join(found) or "none"
+                lines.append(f"{result.control} is significantly {word} than: {listed} (Nemenyi).")
     if result.wilcoxon_control is not None:
         against = [
             f"{name} p = {p:.2g}"
@@ -183,8 +187,9 @@ def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
             if cell.metric == metric and cell.verdict != "missing"
         ]
         if rows:
-            headings = ["data set", "method", "ours", "paper", "difference", "in std. errors", ""]
+            headings = ["data set", "method", "ours", "paper", "difference", "in SE", "verdict"]
             aligned = ["left", "left", "right", "right", "right", "right", "left"]
             print_table(metric, list(zip(headings, aligned, strict=True)), rows)
     counts = beside.counts()
     click.echo(", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+    click.echo("SE: the difference in standard errors, less what rounding may explain.")
