@@ -82,10 +82,11 @@ def _value(comparison: Comparison, method: int) -> str:
 
 def _alone(comparison: Comparison) -> Verdict:
     name, metric = _name(comparison.methods[0]), metric_title(comparison.metric)
-    where = _name(comparison.datasets[0]) if len(comparison.datasets) == 1 else "average"
+    n = len(comparison.datasets)
+    where = f"on {_name(comparison.datasets[0])}" if n == 1 else f"mean over {n} data sets"
     mean = number(float(comparison.means.mean()))
     only = Answer("One method only", f"{name} is the only method that can be compared.")
-    by = Answer(mean, f"The {metric} of {name} ({where}).")
+    by = Answer(mean, f"The {metric} of {name}, {where}.")
     return Verdict(
         comparison.metric, only, by, Answer("Cannot be said", "There is nothing to test against.")
     )
