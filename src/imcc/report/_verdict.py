@@ -247,5 +247,5 @@ def _differs(name: str, beaten: list[int], alike: tuple[str, ...], comparison: C
 
 def _against(n: int, of: int) -> str:
     if n == of:
-        return "Yes" if of == 1 else f"Yes, against all {of}"
+        return {1: "Yes", 2: "Yes, against both"}.get(of, f"Yes, against all {of}")
     return "No" if n == 0 else f"Against {n} of {of}"
