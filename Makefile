@@ -2,7 +2,12 @@
 SHELL := /bin/bash
 VENV  := .venv
 PY    := $(VENV)/bin/python
-READY := $(VENV)/.ready
+# torch is large, so only CI has it without asking.  Of the version named here a CPU-only build is
+# taken where pip finds one (0.2 GB instead of the several that come with CUDA).
+CI    ?= false
+comma := ,
+TORCH := $(if $(filter true,$(CI)),'torch==2.13.*')
+READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick oldest lint format bench docs clean
@@ -22,11 +27,11 @@ $(READY): pyproject.toml
 	if [ -z "$$python" ]; then echo "imcc needs Python 3.11 or newer; none was found (set PYTHON=/path/to/python)" >&2; exit 1; fi; \
 	echo "setting up $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV); \
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev]'
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev$(if $(TORCH),$(comma)gpu-tests)]' $(TORCH)
 	@touch $@
 
-demo: $(READY)  ## the main job on real data: search, fit and judge IMCC on yeast
-	@$(PY) -m imcc.demo
+demo: $(READY)  ## the main job on real data: compare IMCC with three methods on yeast, and report
+	@$(VENV)/bin/imcc demo
 
 test: $(READY)  ## the whole test suite, with coverage
 	$(PY) -m pytest --cov
@@ -35,8 +40,9 @@ quick: $(READY)  ## the tests without the slow ones
 	$(PY) -m pytest -m "not slow and not data"
 
 # What needs extras: their oldest versions do not all go together.
-OPTIONAL := tests/test_demo.py tests/cli tests/datasets tests/report tests/test_docs_commands.py \
-  src/imcc/cli src/imcc/datasets src/imcc/persistence
+OPTIONAL := tests/cli tests/datasets tests/report tests/test_docs_commands.py \
+  src/imcc/cli src/imcc/datasets src/imcc/persistence \
+  tests/test_device.py tests/test_kmeans.py tests/test_batch_metrics.py tests/test_gpu_benchmark.py
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows
 	python3 -m venv .venv-oldest

@@ -12,19 +12,32 @@ import imcc
 PACKAGE = Path(imcc.__file__).parent
 # Along the way of a training row; a room may use the rooms before it, never one after it.
 ROOMS = [
+    "_array",
+    "_device",
+    "_linalg",
     "_validation",
     "datasets",
+    "kmeans",
     "virtual",
     "kernels",
     "features",
     "statistics",
+    "sampling",
+    "approximations",
     "solver",
     "dual",
     "models",
     "metrics",
+    "batch_metrics",
+    "grid",
     "fold",
     "search",
     "_results",
+    "sources",
+    "streaming",
+    "distributed",
+    "scoring",
+    "estimator_stream",
     "estimator",
     "estimator_cv",
     "baselines",
@@ -36,22 +49,17 @@ ROOMS = [
     "published",
     "experiment",
     "report",
-    "demo",
     "cli",
     "__main__",
 ]
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = [
-    "virtual",
-    "kernels",
-    "features",
-    "statistics",
-    "solver",
-    "dual",
-    "models",
-    "metrics",
-    "comparison",
+    *("kmeans", "virtual", "kernels", "features", "statistics", "sampling", "approximations"),
+    *("solver", "dual", "models", "metrics", "batch_metrics", "grid"),
+    *("sources", "streaming", "comparison"),
 ]
+# The only rooms that may know what torch or CuPy do in their own way.
+LIBRARIES = ["_array", "_device", "_linalg"]
 CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
 # What these bring along themselves.
 BROUGHT = ["threadpoolctl", "narwhals", "loky", "cloudpickle"]
@@ -106,6 +114,17 @@ def test_pure_rooms_stay_pure(path):
         if isinstance(b, ast.Name)
     }
     assert "BaseEstimator" not in bases
+
+
+@pytest.mark.parametrize("path", [p for p in modules() if room(p) not in LIBRARIES], ids=str)
+def test_no_other_room_knows_an_array_library(path):
+    names = {
+        n.id if isinstance(n, ast.Name) else n.value
+        for n in ast.walk(ast.parse((PACKAGE / path).read_text()))
+        if isinstance(n, ast.Name)
+        or (isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value)
+    }
+    assert not names & {"torch", "cupy", "array_api_strict", "array_api_compat"}
 
 
 def test_modules_are_short():

@@ -57,6 +57,12 @@ MODELS = {
     "augmented": IMCCClassifier(n_clusters=4, span="augmented", random_state=0),
     "cosine": IMCCClassifier(n_clusters=4, kernel="cosine", random_state=0),
     "polynomial": IMCCClassifier(n_clusters=4, kernel="poly", kernel_params={"degree": 2}),
+    "nystroem": IMCCClassifier(
+        n_clusters=4, approximation="nystroem", n_components=9, random_state=0
+    ),
+    "fourier": IMCCClassifier(
+        n_clusters=4, approximation="fourier", n_components=16, random_state=0
+    ),
     "several clusterings": IMCCClassifier(n_clusters=(2, 4), random_state=np.random.RandomState(0)),
     "a clusterer": IMCCClassifier(clusterer=AgglomerativeClustering(4)),
     "search": IMCCClassifierCV(**GRID, random_state=0),

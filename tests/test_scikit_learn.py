@@ -35,8 +35,11 @@ SKIPPED = {
         IMCCClassifier(random_state=0),
         IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
         IMCCClassifier(n_clusters=(2, 3), span="augmented", solver="spectral", random_state=0),
+        IMCCClassifier(n_clusters=4, approximation="nystroem", n_components=20, random_state=0),
+        IMCCClassifier(n_clusters=4, approximation="fourier", n_components=20, random_state=0),
         IMCCClassifierCV(**SMALL, random_state=0),
         IMCCClassifierCV(**SMALL, kernels=["linear"], random_state=0),
+        IMCCClassifierCV(**SMALL, approximation="nystroem", n_components=20, random_state=0),
     ],
     ids=str,
 )

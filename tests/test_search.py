@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
-from imcc.fold import _pairs_by_rho
+from imcc.grid import _pairs_by_rho
 from imcc.metrics import METRICS, get_scorer
 
 AXES = {
@@ -105,6 +105,14 @@ def test_other_parameters_reach_every_fit(small_problem, fixed):
         axes["width_scale"] = [1.0]
     expected = brute_force(X, Y, axes, KFold(3), **fixed)
     assert_same(exact_search(X, Y, axes, KFold(3), **fixed), expected, ["average_precision"], X_new)
+
+
+def test_prototypes_as_clusterer(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "n_clusters": [None], "kernel": ["rbf"], "width_scale": [1.0]}
+    expected = brute_force(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    found = exact_search(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    assert_same(found, expected, ["average_precision"], X_new)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

@@ -124,7 +124,7 @@ def test_primal_solvers_equal_the_least_squares_twin(weights, clusters):
     W, b = solve_primal(sums, psi_z, ClusterTerms.of(case.virtual), *weights)
     np.testing.assert_allclose(psi_new @ W + b, expected, atol=1e-8)
     rotation = Rotation.of_gram(sums.gram)
-    problem = rotation.problem(sums.cross, psi_z, sums.cluster_sums, case.virtual)
+    problem = rotation.problem(sums.cross, psi_z, sums.cluster_sums, ClusterTerms.of(case.virtual))
     rotated, b, _ = solve_spectral(problem, *weights)
     np.testing.assert_allclose(psi_new @ rotation.vectors @ rotated + b, expected, atol=1e-8)
 

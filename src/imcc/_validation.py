@@ -19,11 +19,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-Features = Any  # ndarray or CSR matrix/array
+from imcc._array import is_numpy, library, namespace, to_numpy
+
+Features = Any  # ndarray, CSR matrix/array, or an array of another library
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,45 @@ class Target:
 
 
 def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Features:
-    """Return X as a finite float64 or float32 ndarray or CSR matrix, names and width checked."""
+    """Return X as a finite float64 or float32 array or CSR matrix, names and width checked.
+
+    Arrays of torch, CuPy and array_api_strict stay what and where they are; all else becomes
+    NumPy's.
+    """
+    if not is_numpy(X):
+        return _check_device_features(estimator, X, reset)
     return validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
     )
 
 
-def _column_names(table: Any) -> np.ndarray | None:
+def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+    """Do for an array on a device what scikit-learn does for NumPy's."""
+    xp, name = namespace(X), type(estimator).__name__
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X must have two dimensions (rows x features) and at least one row and one feature, "
+            f"got an array of {library(X)} of shape {tuple(X.shape)}"
+        )
+    if xp.isdtype(X.dtype, ("bool", "integral")):
+        X = xp.astype(X, xp.float64)
+    if X.dtype not in (xp.float64, xp.float32):
+        raise ValueError(f"X must hold float64 or float32 numbers, got {X.dtype}")
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"Input X contains NaN or infinity: {name} does not accept missing values")
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+        estimator.__dict__.pop("feature_names_in_", None)
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
+            "features as input"
+        )
+    return X
+
+
+def column_names(table: Any) -> np.ndarray | None:
+    """Return the names of a data frame's columns, if they are names."""
     columns = getattr(table, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -74,6 +108,7 @@ def _is_indicator(values: np.ndarray) -> bool:
 
 def _as_table(labels: Any, name: str) -> np.ndarray:
     """Return the labels as an ndarray of one or two dimensions, nothing missing."""
+    labels = to_numpy(labels)
     if sp.issparse(labels):
         return labels.toarray()
     try:
@@ -157,7 +192,7 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     if values.ndim == 1:
         return _encode_classes(values)
     on = label_matrix(values, "y")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), _column_names(y))
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
 
 
 def _encode_classes(values: np.ndarray) -> Target:
@@ -184,10 +219,11 @@ def check_number(
     return number
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 1, or say what was wrong."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
+    """Return a whole number of at least 1 (or another bound), or say what was wrong."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value < at_least:
+        raise ValueError(f"{name} must be a whole number >= {at_least}, got {value!r}")
     return int(value)
 
 
@@ -223,3 +259,8 @@ def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
             f"array of shape {values.shape}"
         )
     return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed that is the same whenever the same integer is given."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -5,116 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
+from imcc._array import Array, asarray, moved_record
+from imcc._device import explained_memory_errors, on_device
 from imcc._validation import (
     Features,
-    Target,
     check_choice,
+    check_count,
     check_features,
     check_number,
-    check_thresholds,
+    draw_seed,
     encode_target,
-    label_matrix,
 )
-from imcc.kernels import Kernel, LinearKernel, resolve_kernel
-from imcc.models import SOLVERS, SPANS, KernelModel, LinearModel, Setting, fit_kernel, fit_linear
+from imcc.approximations import check_approximation
+from imcc.estimator_stream import Asked, StreamFitMixin
+from imcc.kernels import LinearKernel, check_kernel
+from imcc.models import (
+    REMEDY,
+    SOLVERS,
+    SPANS,
+    FourierModel,
+    KernelModel,
+    LinearModel,
+    Model,
+    Setting,
+    fit_approximate,
+    fit_kernel,
+    fit_linear,
+)
+from imcc.sampling import sample_rows
+from imcc.scoring import ScoringClassifierMixin
 from imcc.virtual import assign_rows, split_n_clusters, virtual_examples
 
 
-class ScoringClassifierMixin(ClassifierMixin):
-    """Predictions, tags and accuracy for classifiers that score every label or class.
-
-    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.
-    """
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score every label of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-            Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
-            shape (n_rows, n_classes), or (n_rows,) for at most two classes.
-        """
-        check_is_fitted(self)
-        scores = self._scores(X)
-        return scores[:, 0] if self.target_kind_ == "binary" else scores
-
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
-        """Predict the labels of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        thresholds : float or array-like of shape (n_labels,), optional
-            The score from which on a label is predicted, one for all labels or one for each;
-            0 unless given.  :class:`imcc.thresholds.TunedThresholds` chooses them.  Not for a
-            1-D training target of more than two classes, where the best-scored class wins.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-            1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
-            whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
-            best-scored class.
-        """
-        scores = self.decision_function(X)
-        if self.target_kind_ == "multiclass":
-            if thresholds is not None:
-                raise ValueError(
-                    "thresholds has no meaning for a target of several classes, one a row: the "
-                    "best-scored class is predicted; leave it out"
-                )
-            return self.classes_[scores.argmax(axis=1)]
-        if self.target_kind_ == "multilabel":
-            return (scores >= check_thresholds(thresholds, scores.shape[1])).astype(np.int64)
-        on = scores >= check_thresholds(thresholds, 1)[0]
-        return self.classes_[np.where(on, len(self.classes_) - 1, 0)]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows of which all labels are predicted right.
-
-        That is scikit-learn's score of a classifier.  It is a harsh measure for many labels; see
-        :mod:`imcc.metrics` for better ones.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like
-            True labels, coded as for ``fit``.
-        """
-        predicted = self.predict(X)
-        return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def _remember_target(self, target: Target) -> None:
-        self.target_kind_ = target.kind
-        self.classes_ = target.classes
-        self.label_names_ = target.label_names
-
-    # Given by the class that uses this one.
-    target_kind_: str
-    classes_: np.ndarray
-    label_names_: np.ndarray | None
-    _scores: Callable[[Any], np.ndarray]
-
-
-class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
+class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
     """Multi-label classifier that learns from rows and from the centres of their clusters.
 
     The rows are clustered; each cluster centre becomes a virtual example whose soft labels are the
@@ -150,11 +75,25 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         in the kernel's own metric (the paper's rule), or a positive number.
     width_scale : float, default=1.0
         Factor on the width.
-    clusterer : scikit-learn clusterer or None, default=None
+    approximation : {"nystroem", "fourier"} or None, default=None
+        What stands in for the kernel.  None is the kernel itself, whose ``fit`` grows with the cube
+        of the rows and whose model keeps them all.  "nystroem" takes the kernel's values with
+        ``n_components`` landmarks as features, "fourier" random waves (rbf and laplacian only):
+        ``fit`` grows with the rows, and the model does not.
+    n_components : int or None, default=None
+        Number of features of the approximation; None is 1000 for Nyström (or as many as there are
+        landmarks) and 4000 for Fourier.
+        Nyström with all rows as landmarks is the exact model.
+    landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
+        Nyström's landmarks: centres of k-means on a sample of the rows, rows at random, or these.
+    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None
         None is k-means with k-means++ starts.  A clusterer is cloned and fitted on the rows; an
         explicit ``n_clusters`` is passed on to it.  Its centres are not used, only its labels:
         virtual examples are means of their members.  A row labelled -1 (noise) becomes a cluster of
-        its own.
+        its own.  An array is prototypes: each row belongs to the nearest.
+    lloyd_passes : int, default=0
+        On a stream, k-means starts with mini-batches on a sample of the rows; this many passes over
+        all rows then move the centres to the means of their rows.
     span : {"train", "augmented"}, default="train"
         Where the model may lie: in the span of the training rows (the paper's), or of rows and
         centres, where the objective is never larger.  The same for the linear kernel.
@@ -164,6 +103,12 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         second where digits would be lost.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering.
+    device : str or None, default=None
+        Where to compute, as torch names it: "cuda" is the GPU (through torch, or else CuPy).  None
+        is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
+        comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
+        this library's own and finds other clusters than scikit-learn's on the CPU; with
+        ``clusterer=KMeans(n_init=1)`` they are the same.
 
     Attributes
     ----------
@@ -174,11 +119,14 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
     assignment_ : ndarray of shape (n_rows,) or (n_rows, n_clusterings)
-        The cluster of each training row.
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights (linear kernel only).
-    dual_coef_ : ndarray of shape (n_rows, n_labels)
-        Weights of the training rows (other kernels).
+        The cluster of each training row (not with an approximation or from a stream, where the
+        model does not grow with the rows).
+    coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
+        Weights (linear kernel, and approximation="fourier").
+    dual_coef_ : ndarray of shape (n_rows, n_labels) or (n_components, n_labels)
+        Weights of the training rows, or of the landmarks (other kernels).
+    landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
+        The landmarks (approximation="nystroem").
     center_dual_coef_ : ndarray of shape (n_clusters, n_labels)
         Weights of the centres (other kernels, ``span="augmented"`` only).
     intercept_ : ndarray of shape (n_labels,)
@@ -235,10 +183,15 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
         width_scale: float = 1.0,
+        approximation: str | None = None,
+        n_components: int | None = None,
+        landmarks: Any = "kmeans",
         clusterer: Any = None,
+        lloyd_passes: int = 0,
         span: str = "train",
         solver: str = "auto",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.alpha = alpha
@@ -248,24 +201,76 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.kernel_params = kernel_params
         self.width = width
         self.width_scale = width_scale
+        self.approximation = approximation
+        self.n_components = n_components
+        self.landmarks = landmarks
         self.clusterer = clusterer
+        self.lloyd_passes = lloyd_passes
         self.span = span
         self.solver = solver
         self.random_state = random_state
+        self.device = device
 
-    def fit(self, X: Any, y: Any) -> IMCCClassifier:
+    def fit(self, X: Any, y: Any = None) -> IMCCClassifier:
         """Cluster the rows and solve for the model.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a stream
+            With an approximation or the linear kernel, also a stream, which is never in memory as
+            a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
+            any iterable of pairs (X, y) that can be read several times, or a function that gives
+            one.
+            An array of torch or CuPy is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
+            has them.
 
         Returns
         -------
         self : IMCCClassifier
         """
+        asked = self._check_parameters()
+        self.__dict__.pop("_progress", None)
+        source = self._find_source(X, y, asked)
+        if source is not None:
+            return self._fit_source(source, asked)
+        kernel, approximation = asked.kernel, asked.approximation
+        X = check_features(self, X, reset=True)
+        target = encode_target(y, X.shape[0], type(self).__name__)
+        seed = draw_seed(self.random_state)
+        with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+            rows = on_device(X, self.device)
+            signs = asarray(target.signs, rows)
+            assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
+            virtual = virtual_examples(rows, signs, assignment)
+            data = (rows, signs, virtual, asked.setting)
+            if approximation is not None:
+                sample = sample_rows(rows, approximation.sample_size, seed)
+                feature_map = approximation.fit(sample, self.width_scale, seed)
+                model: Model = fit_approximate(*data, feature_map, self.solver)
+            elif isinstance(kernel, LinearKernel):
+                model = fit_linear(*data, self.solver)
+            else:
+                model = fit_kernel(
+                    *data,
+                    kernel=kernel,
+                    width=self.width,
+                    width_scale=self.width_scale,
+                    span=self.span,
+                    solver=self.solver,
+                )
+        self._remember_target(target)
+        self.cluster_centers_ = asarray(virtual.centers, X)
+        self.soft_labels_ = asarray(virtual.soft_labels, X)
+        self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
+        self._remember_model(moved_record(model, X))
+        if approximation is None:
+            clusters = assignment[:, 0] if assignment.shape[1] == 1 else assignment
+            self.assignment_ = asarray(clusters, X)
+        return self
+
+    def _check_parameters(self) -> Asked:
         setting = Setting(
             check_number("alpha", self.alpha, at_least=0),
             check_number("beta", self.beta, above=0),
@@ -275,70 +280,37 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
         check_choice("span", self.span, SPANS)
         check_choice("solver", self.solver, SOLVERS)
-        X = check_features(self, X, reset=True)
-        target = encode_target(y, X.shape[0], type(self).__name__)
+        check_count("lloyd_passes", self.lloyd_passes, at_least=0)
+        approximation = check_approximation(
+            self.approximation, kernel, self.width, self.n_components, self.landmarks, self.span
+        )
+        return Asked(setting, kernel, approximation)
 
-        assignment = assign_rows(X, self.n_clusters, self.clusterer, draw_seed(self.random_state))
-        virtual = virtual_examples(X, target.signs, assignment)
-        if isinstance(kernel, LinearKernel):
-            model: LinearModel | KernelModel = fit_linear(
-                X, target.signs, virtual, setting, self.solver
-            )
-        else:
-            model = fit_kernel(
-                X,
-                target.signs,
-                virtual,
-                setting,
-                kernel=kernel,
-                width=self.width,
-                width_scale=self.width_scale,
-                span=self.span,
-                solver=self.solver,
-            )
-        self._remember_target(target)
-        self.cluster_centers_ = virtual.centers
-        self.soft_labels_ = virtual.soft_labels
-        self.cluster_sizes_ = virtual.sizes.astype(np.int64)
-        self.assignment_ = assignment[:, 0] if assignment.shape[1] == 1 else assignment
-        self._remember_model(model)
-        return self
-
-    def _remember_model(self, model: LinearModel | KernelModel) -> None:
+    def _remember_model(self, model: Model) -> None:
         # A second fit may be of another kind: nothing of the first one stays.
-        for name in ("coef_", "dual_coef_", "center_dual_coef_"):
+        for name in ("coef_", "dual_coef_", "center_dual_coef_", "assignment_"):
             self.__dict__.pop(name, None)
         self._model = model
         self.intercept_ = model.intercept
-        if isinstance(model, LinearModel):
-            self.width_ = None
+        self.width_ = None if isinstance(model, LinearModel) else model.width
+        if isinstance(model, (LinearModel, FourierModel)):
             self.coef_ = model.coef
             return
-        self.width_ = model.width
         self.dual_coef_ = model.coef
         if model.center_coef is not None:
             self.center_dual_coef_ = model.center_coef
 
-    def _scores(self, X: Features) -> np.ndarray:
-        return self._model.scores(check_features(self, X, reset=False))
+    @property
+    def landmarks_(self) -> Features:
+        """The landmarks of Nyström's approximation; not kept twice, since they are in the model."""
+        model = self.__dict__.get("_model")
+        if self.approximation != "nystroem" or not isinstance(model, KernelModel):
+            raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
+        moved, origin = model.rows, model.origin
+        return moved if origin is None else moved + origin.astype(moved.dtype)
 
-
-def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
-    """Check the kernel and its width together; return the kernel."""
-    resolved = resolve_kernel(kernel, kernel_params)
-    check_number("width_scale", width_scale, above=0)
-    if isinstance(width, str):
-        check_choice("width", width, ["mean_distance"])
-    else:
-        check_number("width", width, above=0)
-    if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
-        raise ValueError(
-            f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
-            f"(got width={width!r}, width_scale={width_scale!r})"
-        )
-    return resolved
-
-
-def draw_seed(random_state: Any) -> int:
-    """Return a seed that is the same whenever the same integer is given."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    def _scores(self, X: Features) -> Array:
+        X = check_features(self, X, reset=False)
+        with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
+            rows = on_device(X, self.device)
+            return asarray(moved_record(self._model, rows).scores(rows), X)

@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
+from imcc._array import Array, is_numpy
+from imcc._device import explained_memory_errors, on_device
 from imcc._results import check_scoring, cv_results
 from imcc._validation import (
     Features,
@@ -18,12 +20,17 @@ from imcc._validation import (
     check_choice,
     check_features,
     check_number,
+    draw_seed,
     encode_target,
 )
-from imcc.estimator import IMCCClassifier, ScoringClassifierMixin, check_kernel, draw_seed
+from imcc.approximations import check_approximation
+from imcc.estimator import IMCCClassifier
 from imcc.fold import Fold, Grid
-from imcc.models import SPANS
+from imcc.kernels import check_kernel
+from imcc.models import REMEDY, SPANS
+from imcc.scoring import ScoringClassifierMixin
 from imcc.search import search
+from imcc.sources import refuse_stream
 from imcc.virtual import split_n_clusters
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -69,11 +76,13 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         that decides.
     n_jobs : int or None, default=None
         Folds and widths computed at the same time, through joblib (so ``joblib.parallel_config``
-        applies).  None is one, which uses all cores inside the linear algebra.
+        applies).  None is one, which uses all cores inside the linear algebra.  On a device, one
+        piece after the other is computed, whatever this says.
     progress : bool or callable, default=False
         True prints a line as each piece is done; a callable is called as ``progress(done, total)``.
-    clusterer, span, random_state
-        As for :class:`IMCCClassifier`.
+    approximation, n_components, landmarks, clusterer, span, random_state, device
+        As for :class:`IMCCClassifier`; width and landmarks are chosen inside each fold.  The search
+        is exact within the approximation, and its cost grows with the rows, not with their cube.
 
     Attributes
     ----------
@@ -118,6 +127,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         width_scales: Sequence[float] = (1.0,),
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
+        approximation: str | None = None,
+        n_components: int | None = None,
+        landmarks: Any = "kmeans",
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
@@ -126,6 +138,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         clusterer: Any = None,
         span: str = "train",
         random_state: Any = None,
+        device: str | None = None,
     ) -> None:
         self.alphas = alphas
         self.betas = betas
@@ -135,6 +148,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.width_scales = width_scales
         self.kernel_params = kernel_params
         self.width = width
+        self.approximation = approximation
+        self.n_components = n_components
+        self.landmarks = landmarks
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -143,13 +159,15 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.clusterer = clusterer
         self.span = span
         self.random_state = random_state
+        self.device = device
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> IMCCClassifierCV:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> IMCCClassifierCV:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Or an array of torch or CuPy, which is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
         groups : array-like of shape (n_rows,), optional
@@ -172,27 +190,35 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
+        asked = (self.width, self.n_components, self.landmarks, self.span)
+        approximations = [
+            check_approximation(self.approximation, kernel, *asked) for _, kernel in kernels
+        ]
         progress = _print_progress if self.progress is True else self.progress or None
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
+        refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
-        outcomes = search(
-            X,
-            target,
-            make_folds(self.cv, X, target, groups),
-            grid,
-            metrics,
-            kernels=[kernel for _, kernel in kernels],
-            width=self.width,
-            width_scales=width_scales,
-            clusterer=self.clusterer,
-            span=self.span,
-            seed=draw_seed(self.random_state),
-            n_jobs=self.n_jobs,
-            progress=progress,
-        )
+        folds = make_folds(self.cv, X, target, groups)
+        with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+            outcomes = search(
+                on_device(X, self.device),
+                target,
+                folds,
+                grid,
+                metrics,
+                kernels=[kernel for _, kernel in kernels],
+                approximations=approximations,
+                width=self.width,
+                width_scales=width_scales,
+                clusterer=self.clusterer,
+                span=self.span,
+                seed=draw_seed(self.random_state),
+                n_jobs=self.n_jobs,
+                progress=progress,
+            )
         self.n_splits_ = len(outcomes[0, 0])
         self._remember_target(target)
         self.multimetric_ = not isinstance(self.scoring, str)
@@ -223,9 +249,13 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             **params,
             kernel_params=self.kernel_params,
             width=self.width,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            landmarks=self.landmarks,
             clusterer=self.clusterer,
             span=self.span,
             random_state=self.random_state,
+            device=self.device,
         )
 
     def _refit(self, X: Any, y: Any) -> None:
@@ -233,7 +263,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.best_estimator_ = self.estimator_for(self.best_params_).fit(X, y)
         self.refit_time_ = time.perf_counter() - start
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
         return self.best_estimator_._scores(X)
@@ -248,7 +278,9 @@ def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list
     elif target.kind == "multiclass":
         by = target.signs.argmax(axis=1)
     splitter = check_cv(cv, by, classifier=True)
-    folds = [Fold(train, test) for train, test in splitter.split(X, by, groups)]
+    # Splitters look at the number of rows only, and know NumPy's arrays only.
+    rows = X if is_numpy(X) else np.empty((X.shape[0], 0))
+    folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
     if not all(len(fold.train) and len(fold.test) for fold in folds):
         raise ValueError("cv gives a fold without training rows or without held-out rows")
     return folds

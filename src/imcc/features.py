@@ -17,9 +17,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 
+from imcc._array import Array, astype, divided, mean_of_rows, namespace, to_numpy
+from imcc._linalg import eigh
 from imcc._validation import Features
 
 # A similarity that is no kernel has eigenvalues below -INDEFINITE times the largest one.
@@ -34,16 +35,18 @@ class IdentityMap:
     products of centred rows lose fewer digits.  Sparse rows are left where they are.
     """
 
-    shift: np.ndarray | None
+    shift: Array | None
 
     @classmethod
     def fit(cls, X: Features) -> IdentityMap:
         """Take the mean of dense rows as the shift."""
-        return cls(None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
+        if sp.issparse(X):
+            return cls(None)
+        return cls(mean_of_rows(X))
 
     def transform(self, X: Features) -> Features:
         """Map rows, in float64."""
-        X = X.astype(np.float64, copy=False)
+        X = astype(X, "float64")
         return X if self.shift is None else X - self.shift
 
 
@@ -53,36 +56,37 @@ class KernelMap:
 
     Attributes
     ----------
-    basis : ndarray of shape (n_rows, rank)
+    basis : array of shape (n_rows, rank)
         Q diag(lam)^(-1/2).
-    eigenvalues : ndarray of shape (rank,)
+    eigenvalues : array of shape (rank,)
         lam, those at or below ``n * eps * max(lam)`` left out.
     negative : float
         Size of the most negative eigenvalue, relative to the largest: rounding for a kernel, more
         for a similarity that is none.
     """
 
-    basis: np.ndarray
-    eigenvalues: np.ndarray
+    basis: Array
+    eigenvalues: Array
     negative: float
 
     @classmethod
-    def fit(cls, K: np.ndarray) -> KernelMap:
+    def fit(cls, K: Array) -> KernelMap:
         """Decompose a kernel matrix, which is overwritten."""
-        values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        largest = max(values[-1], np.finfo(np.float64).tiny)
-        negative = float(max(-values[0], 0.0) / largest)
+        values, vectors = eigh(K)
+        on_host = to_numpy(values)
+        largest = max(on_host[-1], np.finfo(np.float64).tiny)
+        negative = float(max(-on_host[0], 0.0) / largest)
         # The values ascend, so the ones to keep are a tail.
-        first = int(np.searchsorted(values, len(values) * np.finfo(np.float64).eps * largest))
+        first = int(np.searchsorted(on_host, len(on_host) * np.finfo(np.float64).eps * largest))
         values, vectors = values[first:], vectors[:, first:]
         # LAPACK's vectors are in Fortran order, which sparse products would copy again and again.
-        return cls(np.divide(vectors, np.sqrt(values), order="C"), values, negative)
+        return cls(divided(vectors, namespace(values).sqrt(values)), values, negative)
 
-    def transform(self, K: np.ndarray) -> np.ndarray:
+    def transform(self, K: Array) -> Array:
         """Map rows given by their kernel values with the training rows, (n_new, n_rows)."""
         return K @ self.basis
 
-    def train_sums(self, weights: np.ndarray) -> np.ndarray:
+    def train_sums(self, weights: Array) -> Array:
         """Return weights @ Psi for the training rows, where Psi = basis * lam."""
         return (weights @ self.basis) * self.eigenvalues
 

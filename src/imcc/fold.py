@@ -1,21 +1,8 @@
-r"""One fold of the exact search: every setting of a grid, in one eigenbasis.
-
-The work is arranged by what it depends on (see :mod:`imcc.solver`):
-
-1. the training rows: one eigenbasis;
-2. the clustering: the factors V;
-3. rho = beta / (1 + gamma): with B = (1 + gamma) (G + rho I), the products V^T B^-1 V and those of
-   V with the held-out rows differ between settings of the same rho by a factor only;
-4. beta, gamma, alpha: systems of size 2c and c, solved for all alpha in one batch.
-
-In the paper's grid, 49 pairs (beta, gamma) have 34 different rho, because
-1 + 10^k = 10^k (1 + 10^-k).  The result is exact: it is what fitting each setting separately gives.
-"""
+"""One fold of the exact search: split, cluster means, kernel, eigenbasis, then the whole grid."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,27 +10,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._array import Array, astype, dense, submatrix, take_rows
+from imcc._device import require_memory
 from imcc._validation import Features
+from imcc.approximations import Approximation
+from imcc.batch_metrics import judge_of
 from imcc.features import IdentityMap, KernelMap
+from imcc.grid import EigenProblem, Grid, score_grid
 from imcc.kernels import Kernel, LinearKernel, choose_width
 from imcc.metrics import METRICS, Judge
-from imcc.solver import Rotation, SpectralProblem, eliminate, kernel_problem
+from imcc.models import REMEDY, approximate_statistics
+from imcc.sampling import sample_rows
+from imcc.solver import ClusterTerms, Rotation, kernel_problem
 from imcc.virtual import VirtualExamples, virtual_examples
 
-
-@dataclass(frozen=True)
-class Grid:
-    """The axes that one fold shares its factorisation over."""
-
-    alphas: np.ndarray
-    betas: np.ndarray
-    gammas: np.ndarray
-    n_clusters: list[Any]
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Number of values on each axis."""
-        return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
+# n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
+# matrix, the eigenvectors and what their computation needs.
+FOLD_MATRICES = 6
 
 
 @dataclass(frozen=True)
@@ -74,67 +57,60 @@ class FoldResult:
 
 
 @dataclass(frozen=True)
-class _FoldProblem:
-    """A fold in its eigenbasis.
-
-    Attributes
-    ----------
-    problems : list of SpectralProblem
-        One for each clustering; eigenvalues and cross are the same in all.
-    held_out : ndarray of shape (n_test, r)
-        Features of the held-out rows, in the eigenbasis.
-    outside : list of ndarray of shape (c, n_test), or None
-        For the augmented span: k(Z, x) less what the training rows' span has of it.
-    negative : float
-        As for :class:`FoldResult`.
-    """
-
-    problems: list[SpectralProblem]
-    held_out: np.ndarray
-    outside: list[np.ndarray] | None = None
-    negative: float = 0.0
-
-
-@dataclass(frozen=True)
 class Shared:
     """What all folds and widths of one kernel share.
 
     Attributes
     ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_features)
+    rows : array or CSR matrix of shape (n_rows, n_features)
         In float64, moved by the kernel's origin.
-    signs : ndarray of shape (n_rows, q)
+    signs : array of shape (n_rows, q)
     judged : ndarray of bool, shape (n_rows, q or 2)
-        The label sets that scores are judged by.
+        The label sets that scores are judged by; on the host.
     kernel : Kernel
-    base : ndarray of shape (n_rows, n_rows), or None
-        ``kernel.base(rows)``; None for the linear model in the primal.
+    base : array of shape (n_rows, n_rows), or None
+        ``kernel.base(rows)``; None for models in the primal.
+    approximation : Approximation or None
+        What stands in for the kernel, if anything does; the rows are then as given.
+    seed : int
+        Of the approximation.
     """
 
     rows: Features
-    signs: np.ndarray
+    signs: Array
     judged: np.ndarray
     kernel: Kernel
-    base: np.ndarray | None
+    base: Array | None
+    approximation: Approximation | None = None
+    seed: int = 0
 
     @classmethod
     def of(
         cls,
         X: Features,
-        signs: np.ndarray,
+        signs: Array,
         judged: np.ndarray,
         kernel: Kernel,
         folds: Sequence[Fold],
+        approximation: Approximation | None = None,
+        seed: int = 0,
     ) -> Shared:
         """Compute the base once, or decide to do without."""
-        rows = X.astype(np.float64, copy=False)
+        if approximation is not None:
+            return cls(X, signs, judged, kernel, None, approximation, seed)
+        rows = astype(X, "float64")
         origin = IdentityMap.fit(X).shift if isinstance(kernel, LinearKernel) else kernel.origin(X)
         if origin is not None:
             rows = rows - origin
         primal = isinstance(kernel, LinearKernel) and all(
             X.shape[1] < len(fold.train) for fold in folds
         )
-        return cls(rows, signs, judged, kernel, None if primal else kernel.base(rows))
+        if primal:
+            return cls(rows, signs, judged, kernel, None)
+        n_train = max(len(fold.train) for fold in folds)
+        n_bytes = 8.0 * (X.shape[0] ** 2 + FOLD_MATRICES * n_train**2)
+        require_memory(n_bytes, X, f"the exact search with {X.shape[0]} rows", REMEDY)
+        return cls(rows, signs, judged, kernel, kernel.base(rows))
 
 
 def search_fold(
@@ -146,6 +122,7 @@ def search_fold(
     width: Any,
     width_scale: float,
     span: str,
+    landmarks: Features | None = None,
 ) -> FoldResult:
     """Score the grid on one fold, for one kernel and width.
 
@@ -159,34 +136,41 @@ def search_fold(
     metrics : sequence of str
     width, width_scale, span
         As for one fit.
+    landmarks : ndarray or CSR matrix, optional
+        Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
-    rows, signs = share.rows[fold.train], share.signs[fold.train]
+    rows, signs = take_rows(share.rows, fold.train), take_rows(share.signs, fold.train)
     virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
-    if share.base is None:
-        problem = _feature_problem(rows, share.rows[fold.test], signs, virtuals)
+    if share.approximation is not None:
+        problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
+    elif share.base is None:
+        problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
-    return _run(problem, Judge(share.judged[fold.test]), grid, metrics, start)
+    judge = judge_of(share.judged[fold.test], problem.held_out)
+    values, score_seconds = score_grid(problem, judge, grid, metrics)
+    fit_seconds = time.perf_counter() - start - score_seconds
+    return FoldResult(values, fit_seconds, score_seconds, problem.negative)
 
 
 def _kernel_problem(
     share: Shared,
     fold: Fold,
     rows: Features,
-    signs: np.ndarray,
+    signs: Array,
     virtuals: list[VirtualExamples],
     width: Any,
     width_scale: float,
     span: str,
-) -> _FoldProblem:
+) -> EigenProblem:
     kernel, base = share.kernel, share.base
     assert base is not None
-    inner = base[np.ix_(fold.train, fold.train)]
+    inner = submatrix(base, fold.train, fold.train)
     chosen = choose_width(kernel, inner, width, width_scale)
     kernel_map = KernelMap.fit(kernel.finish(inner, chosen))
     cross = kernel_map.train_sums(signs.T)
-    held_out = kernel_map.transform(kernel.finish(base[np.ix_(fold.test, fold.train)], chosen))
+    held_out = kernel_map.transform(kernel.finish(submatrix(base, fold.test, fold.train), chosen))
     problems, outside = [], []
     for virtual in virtuals:
         centers = virtual.centers
@@ -195,92 +179,57 @@ def _kernel_problem(
             problems.append(kernel_problem(kernel_map, cross, K_centers, virtual))
             continue
         K_between = kernel.finish(kernel.base(centers), chosen)
-        K_test = kernel.finish(kernel.base(centers, share.rows[fold.test]), chosen)
+        K_test = kernel.finish(kernel.base(centers, take_rows(share.rows, fold.test)), chosen)
         problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
         problems.append(problem)
-        outside.append(K_test - problem.factors[: len(centers)] @ held_out.T)
-    return _FoldProblem(problems, held_out, outside or None, kernel_map.negative)
+        outside.append(K_test - problem.factors[: centers.shape[0], :] @ held_out.T)
+    return EigenProblem(problems, held_out, outside or None, kernel_map.negative)
 
 
 def _feature_problem(
-    rows: Features, tests: Features, signs: np.ndarray, virtuals: list[VirtualExamples]
-) -> _FoldProblem:
+    rows: Features, tests: Features, signs: Array, virtuals: list[VirtualExamples]
+) -> EigenProblem:
     """Set up the linear model in the primal."""
     gram = rows.T @ rows
-    rotation = Rotation.of_gram(gram.toarray() if sp.issparse(gram) else gram)
+    rotation = Rotation.of_gram(dense(gram))
     cross = rows.T @ signs
     problems = [
         # The centres are the means of their members, so the sums over members are sizes * centres.
-        rotation.problem(cross, v.centers, v.centers * v.sizes[:, np.newaxis], v)
+        rotation.problem(cross, v.centers, v.centers * v.sizes[:, None], ClusterTerms.of(v))
         for v in virtuals
     ]
-    return _FoldProblem(problems, tests @ rotation.vectors)
+    return EigenProblem(problems, tests @ rotation.vectors)
 
 
-def _run(
-    fold: _FoldProblem, judge: Judge, grid: Grid, metrics: Sequence[str], start: float
-) -> FoldResult:
-    """Solve and judge every setting of the grid in the eigenbasis of a fold."""
-    values = np.empty((len(metrics), *grid.shape))
-    score_seconds = 0.0
-    eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
-    # The factors of all clusterings in one array: one product for all, and one buffer.
-    stacked = np.vstack([problem.factors for problem in fold.problems])
-    ends = np.cumsum([len(problem.factors) for problem in fold.problems])
-    factors, held_out = np.empty_like(stacked), np.empty_like(fold.held_out)
-    for rho, pairs in _pairs_by_rho(grid.betas, grid.gammas).items():
-        scale = 1 / np.sqrt(eigenvalues + rho)
-        np.multiply(stacked, scale, out=factors)
-        np.multiply(fold.held_out, scale, out=held_out)
-        labels = cross * scale
-        plain, cross_all, reach_all = labels @ held_out.T, factors @ labels.T, factors @ held_out.T
-        for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
-            block = slice(end - len(problem.factors), end)
-            gram = factors[block] @ factors[block].T
-            for i, j in pairs:
-                beta, gamma = grid.betas[i], grid.gammas[j]
-                corrections, intercepts = eliminate(
-                    problem.terms,
-                    _with_outside(gram / (1 + gamma), problem, beta),
-                    cross_all[block] / (1 + gamma),
-                    grid.alphas,
-                    gamma,
-                )
-                scores = _scores(corrections / (1 + gamma), reach_all[block])
-                if fold.outside is not None:
-                    c = len(fold.outside[k])
-                    scores += _scores(corrections[:, :c] / beta, fold.outside[k])
-                scores += (plain / (1 + gamma))[:, np.newaxis]
-                scores += intercepts.T[:, :, np.newaxis]
-                before = time.perf_counter()
-                values[:, :, i, j, k] = judge.means(_as_judged(scores, judge), metrics)
-                score_seconds += time.perf_counter() - before
-    fit_seconds = time.perf_counter() - start - score_seconds
-    return FoldResult(values, fit_seconds, score_seconds, fold.negative)
-
-
-def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tuple[int, int]]]:
-    """Group the pairs (beta, gamma), as indices, by rho up to rounding."""
-    groups: dict[float, list[tuple[int, int]]] = defaultdict(list)
-    for i, beta in enumerate(betas):
-        for j, gamma in enumerate(gammas):
-            groups[float(f"{beta / (1 + gamma):.13g}")].append((i, j))
-    return groups
-
-
-def _with_outside(gram: np.ndarray, problem: SpectralProblem, beta: float) -> np.ndarray:
-    """Add what the centres have outside the span of the rows, where B is beta."""
-    if problem.outside is not None:
-        c = len(problem.outside)
-        gram[:c, :c] += problem.outside / beta
-    return gram
-
-
-def _scores(corrections: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Return C^T reach for every alpha, labels first: (q, n_alphas, n_test)."""
-    n_alphas, n_factors, q = corrections.shape
-    stacked = corrections.transpose(2, 0, 1).reshape(q * n_alphas, n_factors)
-    return (stacked @ reach).reshape(q, n_alphas, -1)
+def _approximate_problem(
+    share: Shared,
+    fold: Fold,
+    rows: Features,
+    signs: np.ndarray,
+    virtuals: list[VirtualExamples],
+    width_scale: float,
+    landmarks: Features | None,
+) -> EigenProblem:
+    """Set up the model on the features of an approximate kernel, fitted on the training rows."""
+    asked, seed = share.approximation, share.seed
+    assert asked is not None
+    sample = sample_rows(rows, asked.sample_size, seed)
+    feature_map = asked.fit(sample, width_scale, seed, landmarks)
+    # One pass over the rows for all clusterings.
+    P = sp.hstack([virtual.membership for virtual in virtuals], format="csr")
+    sums = approximate_statistics(rows, signs, P, feature_map)
+    rotation = Rotation.of_gram(sums.gram)
+    ends = np.cumsum([len(virtual.sizes) for virtual in virtuals])
+    problems = [
+        rotation.problem(
+            sums.cross,
+            feature_map.transform(virtual.centers),
+            sums.cluster_sums[end - len(virtual.sizes) : end],
+            ClusterTerms.of(virtual),
+        )
+        for virtual, end in zip(virtuals, ends, strict=True)
+    ]
+    return EigenProblem(problems, feature_map.transform(share.rows[fold.test]) @ rotation.vectors)
 
 
 def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
@@ -300,7 +249,3 @@ def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fo
             f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
             "label or all of them; use scoring='hamming_loss'"
         )
-
-
-def _as_judged(scores: np.ndarray, judge: Judge) -> np.ndarray:
-    return scores if len(scores) == judge.n_labels else np.concatenate([-scores, scores])

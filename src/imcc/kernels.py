@@ -31,7 +31,20 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.extmath import row_norms
 
-from imcc._validation import Features
+from imcc._array import (
+    Array,
+    asarray,
+    clip_in_place,
+    exp_in_place,
+    is_numpy,
+    namespace,
+    row_squares,
+    to_numpy,
+    trace,
+    zero_diagonal,
+)
+from imcc._device import block_entries
+from imcc._validation import Features, check_choice, check_number
 
 # Kernel blocks of about this many entries stay in the cache of a core.
 BLOCK_ENTRIES = 2**20
@@ -68,16 +81,17 @@ class Kernel:
         """Whether kernel matrices are known to have no negative eigenvalues."""
         return self.function == "cosine"
 
-    def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
+    def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the part that does not depend on the width, between rows of X and Y (or X)."""
-        values = pairwise_kernels(X, Y, metric=self.function, **self.parameters)
-        return np.asarray(values.toarray() if sp.issparse(values) else values)
+        # Rows on a device come to the host: these functions are scikit-learn's or the user's.
+        values = pairwise_kernels(to_numpy(X), to_numpy(Y), metric=self.function, **self.parameters)
+        return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
 
-    def origin(self, X: Features) -> np.ndarray | None:
+    def origin(self, X: Features) -> Array | None:
         """Return a point to subtract from all rows, which loses fewer digits, or None."""
         return None
 
-    def finish(self, base: np.ndarray, width: float | None) -> np.ndarray:
+    def finish(self, base: Array, width: float | None) -> Array:
         """Turn the base into kernel values, in place."""
         return base
 
@@ -87,7 +101,7 @@ class LinearKernel(Kernel):
 
     is_semidefinite = True
 
-    def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
+    def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the inner products."""
         return _inner_products(X, X if Y is None else Y)
 
@@ -98,25 +112,36 @@ class WidthKernel(Kernel):
     has_width = True
     is_semidefinite = True
 
-    def mean_distance(self, base: np.ndarray) -> float:
+    def mean_distance(self, base: Array) -> float:
         """Return the mean distance over all pairs of different rows; 0 if there are none."""
-        n = base.shape[0]
+        n, xp = base.shape[0], namespace(base)
         if n < 2:
             return 0.0
         # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
-        return float(sum(self._distances(base[b]).sum() for b in row_blocks(n, n)) / (n * (n - 1)))
+        blocks = row_blocks(n, n, block_entries(base))
+        return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
 
-    def _distances(self, base: np.ndarray) -> np.ndarray:
+    def mean_distance_of(self, X: Features) -> float:
+        """Return the same for rows, without the matrix of all pairs."""
+        n = X.shape[0]
+        total = 0.0
+        for block in row_blocks(n, n, block_entries(X)):
+            distances = self._distances(self.base(X[block, :], X))
+            # A row is at no distance from itself, whatever rounding says.
+            total += float(namespace(X).sum(distances)) - trace(distances[:, block])
+        return total / max(n * (n - 1), 1)
+
+    def _distances(self, base: Array) -> Array:
         return base
 
-    def finish(self, base: np.ndarray, width: float | None) -> np.ndarray:
+    def finish(self, base: Array, width: float | None) -> Array:
         """Turn the base into exp(-base / scale(width)), in place."""
         assert width is not None
-        factor = base.dtype.type(-1.0 / self._scale(width))
-        for block in row_blocks(*base.shape):
-            rows = base[block]
+        factor = -1.0 / self._scale(width)
+        for block in row_blocks(base.shape[0], base.shape[1], block_entries(base)):
+            rows = base[block, :]
             rows *= factor
-            np.exp(rows, out=rows)
+            exp_in_place(rows)
         return base
 
     def _scale(self, width: float) -> float:
@@ -126,27 +151,27 @@ class WidthKernel(Kernel):
 class RBFKernel(WidthKernel):
     """``exp(-|x - x'|_2^2 / (2 width^2))``, the paper's kernel."""
 
-    def origin(self, X: Features) -> np.ndarray | None:
+    def origin(self, X: Features) -> Array | None:
         """Return the mean of dense rows: distances stay, the products they come from shrink."""
-        return None if sp.issparse(X) else X.mean(axis=0)
+        return None if sp.issparse(X) else namespace(X).mean(X, axis=0)
 
-    def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
+    def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the squared Euclidean distances, ``|x|^2 + |y|^2 - 2 <x, y>``."""
-        squares = row_norms(X, squared=True)
-        other = squares if Y is None else row_norms(Y, squared=True)
+        squares = _row_squares(X)
+        other = squares if Y is None else _row_squares(Y)
         out = _inner_products(X, X if Y is None else Y)
-        for block in row_blocks(*out.shape):
-            rows = out[block]
+        for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
+            rows = out[block, :]
             rows *= -2
-            rows += squares[block, np.newaxis]
+            rows += squares[block][:, None]
             rows += other
-            np.maximum(rows, 0, out=rows)
+            clip_in_place(rows)
         if Y is None:
-            np.fill_diagonal(out, 0)
+            zero_diagonal(out)
         return out
 
-    def _distances(self, base: np.ndarray) -> np.ndarray:
-        return np.sqrt(base)
+    def _distances(self, base: Array) -> Array:
+        return namespace(base).sqrt(base)
 
     def _scale(self, width: float) -> float:
         return 2 * width**2
@@ -155,8 +180,10 @@ class RBFKernel(WidthKernel):
 class LaplacianKernel(WidthKernel):
     """``exp(-|x - x'|_1 / width)``."""
 
-    def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
+    def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the Manhattan distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _manhattan)
         if sp.issparse(X) or (Y is not None and sp.issparse(Y)):
             return manhattan_distances(sp.csr_matrix(X), None if Y is None else sp.csr_matrix(Y))
         if Y is not None:
@@ -167,12 +194,42 @@ class LaplacianKernel(WidthKernel):
 class Chi2Kernel(WidthKernel):
     """``exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width)``, for features >= 0."""
 
-    def base(self, X: Features, Y: Features | None = None) -> np.ndarray:
+    def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the additive chi-squared distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _chi_squared)
         return -additive_chi2_kernel(X, Y)
 
 
-def _inner_products(X: Features, Y: Features) -> np.ndarray:
+def _row_squares(X: Features) -> Array:
+    return row_norms(X, squared=True) if is_numpy(X) else row_squares(X)
+
+
+def _summed_distances(X: Array, Y: Array, terms: Callable[..., Array]) -> Array:
+    """Return distances that are sums over features, on a device, in blocks of (rows, Y, features).
+
+    ``terms`` gives the summands for all pairs of some rows.
+    """
+    xp = namespace(X)
+    out = xp.zeros((X.shape[0], Y.shape[0]), dtype=xp.result_type(X, Y), device=X.device)
+    for block in row_blocks(X.shape[0], Y.shape[0] * Y.shape[1], block_entries(X)):
+        out[block, :] = xp.sum(terms(X[block, :][:, None, :], Y[None, :, :]), axis=2)
+    return out
+
+
+def _manhattan(x: Array, y: Array) -> Array:
+    return namespace(x).abs(x - y)
+
+
+def _chi_squared(x: Array, y: Array) -> Array:
+    xp = namespace(x)
+    if bool(xp.any(x < 0)) or bool(xp.any(y < 0)):
+        raise ValueError("kernel='chi2' is for features >= 0: X contains negative values")
+    total = x + y
+    return (x - y) ** 2 / xp.where(total == 0, xp.ones_like(total), total)
+
+
+def _inner_products(X: Features, Y: Features) -> Array:
     """Return X Y^T as a dense array; sparse operands are never densified as a whole."""
     if not sp.issparse(X) and not sp.issparse(Y):
         return X @ Y.T
@@ -224,13 +281,29 @@ def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> 
     return Kernel(kernel, parameters)
 
 
-def choose_width(kernel: Kernel, base: np.ndarray, width: Any, width_scale: float) -> float | None:
+def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
+    """Check the kernel and its width together; return the kernel."""
+    resolved = resolve_kernel(kernel, kernel_params)
+    check_number("width_scale", width_scale, above=0)
+    if isinstance(width, str):
+        check_choice("width", width, ["mean_distance"])
+    else:
+        check_number("width", width, above=0)
+    if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
+        raise ValueError(
+            f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
+            f"(got width={width!r}, width_scale={width_scale!r})"
+        )
+    return resolved
+
+
+def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) -> float | None:
     """Return the width for training rows whose base is given; None for a kernel without one.
 
     Parameters
     ----------
     kernel : Kernel
-    base : ndarray of shape (n_rows, n_rows)
+    base : array of shape (n_rows, n_rows)
         ``kernel.base(X)``.
     width : "mean_distance" or float
         The paper's rule or a number.
@@ -240,9 +313,14 @@ def choose_width(kernel: Kernel, base: np.ndarray, width: Any, width_scale: floa
     if not isinstance(kernel, WidthKernel):
         return None
     chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
-    if not chosen > 0:
+    return check_width(chosen, base.shape[0]) * width_scale
+
+
+def check_width(width: float, n_rows: int) -> float:
+    """Return a width that the rule gave for so many rows, if it is one."""
+    if not width > 0:
         raise ValueError(
             "width='mean_distance' gives no width: all training rows are identical "
-            f"(n_samples={base.shape[0]}); pass a positive number as width"
+            f"(n_samples={n_rows}); pass a positive number as width"
         )
-    return chosen * width_scale
+    return width

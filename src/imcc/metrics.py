@@ -33,6 +33,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
+from imcc._array import to_numpy
 from imcc._validation import check_choice, label_matrix
 
 
@@ -192,6 +193,7 @@ def _count(flags: np.ndarray) -> np.ndarray:
 
 def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray]:
     relevant = label_matrix(y_true, "y_true")
+    scores = to_numpy(scores)
     if sp.issparse(scores):
         raise ValueError("scores must be dense: a score of zero is a score; call .toarray() first")
     scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
@@ -210,7 +212,8 @@ def evaluate(y_true: Any, scores: Any, metrics: Sequence[str] | None = None) -> 
     y_true : array-like or sparse matrix of shape (n_rows, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
     scores : array-like of shape (n_rows, n_labels)
-        Real-valued scores; 0 is the threshold between off and on.
+        Real-valued scores; 0 is the threshold between off and on.  Arrays on a device (scores or
+        labels) are brought to the host.
     metrics : sequence of str, optional
         Names out of :data:`METRICS`; all five by default.
 

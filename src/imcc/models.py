@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._array import Array, astype, is_numpy, namespace
+from imcc._device import block_entries, require_memory
 from imcc._validation import Features
+from imcc.approximations import FourierMap, NystroemMap
 from imcc.dual import solve_dual
 from imcc.features import IdentityMap, KernelMap, warn_if_indefinite
 from imcc.kernels import Kernel, LinearKernel, choose_width, row_blocks
@@ -23,6 +26,16 @@ SOLVERS = ("auto", "cholesky", "spectral")
 SPANS = ("train", "augmented")
 # Kernel values held at a time when rows are scored: large enough for fast products, 32 MiB.
 SCORE_ENTRIES = 2**22
+# Features held at a time when they are summed over rows, 64 MiB.
+SUM_ENTRIES = 2**23
+# n x n matrices that an exact fit holds at a time, by solver, as measured: the kernel matrix and
+# its factor, or the kernel matrix, its eigenvectors and what their computation needs.
+FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
+#: What to do when the exact kernel model does not fit.
+REMEDY = (
+    "use approximation='nystroem', whose memory does not grow with the square of the rows, fewer "
+    "rows, or NumPy's arrays and device=None for the memory of the host"
+)
 
 
 @dataclass(frozen=True)
@@ -40,17 +53,19 @@ class LinearModel:
 
     Attributes
     ----------
-    coef : ndarray of shape (q, n_features)
+    coef : array of shape (q, n_features)
         W^T.
-    intercept : ndarray of shape (q,)
+    intercept : array of shape (q,)
     """
 
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Array
+    intercept: Array
 
-    def scores(self, X: Features) -> np.ndarray:
+    def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_rows, q), in the precision of the rows."""
-        return X @ self.coef.T.astype(X.dtype) + self.intercept.astype(X.dtype)
+        xp = namespace(X)
+        weights, intercept = (xp.astype(part, X.dtype) for part in (self.coef.T, self.intercept))
+        return X @ weights + intercept
 
 
 @dataclass(frozen=True)
@@ -61,45 +76,83 @@ class KernelModel:
     ----------
     kernel : Kernel
     width : float or None
-    origin : ndarray of shape (n_features,) or None
+    origin : array of shape (n_features,) or None
         Subtracted from all rows before they meet the kernel.
-    rows : ndarray or CSR matrix of shape (n_rows, n_features)
+    rows : array or CSR matrix of shape (n_rows, n_features)
         The training rows, moved by the origin.
-    centers : ndarray of shape (c, n_features) or None
+    centers : array of shape (c, n_features) or None
         The centres, moved likewise; None for the paper's span, where A_z = 0.
-    coef : ndarray of shape (n_rows, q)
-    center_coef : ndarray of shape (c, q) or None
-    intercept : ndarray of shape (q,)
+    coef : array of shape (n_rows, q)
+    center_coef : array of shape (c, q) or None
+    intercept : array of shape (q,)
     """
 
     kernel: Kernel
     width: float | None
-    origin: np.ndarray | None
+    origin: Array | None
     rows: Features
-    centers: np.ndarray | None
-    coef: np.ndarray
-    center_coef: np.ndarray | None
-    intercept: np.ndarray
+    centers: Array | None
+    coef: Array
+    center_coef: Array | None
+    intercept: Array
 
-    def scores(self, X: Features) -> np.ndarray:
+    def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_rows, q), in the precision of the rows."""
-        dtype = np.result_type(X.dtype, self.rows.dtype)
+        xp = namespace(self.rows)
+        dtype = xp.result_type(X.dtype, self.rows.dtype)
         parts = [(self.rows, self.coef)]
         if self.centers is not None and self.center_coef is not None:
             parts.append((self.centers, self.center_coef))
         parts = [
-            (rows.astype(dtype, copy=False), coef.astype(dtype, copy=False)) for rows, coef in parts
+            (xp.astype(rows, dtype, copy=False), xp.astype(coef, dtype, copy=False))
+            for rows, coef in parts
         ]
-        out = np.tile(self.intercept.astype(dtype), (X.shape[0], 1))
-        for block in row_blocks(X.shape[0], self.rows.shape[0], SCORE_ENTRIES):
-            moved = _moved(X[block].astype(dtype, copy=False), self.origin)
+        intercept = xp.astype(self.intercept, dtype, copy=False)
+        out = xp.tile(intercept, (X.shape[0], 1))
+        entries = block_entries(self.rows) or SCORE_ENTRIES
+        for block in row_blocks(X.shape[0], self.rows.shape[0], entries):
+            moved = _moved(xp.astype(X[block, :], dtype, copy=False), self.origin)
             for rows, coef in parts:
-                out[block] += self.kernel.finish(self.kernel.base(moved, rows), self.width) @ coef
+                values = self.kernel.finish(self.kernel.base(moved, rows), self.width)
+                out[block, :] += values @ coef
         return out
 
 
+@dataclass(frozen=True)
+class FourierModel:
+    """Scores psi(x) W + b for random Fourier features psi.
+
+    Attributes
+    ----------
+    feature_map : FourierMap
+    coef : ndarray of shape (q, n_components)
+        W^T.
+    intercept : ndarray of shape (q,)
+    """
+
+    feature_map: FourierMap
+    coef: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def width(self) -> float:
+        """The kernel's width."""
+        return self.feature_map.width
+
+    def scores(self, X: Features) -> np.ndarray:
+        """Return the scores of rows, (n_rows, q), in the precision of the rows."""
+        coef = self.coef.T.astype(X.dtype, copy=False)
+        out = np.tile(self.intercept.astype(X.dtype), (X.shape[0], 1))
+        for block in row_blocks(X.shape[0], len(coef), SCORE_ENTRIES):
+            out[block] += self.feature_map.transform(X[block]) @ coef
+        return out
+
+
+Model = LinearModel | KernelModel | FourierModel
+
+
 def fit_linear(
-    X: Features, signs: np.ndarray, virtual: VirtualExamples, setting: Setting, solver: str
+    X: Features, signs: Array, virtual: VirtualExamples, setting: Setting, solver: str
 ) -> LinearModel:
     """Fit psi(x) = x.
 
@@ -109,6 +162,7 @@ def fit_linear(
     n_rows, n_features = X.shape
     feature_map = IdentityMap.fit(X)
     if n_features >= n_rows:
+        _require_room(X, solver)
         rows = feature_map.transform(X)
         centers = feature_map.transform(virtual.centers)
         kernel = LinearKernel("linear")
@@ -119,46 +173,87 @@ def fit_linear(
     else:
         problem = linear_statistics(X, signs, virtual, feature_map)
         of_centers = feature_map.transform(virtual.centers)
-        weights, intercept = _solve_features(problem, of_centers, virtual, setting, solver)
+        terms = ClusterTerms.of(virtual)
+        weights, intercept = solve_features(problem, of_centers, terms, setting, solver)
     if feature_map.shift is not None:
         intercept = intercept - feature_map.shift @ weights
-    return LinearModel(np.ascontiguousarray(weights.T), intercept)
+    coef = np.ascontiguousarray(weights.T) if is_numpy(weights) else weights.T
+    return LinearModel(coef, intercept)
 
 
 def linear_statistics(
-    X: Features, signs: np.ndarray, virtual: VirtualExamples, feature_map: IdentityMap
+    X: Features, signs: Array, virtual: VirtualExamples, feature_map: IdentityMap
 ) -> Statistics:
     """Sum over the rows, block by block: no moved copy of all of X is made."""
     P = virtual.membership
     if sp.issparse(X):
         return Statistics.of_rows(feature_map.transform(X), signs, P)
-    blocks = row_blocks(X.shape[0], X.shape[1])
-    parts = (Statistics.of_rows(feature_map.transform(X[b]), signs[b], P[b]) for b in blocks)
+    blocks = row_blocks(X.shape[0], X.shape[1], block_entries(X))
+    parts = (
+        Statistics.of_rows(feature_map.transform(X[b, :]), signs[b, :], P[b, :]) for b in blocks
+    )
     total = next(parts)
     for part in parts:
         total = total + part
     return total
 
 
-def _solve_features(
+def solve_features(
     sums: Statistics,
-    of_centers: np.ndarray,
-    virtual: VirtualExamples,
+    of_centers: Array,
+    terms: ClusterTerms,
     setting: Setting,
     solver: str,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
+    """Return W and b for features of which the sums are known; "auto" is Cholesky."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
-        return solve_primal(sums, of_centers, ClusterTerms.of(virtual), *weights)
+        return solve_primal(sums, of_centers, terms, *weights)
     rotation = Rotation.of_gram(sums.gram)
-    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, virtual)
+    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, terms)
     rotated, intercept, _ = solve_spectral(problem, *weights)
     return rotation.vectors @ rotated, intercept
 
 
-def fit_kernel(
+def fit_approximate(
     X: Features,
     signs: np.ndarray,
+    virtual: VirtualExamples,
+    setting: Setting,
+    feature_map: NystroemMap | FourierMap,
+    solver: str,
+) -> KernelModel | FourierModel:
+    """Fit the model on the features of an approximate kernel, summing over blocks of rows."""
+    sums = approximate_statistics(X, signs, virtual.membership, feature_map)
+    weights, intercept = solve_features(
+        sums, feature_map.transform(virtual.centers), ClusterTerms.of(virtual), setting, solver
+    )
+    return approximate_model(feature_map, weights, intercept)
+
+
+def approximate_statistics(
+    X: Features, signs: np.ndarray, P: sp.csr_array, feature_map: NystroemMap | FourierMap
+) -> Statistics:
+    """Sum the features of an approximate kernel over the rows, block by block."""
+    blocks = row_blocks(X.shape[0], feature_map.n_summed, SUM_ENTRIES)
+    parts = (Statistics.of_rows(feature_map.to_sum(X[b]), signs[b], P[b]) for b in blocks)
+    return feature_map.of_sums(sum(parts, start=next(parts)))
+
+
+def approximate_model(
+    feature_map: NystroemMap | FourierMap, weights: np.ndarray, intercept: np.ndarray
+) -> KernelModel | FourierModel:
+    """Make a model of weights on features; Nyström's become those of the landmarks."""
+    if isinstance(feature_map, FourierMap):
+        return FourierModel(feature_map, np.ascontiguousarray(weights.T), intercept)
+    m = feature_map
+    coef = m.basis @ weights
+    return KernelModel(m.kernel, m.width, m.origin, m.landmarks, None, coef, None, intercept)
+
+
+def fit_kernel(
+    X: Features,
+    signs: Array,
     virtual: VirtualExamples,
     setting: Setting,
     *,
@@ -172,8 +267,8 @@ def fit_kernel(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    signs : ndarray of shape (n_rows, q)
+    X : array or CSR matrix of shape (n_rows, n_features)
+    signs : array of shape (n_rows, q)
     virtual : VirtualExamples
     setting : Setting
     kernel : Kernel
@@ -182,16 +277,17 @@ def fit_kernel(
     span : {"train", "augmented"}
     solver : {"auto", "cholesky", "spectral"}
     """
+    if solver == "auto" and not kernel.is_semidefinite:
+        solver = "spectral"
+    _require_room(X, solver)
     origin = kernel.origin(X)
     kept = _moved(X, origin)
-    rows, centers = kept.astype(np.float64, copy=False), _moved(virtual.centers, origin)
+    rows, centers = astype(kept, "float64"), _moved(virtual.centers, origin)
     base = kernel.base(rows)
     chosen = choose_width(kernel, base, width, width_scale)
     K = kernel.finish(base, chosen)
     K_centers = kernel.finish(kernel.base(centers, rows), chosen)
     K_between = kernel.finish(kernel.base(centers), chosen) if span == "augmented" else None
-    if solver == "auto" and not kernel.is_semidefinite:
-        solver = "spectral"
     coef, center_coef, intercept = _solve_kernel(
         K, K_centers, K_between, signs, virtual, setting, solver
     )
@@ -201,14 +297,14 @@ def fit_kernel(
 
 
 def _solve_kernel(
-    K: np.ndarray,
-    K_centers: np.ndarray,
-    K_between: np.ndarray | None,
-    signs: np.ndarray,
+    K: Array,
+    K_centers: Array,
+    K_between: Array | None,
+    signs: Array,
     virtual: VirtualExamples,
     setting: Setting,
     solver: str,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Array, Array, Array]:
     """Return A, A_z and b; "auto" is Cholesky, and spectral where that would lose digits."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
@@ -226,9 +322,14 @@ def _solve_kernel(
     problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
     inner, intercept, outer = solve_spectral(problem, *weights)
     # phi(z) outside the span is phi(z) less its projection, which the rows express.
-    inner = inner - problem.factors[: len(outer)].T @ outer
+    inner = inner - problem.factors[: outer.shape[0], :].T @ outer
     return kernel_map.basis @ inner, outer, intercept
 
 
-def _moved(X: Features, origin: np.ndarray | None) -> Features:
-    return X if origin is None else X - origin.astype(X.dtype)
+def _require_room(X: Features, solver: str) -> None:
+    n_bytes = 8.0 * FIT_MATRICES[solver] * X.shape[0] ** 2
+    require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)
+
+
+def _moved(X: Features, origin: Array | None) -> Features:
+    return X if origin is None else X - namespace(X).astype(origin, X.dtype)

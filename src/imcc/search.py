@@ -10,10 +10,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
+from imcc._array import asarray, is_numpy, take_rows
 from imcc._validation import Features, Target
+from imcc.approximations import Approximation
 from imcc.features import warn_if_indefinite
 from imcc.fold import Fold, FoldResult, Grid, Shared, check_defined, judged_labels, search_fold
 from imcc.kernels import Kernel
+from imcc.sampling import sample_rows
 from imcc.virtual import assign_rows
 
 
@@ -25,6 +28,7 @@ def search(
     metrics: Sequence[str],
     *,
     kernels: Sequence[Kernel],
+    approximations: Sequence[Approximation | None],
     width: Any,
     width_scales: Sequence[float],
     clusterer: Any,
@@ -37,15 +41,18 @@ def search(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Decides library and device.
     target : Target
     folds : sequence of Fold
     grid : Grid
     metrics : sequence of str
     kernels, width, width_scales, clusterer, span, seed
         As for one fit; ``width_scales`` for the kernels that have a width.
+    approximations : sequence of Approximation or None
+        What stands in for each of the kernels, if anything does.
     n_jobs : int or None
-        Passed on to joblib.
+        Passed on to joblib; rows on a device are worked on by this process alone.
     progress : callable or None
         Called as ``progress(done, total)`` after each piece of work.
 
@@ -56,15 +63,19 @@ def search(
     """
     judged = judged_labels(target.signs, target.kind)
     check_defined(metrics, judged, folds)
+    # A device is shared by all that use it, and its arrays do not travel between processes.
+    n_jobs = n_jobs if is_numpy(X) else 1
+    signs = asarray(target.signs, X)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
     clustered = dict(
         parallel(
-            delayed(_keyed)(i, _cluster_fold, X, fold, grid.n_clusters, clusterer, seed)
+            delayed(_keyed)(
+                i, _cluster_fold, X, fold, grid.n_clusters, clusterer, seed, approximations[0]
+            )
             for i, fold in enumerate(folds)
         )
     )
-    assignments = {i: of_fold for i, (of_fold, _) in clustered.items()}
-    messages = {message for _, said in clustered.values() for message in said}
+    messages = {message for _, _, said in clustered.values() for message in said}
     if messages:
         warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
 
@@ -73,19 +84,20 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, target.signs, judged, kernel, folds)
+        share = Shared.of(X, signs, judged, kernel, folds, approximations[k], seed)
         found = parallel(
             delayed(_keyed)(
                 (w, i),
                 search_fold,
                 share,
                 fold,
-                assignments[i],
+                clustered[i][0],
                 grid,
                 metrics,
                 width,
                 scale,
                 span,
+                clustered[i][1],
             )
             for w, scale in enumerate(scales)
             for i, fold in enumerate(folds)
@@ -108,14 +120,24 @@ def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any
 
 
 def _cluster_fold(
-    X: Features, fold: Fold, n_clusters: Sequence[Any], clusterer: Any, seed: int
-) -> tuple[list[np.ndarray], list[str]]:
+    X: Features,
+    fold: Fold,
+    n_clusters: Sequence[Any],
+    clusterer: Any,
+    seed: int,
+    approximation: Approximation | None,
+) -> tuple[list[np.ndarray], Features | None, list[str]]:
     """Cluster the training rows of a fold for every entry of ``n_clusters``.
 
-    The warnings come back as text: they would be lost in a worker process.
+    Landmarks are chosen here too: they are the same for all kernels and widths.  The warnings come
+    back as text: they would be lost in a worker process.
     """
-    rows = X[fold.train]
+    rows = take_rows(X, fold.train)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assignments = [assign_rows(rows, count, clusterer, seed) for count in n_clusters]
-    return assignments, [str(warning.message) for warning in caught]
+    landmarks = None
+    if approximation is not None and approximation.kind == "nystroem":
+        sample = sample_rows(rows, approximation.sample_size, seed)
+        landmarks = approximation.choose_landmarks(sample, seed)
+    return assignments, landmarks, [str(warning.message) for warning in caught]

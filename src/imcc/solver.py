@@ -39,8 +39,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
+from imcc._array import Array, add_to_diagonal, asarray, at_least, eye, namespace
+from imcc._linalg import cholesky, cholesky_solve, eigh, solve
 from imcc.features import KernelMap
 from imcc.statistics import Statistics
 from imcc.virtual import VirtualExamples
@@ -52,25 +53,25 @@ class ClusterTerms:
 
     Attributes
     ----------
-    soft_labels : ndarray of shape (c, q)
+    soft_labels : array of shape (c, q)
         T.
-    sizes : ndarray of shape (c,)
+    sizes : array of shape (c,)
         The diagonal of D.
-    first : ndarray of shape (c,)
+    first : array of shape (c,)
         1.0 for clusters of the first clustering: P first = 1, so Psi^T 1 = Psi^T P first.
     share : float
         1 / number of clusterings.
     n_rows : float
-    label_totals : ndarray of shape (q,)
+    label_totals : array of shape (q,)
         1^T Y.
     """
 
-    soft_labels: np.ndarray
-    sizes: np.ndarray
-    first: np.ndarray
+    soft_labels: Array
+    sizes: Array
+    first: Array
     share: float
     n_rows: float
-    label_totals: np.ndarray
+    label_totals: Array
 
     @classmethod
     def of(cls, virtual: VirtualExamples) -> ClusterTerms:
@@ -81,71 +82,86 @@ class ClusterTerms:
             sizes=sizes,
             first=first,
             share=1.0 / virtual.assignment.shape[1],
-            n_rows=float(first @ sizes),
+            n_rows=float(virtual.assignment.shape[0]),
             label_totals=(first * sizes) @ virtual.soft_labels,
         )
 
 
 def eliminate(
-    terms: ClusterTerms, gram: np.ndarray, cross: np.ndarray, alphas: np.ndarray, gamma: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Eliminate pull, virtual examples and intercept, for several alpha at once.
+    terms: ClusterTerms, gram: Array, cross: Array, alphas: np.ndarray, gammas: np.ndarray
+) -> tuple[Array, Array]:
+    """Eliminate pull, virtual examples and intercept, for several settings at once.
 
     Parameters
     ----------
     terms : ClusterTerms
-    gram : ndarray of shape (2c, 2c)
-        Gv = V^T B^-1 V, symmetric.
-    cross : ndarray of shape (2c, q)
+    gram : array of shape (g, 2c, 2c)
+        Gv = V^T B^-1 V, symmetric, for g pairs of beta and gamma.
+    cross : array of shape (g, 2c, q)
         V^T B^-1 Psi^T Y.
     alphas : ndarray of shape (a,)
-    gamma : float
+        On the host; each is used with each pair.
+    gammas : ndarray of shape (g,)
+        On the host.
 
     Returns
     -------
-    corrections : ndarray of shape (a, 2c, q)
+    corrections : array of shape (g, a, 2c, q)
         C, such that W = B^-1 (Psi^T Y + V C).
-    intercepts : ndarray of shape (a, q)
+    intercepts : array of shape (g, a, q)
         b.
     """
-    # NumPy's solver, not SciPy's: each brings threads of its own, and in a search, where products
-    # and systems take turns thousands of times, the two pools slow each other down threefold.
-    c = len(terms.sizes)
+    xp = namespace(gram)
     sizes, first = terms.sizes, terms.first
-    pull = gamma * terms.share
+    c = sizes.shape[0]
+    pulled = bool((gammas > 0).any())
+    alpha = asarray(alphas, gram)[:, None]
+    pull = asarray(gammas * terms.share, gram)[:, None, None]
     # Of V^T B^-1 [Psi_z^T, Psi^T P, Psi^T Y] only these are needed: the centres' block, the sum of
     # all rows, and the labels'.
-    columns = np.hstack([gram[:, :c], gram[:, c:] @ first[:, np.newaxis], cross])
-    if pull > 0:
-        left = np.eye(2 * c)
-        left[:, :c] += pull * (gram[:, :c] * sizes - gram[:, c:])
-        left[:, c:] -= pull * gram[:, :c]
-        columns = np.linalg.solve(left, columns)
-    of_centers, of_ones, of_labels = columns[:, :c], columns[:, c], columns[:, c + 1 :]
+    of_centers, of_members = gram[:, :, :c], gram[:, :, c:]
+    columns = xp.concat([of_centers, of_members @ first[:, None], cross], axis=2)
+    if pulled:
+        left = xp.concat(
+            [pull * (of_centers * sizes - of_members), -pull * of_centers], axis=2
+        ) + eye(2 * c, gram)
+        columns = solve(left, columns)
+    of_centers, of_ones, of_labels = columns[:, :, :c], columns[:, :, c], columns[:, :, c + 1 :]
 
-    slack = 1.0 - of_ones[:c]
-    systems = np.eye(c) + alphas[:, np.newaxis, np.newaxis] * of_centers[:c]
-    residuals = np.linalg.solve(
-        systems, np.column_stack([terms.soft_labels - of_labels[:c], slack])[np.newaxis]
-    )
+    slack = 1.0 - of_ones[:, :c]
+    systems = eye(c, gram) + alpha[:, :, None] * of_centers[:, None, :c, :]
+    right = xp.concat([terms.soft_labels - of_labels[:, :c, :], slack[:, :, None]], axis=2)
+    residuals = solve(systems, right[:, None, :, :])
     by_labels, by_intercept = residuals[..., :-1], residuals[..., -1]
 
-    above = terms.label_totals - first @ of_labels[c:] + alphas[:, np.newaxis] * (slack @ by_labels)
-    below = terms.n_rows - first @ of_ones[c:] + alphas * (by_intercept @ slack)
-    intercepts = above / below[:, np.newaxis]
+    pulls = xp.sum(slack[:, None, :] * by_intercept, axis=-1)
+    below = (terms.n_rows - of_ones[:, c:] @ first)[:, None] + alpha[:, 0] * pulls
+    above = terms.label_totals - first @ of_labels[:, c:, :]
+    above = above[:, None, :] + alpha * (slack[:, None, None, :] @ by_labels)[:, :, 0, :]
+    intercepts = above / below[:, :, None]
 
-    weighted = alphas[:, np.newaxis, np.newaxis] * (
-        by_labels - by_intercept[..., np.newaxis] * intercepts[:, np.newaxis]
+    spread = intercepts[:, :, None, :]
+    weighted = alpha[:, :, None] * (by_labels - by_intercept[..., None] * spread)
+    if not pulled:
+        return xp.concat([weighted, -first[:, None] * spread], axis=2), intercepts
+    fitted = of_labels[:, None, :, :] - of_ones[:, None, :, None] * spread
+    fitted += of_centers[:, None, :, :] @ weighted
+    near, far, pull = fitted[:, :, :c, :], fitted[:, :, c:, :], pull[..., None]
+    corrections = [
+        weighted - pull * (sizes[:, None] * near - far),
+        pull * near - first[:, None] * spread,
+    ]
+    return xp.concat(corrections, axis=2), intercepts
+
+
+def eliminate_one(
+    terms: ClusterTerms, gram: Array, cross: Array, alpha: float, gamma: float
+) -> tuple[Array, Array]:
+    """Do the same for one setting, with nothing stacked."""
+    corrections, intercepts = eliminate(
+        terms, gram[None, :, :], cross[None, :, :], np.array([alpha]), np.array([gamma])
     )
-    corrections = np.concatenate(
-        [weighted, -first[:, np.newaxis] * intercepts[:, np.newaxis]], axis=1
-    )
-    if pull > 0:
-        fitted = of_labels - of_ones[:, np.newaxis] * intercepts[:, np.newaxis]
-        fitted += of_centers @ weighted
-        corrections[:, :c] -= pull * (sizes[:, np.newaxis] * fitted[:, :c] - fitted[:, c:])
-        corrections[:, c:] += pull * fitted[:, :c]
-    return corrections, intercepts
+    return corrections[0, 0, ...], intercepts[0, 0, ...]
 
 
 @dataclass(frozen=True)
@@ -154,31 +170,31 @@ class SpectralProblem:
 
     Attributes
     ----------
-    eigenvalues : ndarray of shape (r,)
+    eigenvalues : array of shape (r,)
         omega, those of G.
-    factors : ndarray of shape (2c, r)
+    factors : array of shape (2c, r)
         V^T: the centres' features, then the sums of the rows' features over clusters.
-    cross : ndarray of shape (q, r)
+    cross : array of shape (q, r)
         (Psi^T Y)^T.
     terms : ClusterTerms
-    outside : ndarray of shape (c, c) or None
+    outside : array of shape (c, c) or None
         For the augmented span: K_zz - Psi_z Psi_z^T, the centres' inner products outside the
         span of the rows.  There B is beta.
     """
 
-    eigenvalues: np.ndarray
-    factors: np.ndarray
-    cross: np.ndarray
+    eigenvalues: Array
+    factors: Array
+    cross: Array
     terms: ClusterTerms
-    outside: np.ndarray | None = None
+    outside: Array | None = None
 
 
 def kernel_problem(
     kernel_map: KernelMap,
-    cross: np.ndarray,
-    K_centers: np.ndarray,
+    cross: Array,
+    K_centers: Array,
     virtual: VirtualExamples,
-    K_between: np.ndarray | None = None,
+    K_between: Array | None = None,
 ) -> SpectralProblem:
     """Set up the exact kernel model.
 
@@ -186,19 +202,19 @@ def kernel_problem(
     ----------
     kernel_map : KernelMap
         Of the training rows; there G is diagonal already.
-    cross : ndarray of shape (q, r)
+    cross : array of shape (q, r)
         ``kernel_map.train_sums(Y^T)``; it does not depend on the clustering.
-    K_centers : ndarray of shape (c, n_rows)
+    K_centers : array of shape (c, n_rows)
         Kernel values of the centres with the training rows.
     virtual : VirtualExamples
-    K_between : ndarray of shape (c, c), optional
+    K_between : array of shape (c, c), optional
         Kernel values between the centres: asks for the augmented span.
     """
     of_centers = kernel_map.transform(K_centers)
     of_sums = kernel_map.train_sums(virtual.membership.T)
     return SpectralProblem(
         eigenvalues=kernel_map.eigenvalues,
-        factors=np.vstack([of_centers, of_sums]),
+        factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),
         cross=cross,
         terms=ClusterTerms.of(virtual),
         outside=None if K_between is None else K_between - of_centers @ of_centers.T,
@@ -211,58 +227,58 @@ class Rotation:
 
     Attributes
     ----------
-    eigenvalues : ndarray of shape (r,)
-    vectors : ndarray of shape (r, r)
+    eigenvalues : array of shape (r,)
+    vectors : array of shape (r, r)
         E: weights in the features are E times those in the eigenbasis.
     """
 
-    eigenvalues: np.ndarray
-    vectors: np.ndarray
+    eigenvalues: Array
+    vectors: Array
 
     @classmethod
     def of_gram(cls, gram: np.ndarray) -> Rotation:
         """Decompose G."""
-        values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-        return cls(np.maximum(values, 0.0), vectors)
+        values, vectors = eigh(namespace(gram).asarray(gram, copy=True))
+        return cls(at_least(values, 0.0), vectors)
 
     def problem(
         self,
-        cross: np.ndarray,
-        of_centers: np.ndarray,
-        cluster_sums: np.ndarray,
-        virtual: VirtualExamples,
+        cross: Array,
+        of_centers: Array,
+        cluster_sums: Array,
+        terms: ClusterTerms,
     ) -> SpectralProblem:
         """Set up the model on the features.
 
         Parameters
         ----------
-        cross : ndarray of shape (r, q)
+        cross : array of shape (r, q)
             Psi^T Y.
-        of_centers : ndarray of shape (c, r)
+        of_centers : array of shape (c, r)
             Psi_z.
-        cluster_sums : ndarray of shape (c, r)
+        cluster_sums : array of shape (c, r)
             P^T Psi.
-        virtual : VirtualExamples
+        terms : ClusterTerms
         """
         return SpectralProblem(
             eigenvalues=self.eigenvalues,
-            factors=np.vstack([of_centers, cluster_sums]) @ self.vectors,
+            factors=namespace(of_centers).concat([of_centers, cluster_sums], axis=0) @ self.vectors,
             cross=cross.T @ self.vectors,
-            terms=ClusterTerms.of(virtual),
+            terms=terms,
         )
 
 
 def solve_spectral(
     problem: SpectralProblem, alpha: float, beta: float, gamma: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Array, Array, Array]:
     """Solve one setting in the eigenbasis.
 
     Returns
     -------
-    weights : ndarray of shape (r, q)
+    weights : array of shape (r, q)
         W, in the eigenbasis.
-    intercept : ndarray of shape (q,)
-    outer : ndarray of shape (c, q)
+    intercept : array of shape (q,)
+    outer : array of shape (c, q)
         For the augmented span, the weights on phi(z) less its projection on the span of the rows;
         zero for the paper's span.
     """
@@ -270,49 +286,49 @@ def solve_spectral(
     scaled = problem.factors / diagonal
     gram = scaled @ problem.factors.T
     gram = (gram + gram.T) / 2
-    c = len(problem.terms.sizes)
+    c = problem.terms.sizes.shape[0]
     if problem.outside is not None:
         gram[:c, :c] += problem.outside / beta
-    corrections, intercepts = eliminate(
-        problem.terms, gram, scaled @ problem.cross.T, np.array([alpha]), gamma
+    corrections, intercept = eliminate_one(
+        problem.terms, gram, scaled @ problem.cross.T, alpha, gamma
     )
-    right = problem.cross.T + problem.factors.T @ corrections[0]
-    weights = right / diagonal[:, np.newaxis]
-    outer = corrections[0, :c] * (0.0 if problem.outside is None else 1 / beta)
-    return weights, intercepts[0], outer
+    right = problem.cross.T + problem.factors.T @ corrections
+    weights = right / diagonal[:, None]
+    outer = corrections[:c, :] * (0.0 if problem.outside is None else 1 / beta)
+    return weights, intercept, outer
 
 
 def solve_primal(
     sums: Statistics,
-    of_centers: np.ndarray,
+    of_centers: Array,
     terms: ClusterTerms,
     alpha: float,
     beta: float,
     gamma: float,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """Solve one setting for features of which the statistics are known, by Cholesky.
 
     Parameters
     ----------
     sums : Statistics
-    of_centers : ndarray of shape (c, r)
+    of_centers : array of shape (c, r)
         Psi_z.
     terms : ClusterTerms
     alpha, beta, gamma : float
 
     Returns
     -------
-    weights : ndarray of shape (r, q)
-    intercept : ndarray of shape (q,)
+    weights : array of shape (r, q)
+    intercept : array of shape (q,)
     """
+    xp = namespace(sums.gram)
     B = (1 + gamma) * sums.gram
-    B[np.diag_indices_from(B)] += beta
-    factor = scipy.linalg.cho_factor(B, lower=True, overwrite_a=True, check_finite=False)
-    V = np.vstack([of_centers, sums.cluster_sums]).T
-    solved = scipy.linalg.cho_solve(factor, np.hstack([V, sums.cross]), check_finite=False)
+    add_to_diagonal(B, beta)
+    V = xp.concat([of_centers, sums.cluster_sums], axis=0).T
+    solved = cholesky_solve(cholesky(B), xp.concat([V, sums.cross], axis=1))
     by_factors, by_labels = solved[:, : V.shape[1]], solved[:, V.shape[1] :]
     gram = V.T @ by_factors
-    corrections, intercepts = eliminate(
-        terms, (gram + gram.T) / 2, V.T @ by_labels, np.array([alpha]), gamma
+    corrections, intercept = eliminate_one(
+        terms, (gram + gram.T) / 2, V.T @ by_labels, alpha, gamma
     )
-    return by_labels + by_factors @ corrections[0], intercepts[0]
+    return by_labels + by_factors @ corrections, intercept

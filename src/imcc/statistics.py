@@ -10,11 +10,9 @@ so statistics of parts add up to the statistics of the whole, and those of a par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-import numpy as np
-import scipy.sparse as sp
-
+from imcc._array import Array, dense, namespace
 from imcc._validation import Features
 
 
@@ -24,38 +22,46 @@ class Statistics:
 
     Attributes
     ----------
-    gram : ndarray of shape (r, r)
+    gram : array of shape (r, r)
         Psi^T Psi.
-    cross : ndarray of shape (r, q)
+    cross : array of shape (r, q)
         Psi^T Y.
-    cluster_sums : ndarray of shape (c, r)
+    cluster_sums : array of shape (c, r)
         P^T Psi.
-    cluster_labels : ndarray of shape (c, q)
+    cluster_labels : array of shape (c, q)
         P^T Y.
-    sizes : ndarray of shape (c,)
+    sizes : array of shape (c,)
         P^T 1, members of each cluster.
     n_rows : float
     """
 
-    gram: np.ndarray
-    cross: np.ndarray
-    cluster_sums: np.ndarray
-    cluster_labels: np.ndarray
-    sizes: np.ndarray
+    gram: Array
+    cross: Array
+    cluster_sums: Array
+    cluster_labels: Array
+    sizes: Array
     n_rows: float
 
     @classmethod
-    def of_rows(cls, psi: Features, signs: np.ndarray, membership: sp.csr_array) -> Statistics:
+    def of_rows(cls, psi: Features, signs: Array, membership: Array) -> Statistics:
         """Sum over the rows of a block (dense, or CSR that is not densified)."""
-        sums = membership.T @ psi
-        gram = psi.T @ psi
+        ones = namespace(signs).ones_like(signs[:, 0])
         return cls(
-            gram=_dense(gram),
-            cross=_dense(psi.T @ signs),
-            cluster_sums=_dense(sums),
-            cluster_labels=_dense(membership.T @ signs),
-            sizes=np.asarray(membership.sum(axis=0)).ravel(),
+            gram=dense(psi.T @ psi),
+            cross=dense(psi.T @ signs),
+            cluster_sums=dense(membership.T @ psi),
+            cluster_labels=dense(membership.T @ signs),
+            sizes=membership.T @ ones,
             n_rows=float(psi.shape[0]),
+        )
+
+    def rotated(self, basis: Array) -> Statistics:
+        """Return the sums over the features Psi @ basis."""
+        return replace(
+            self,
+            gram=basis.T @ self.gram @ basis,
+            cross=basis.T @ self.cross,
+            cluster_sums=self.cluster_sums @ basis,
         )
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -67,7 +73,3 @@ class Statistics:
         return Statistics(
             **{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)}
         )
-
-
-def _dense(matrix: Features) -> np.ndarray:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)

@@ -23,9 +23,13 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from imcc._array import Array, asarray, astype, dense, is_numpy, one_hot, to_numpy
 from imcc._validation import Features, check_count
+from imcc.kmeans import k_means
 
 DEFAULT_N_CLUSTERS = 32
+# Distances held at a time when rows are assigned to prototypes.
+NEAREST_ENTRIES = 2**20
 
 
 @dataclass(frozen=True)
@@ -34,61 +38,59 @@ class VirtualExamples:
 
     Attributes
     ----------
-    centers : ndarray of shape (n_clusters, n_features)
-    soft_labels : ndarray of shape (n_clusters, n_outputs)
+    centers : array of shape (n_clusters, n_features)
+    soft_labels : array of shape (n_clusters, n_outputs)
         Mean of the {-1, +1} labels of the members.
-    sizes : ndarray of shape (n_clusters,)
+    sizes : array of shape (n_clusters,)
         Number of members, as floats.
     assignment : ndarray of shape (n_rows, n_clusterings)
-        Cluster of each row in each clustering, as indices into ``centers``.
+        Cluster of each row in each clustering, as indices into ``centers``; on the host.
     """
 
-    centers: np.ndarray
-    soft_labels: np.ndarray
-    sizes: np.ndarray
+    centers: Array
+    soft_labels: Array
+    sizes: Array
     assignment: np.ndarray
 
     @cached_property
-    def membership(self) -> sp.csr_array:
-        """The 0/1 matrix P of shape (n_rows, n_clusters)."""
-        return membership_matrix(self.assignment, len(self.sizes))
+    def membership(self) -> Array:
+        """The 0/1 matrix P of shape (n_rows, n_clusters): CSR for NumPy, dense elsewhere."""
+        return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
 
     @cached_property
-    def first(self) -> np.ndarray:
+    def first(self) -> Array:
         """1.0 for the clusters of the first clustering, 0.0 for the others."""
-        return (np.arange(len(self.sizes)) <= self.assignment[:, 0].max()).astype(np.float64)
+        first = np.arange(self.sizes.shape[0]) <= self.assignment[:, 0].max()
+        return asarray(first.astype(np.float64), self.sizes)
 
 
-def membership_matrix(assignment: np.ndarray, n_clusters: int) -> sp.csr_array:
-    """Return the 0/1 matrix P with a one for each (row, cluster of that row)."""
-    n_rows, n_clusterings = assignment.shape
-    return sp.csr_array(
-        (
-            np.ones(assignment.size),
-            assignment.ravel(),
-            np.arange(0, assignment.size + 1, n_clusterings),
-        ),
-        shape=(n_rows, n_clusters),
-    )
+def membership_matrix(assignment: np.ndarray, n_clusters: int, like: Any = None) -> Array:
+    """Return the 0/1 matrix P with a one for each (row, cluster of that row).
+
+    A CSR matrix, or a dense one beside an array ``like`` that is not NumPy's.
+    """
+    return one_hot(assignment, n_clusters, assignment if like is None else like)
 
 
-def virtual_examples(X: Features, signs: np.ndarray, assignment: np.ndarray) -> VirtualExamples:
+def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> VirtualExamples:
     """Average rows and labels over clusters (Eq. 1 and 2).
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    signs : ndarray of shape (n_rows, n_outputs)
+    X : array or CSR matrix of shape (n_rows, n_features)
+    signs : array of shape (n_rows, n_outputs)
         Labels as -1 and +1.
     assignment : ndarray of shape (n_rows, n_clusterings)
         As made by :func:`assign_rows`: every index from 0 to the largest occurs.
     """
     n_clusters = int(assignment.max()) + 1
-    P = membership_matrix(assignment, n_clusters)
+    P = membership_matrix(assignment, n_clusters, X)
+    # SciPy's products are in float64 by themselves, without a copy of the rows.
+    rows = X if is_numpy(X) else astype(X, "float64")
     sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
-    sums = P.T @ X
-    centers = (sums.toarray() if sp.issparse(sums) else sums) / sizes[:, np.newaxis]
-    soft_labels = (P.T @ signs) / sizes[:, np.newaxis]
+    sizes = asarray(sizes, X)
+    centers = dense(P.T @ rows) / sizes[:, None]
+    soft_labels = (P.T @ signs) / sizes[:, None]
     return VirtualExamples(centers, soft_labels, sizes, assignment)
 
 
@@ -99,12 +101,15 @@ def assign_rows(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_rows, n_features)
+        NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
+        :mod:`imcc.kmeans`.
     n_clusters : int, sequence of int or None
         A sequence asks for one clustering for each entry.  None leaves the number to the
         clusterer (32 for the k-means that is used without one).
-    clusterer : scikit-learn clusterer or None
-        None is k-means with k-means++ starts.
+    clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
+        None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
+        nearest.  A clusterer always works on the host.
     seed : int
         The k-th clustering is seeded with the k-th number drawn from it.
 
@@ -139,6 +144,11 @@ def split_n_clusters(n_clusters: Any) -> list[int | None]:
 def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int) -> np.ndarray:
     if clusterer is None:
         return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
+    if isinstance(clusterer, np.ndarray):
+        prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
+        found, labels = np.unique(nearest(X, prototypes), return_inverse=True)
+        warn_if_empty(len(prototypes), len(found))
+        return labels
     model = clone(clusterer, safe=False)
     parameters = model.get_params() if hasattr(model, "get_params") else {}
     if n_clusters is not None:
@@ -151,17 +161,22 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
         model.set_params(n_clusters=min(n_clusters, X.shape[0]))
     if "random_state" in parameters and parameters["random_state"] is None:
         model.set_params(random_state=seed)
+    X = to_numpy(X)
     model.fit(X)
     return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
 
 
 def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
     n_rows = X.shape[0]
-    with warnings.catch_warnings():
-        # Fewer distinct rows than clusters: said below, in this library's words.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
-    found, labels = np.unique(model.labels_, return_inverse=True)
+    if is_numpy(X):
+        with warnings.catch_warnings():
+            # Fewer distinct rows than clusters: said below, in this library's words.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
+        nearest = model.labels_
+    else:
+        nearest = k_means(X, min(n_clusters, n_rows), seed)
+    found, labels = np.unique(nearest, return_inverse=True)
     if len(found) < n_clusters:
         warnings.warn(
             f"n_clusters={n_clusters} is more than the distinct training rows allow: "
@@ -170,6 +185,54 @@ def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
             stacklevel=2,
         )
     return labels
+
+
+def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
+    """Return prototypes that were given as the clusterer, checked."""
+    numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
+    if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
+        raise ValueError(
+            "clusterer, as an array, holds a prototype a row and finite numbers; got shape "
+            f"{clusterer.shape} and type {clusterer.dtype}"
+        )
+    if clusterer.shape[1] != n_features:
+        raise ValueError(
+            f"the prototypes given as clusterer have {clusterer.shape[1]} features, and the rows "
+            f"have {n_features}"
+        )
+    if n_clusters not in (None, len(clusterer)):
+        raise ValueError(
+            f"n_clusters={n_clusters}, but {len(clusterer)} prototypes are given as clusterer: use "
+            "n_clusters=None"
+        )
+    return clusterer.astype(np.float64, copy=False)
+
+
+def nearest(X: Features, prototypes: np.ndarray) -> np.ndarray:
+    """Return the index of the nearest prototype (Euclidean) of each row, block by block."""
+    # Around their mean, the products that distances come from are small.  Sparse rows stay put.
+    origin = None if sp.issparse(X) else prototypes.mean(axis=0)
+    moved = prototypes if origin is None else prototypes - origin
+    halves = (moved * moved).sum(axis=1) / 2
+    out = np.empty(X.shape[0], dtype=np.int64)
+    step = max(1, NEAREST_ENTRIES // max(len(prototypes), X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        rows = X[start : start + step]
+        out[start : start + step] = np.argmin(
+            halves - (rows if origin is None else rows - origin) @ moved.T, axis=1
+        )
+    return out
+
+
+def warn_if_empty(n_clusters: int, n_found: int) -> None:
+    """Say so when prototypes have no rows: they are left out."""
+    if n_found < n_clusters:
+        warnings.warn(
+            f"{n_clusters - n_found} of {n_clusters} prototypes are the nearest of no row: "
+            f"{n_found} clusters are used",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def _read_labels(model: Any, X: Features) -> Any:

@@ -636,13 +636,16 @@ def test_a_broken_pipe_is_quiet(pets, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_interrupted(tmp_path):
     write(make_data(3000), tmp_path / "t.csv")
+    # Importing may take long on a busy machine: the program says when it begins.
+    code = "import imcc.cli._app; print('begun', flush=True); from imcc.cli import main; main()"
     child = subprocess.Popen(
-        [sys.executable, "-m", "imcc", "tune", tmp_path / "t.csv", *NAMED, "-o", tmp_path / "m"],
+        [sys.executable, "-c", code, "tune", tmp_path / "t.csv", *NAMED, "-o", tmp_path / "m"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(5)
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(2)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 1

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from imcc._validation import Features, check_features, encode_target
-from imcc.estimator import ScoringClassifierMixin
+from imcc.scoring import ScoringClassifierMixin
 
 
 class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):

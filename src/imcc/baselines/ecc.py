@@ -10,11 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from imcc._validation import Features, check_choice, check_count, check_number
+from imcc._validation import Features, check_choice, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._platt import Sigmoid, fit_sigmoid
 from imcc.baselines._svm import check_svm, train_linear
-from imcc.estimator import draw_seed
 
 ORDERS = ("random", "natural")
 

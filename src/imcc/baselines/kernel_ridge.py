@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from imcc.estimator import IMCCClassifier, ScoringClassifierMixin
+from imcc.estimator import IMCCClassifier
 from imcc.estimator_cv import PAPER_WEIGHTS, IMCCClassifierCV
+from imcc.scoring import ScoringClassifierMixin
 
 
 class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):

@@ -11,10 +11,9 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from imcc._validation import Features, check_number
+from imcc._validation import Features, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._svm import LinearScore, check_svm, train_scored
-from imcc.estimator import draw_seed
 
 # The clusters of a label that has only one class, as in the authors' program.
 ONE_CLASS_CLUSTERS = 50

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from imcc._validation import Features, check_count
+from imcc._validation import Features, check_count, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.estimator import draw_seed
 
 
 class ExtraTreesBaseline(BaselineClassifier):

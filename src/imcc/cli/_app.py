@@ -7,6 +7,7 @@ import click
 from imcc.cli._compare import compare_
 from imcc.cli._completion import completion
 from imcc.cli._datasets import datasets
+from imcc.cli._demo import demo
 from imcc.cli._evaluate import evaluate
 from imcc.cli._experiment import experiment
 from imcc.cli._help import Contents, examples
@@ -37,7 +38,7 @@ def app(debug: bool) -> None:
 
 _COMMANDS = (
     *(tune, fit, inspect, predict, evaluate, datasets),
-    *(experiment, sensitivity, compare_, report, completion),
+    *(experiment, sensitivity, compare_, report, demo, completion),
 )
 for _command in _COMMANDS:
     app.add_command(_command)

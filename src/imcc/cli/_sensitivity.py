@@ -44,8 +44,8 @@ def sensitivity(
 ) -> None:
     """Study how IMCC depends on its parameters.
 
-    Section 4.3 of the paper: all settings of the paper's grid are cross-validated in one exact search. Shown are alpha x
-    gamma jointly, beta, and the number of clusters, each with the others at their best.
+    Section 4.3 of the paper: all settings of its grid are cross-validated in one exact search.
+    Shown are alpha x gamma jointly, beta, and the number of clusters, the others at their best.
     """
     with problems_reported():
         wanted = Experiment((), sensitivity=[dataset], seed=seed, cv=cv, name="sensitivity")

@@ -2,7 +2,8 @@
 
 :func:`read` and :func:`write` know MULAN's and MEKA's ARFF, MATLAB, svmlight, CSV, Parquet and
 NumPy files; :func:`load_dataset` gives the data sets of the paper by name; :func:`describe` says
-what is in a data set and :func:`paper_splits` divides one as the paper did.
+what is in a data set, :func:`paper_splits` divides one as the paper did, and :func:`open_stream`
+reads files that are larger than the memory.
 """
 
 from imcc.datasets._arff_write import write_meka, write_mulan
@@ -22,6 +23,7 @@ from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._parquet import read_parquet, write_parquet
 from imcc.datasets._registry import DatasetInfo, RemoteFile, dataset_info, list_datasets
 from imcc.datasets._splits import paper_splits
+from imcc.datasets._stream import FileStream, open_stream
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "DatasetError",
     "DatasetInfo",
     "Description",
+    "FileStream",
     "RemoteFile",
     "concatenate",
     "data_home",
@@ -45,6 +48,7 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "match_dataset",
+    "open_stream",
     "paper_splits",
     "read",
     "read_csv",

@@ -84,7 +84,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
         columns = [
             _column(frame.field(i), frame.column(i), content) for i in range(frame.num_columns)
         ]
-        known = _known_labels((frame.schema.metadata or {}).get(_KEY))
+        known = known_labels((frame.schema.metadata or {}).get(_KEY))
     except DataFormatError:
         raise
     # Arrow's errors are ValueError, TypeError, KeyError, OSError, IndexError, MemoryError or the
@@ -163,7 +163,8 @@ def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
     return sorted_words(name, "words", tuple(words), positions)
 
 
-def _known_labels(metadata: bytes | None) -> list[str] | None:
+def known_labels(metadata: bytes | None) -> list[str] | None:
+    """Return the labels' names that a file of ours says it has."""
     if metadata is None:
         return None
     labels = json.loads(metadata)["labels"]

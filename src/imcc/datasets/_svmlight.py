@@ -37,7 +37,7 @@ INDEX_BASES = ("auto", "zero", "one")
 
 
 @dataclass
-class _Rows:
+class Rows:
     """What has been read so far."""
 
     indices: list[int] = field(default_factory=list)
@@ -94,33 +94,24 @@ def read_svmlight(
     if n_features is not None and not 1 <= n_features <= MAX_FEATURES:
         raise ValueError(f"n_features must be from 1 to {MAX_FEATURES}, got {n_features!r}")
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    rows = _Rows()
+    rows = Rows()
     for content in contents:
         _parse(content, rows, encoding)
     shown = ", ".join(content.path for content in contents)
     try:
-        X, feature_names = _features(rows, n_features, index_base)
-        Y, label_names = _labels(rows)
+        X, feature_names = features_of(rows, n_features, index_base)
+        Y, label_names = labels_of(rows)
         title = name or rows.header.get("name") or joined_name(contents)
         return Dataset(X, Y, feature_names, label_names, title, shown)
     except (ValueError, TypeError) as error:
         raise DataFormatError(str(error), shown) from error
 
 
-def _parse(content: Content, rows: _Rows, encoding: str | None) -> None:
+def _parse(content: Content, rows: Rows, encoding: str | None) -> None:
     before = len(rows.labels)
     promised = None
     for number, line in enumerate(split_lines(decode(content, encoding)), 1):
-        if line.startswith(_MARK):
-            _parse_header(line.removeprefix(_MARK), rows, content.path, number)
-        text = line.partition("#")[0]
-        sizes = text.split() if number == 1 else []
-        if len(sizes) == 3 and all(_is_index(part) for part in sizes):
-            promised, n_features, n_labels = map(int, sizes)
-            rows.header.setdefault("n_features", n_features)
-            rows.header.setdefault("n_labels", n_labels)
-        elif text.strip():
-            _parse_row(text, rows, content.path, number)
+        promised = parse_line(line, rows, content.path, number) or promised
     found = len(rows.labels) - before
     if not found:
         raise DataFormatError("the file has no rows", content.path)
@@ -132,7 +123,23 @@ def _parse(content: Content, rows: _Rows, encoding: str | None) -> None:
         )
 
 
-def _parse_header(text: str, rows: _Rows, path: str, line: int) -> None:
+def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
+    """Add a line to the rows; return the number of rows that a first line of sizes promises."""
+    if line.startswith(_MARK):
+        _parse_header(line.removeprefix(_MARK), rows, path, number)
+    text = line.partition("#")[0]
+    sizes = text.split() if number == 1 else []
+    if len(sizes) == 3 and all(_is_index(part) for part in sizes):
+        promised, n_features, n_labels = map(int, sizes)
+        rows.header.setdefault("n_features", n_features)
+        rows.header.setdefault("n_labels", n_labels)
+        return promised
+    if text.strip():
+        _parse_row(text, rows, path, number)
+    return None
+
+
+def _parse_header(text: str, rows: Rows, path: str, line: int) -> None:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -156,7 +163,7 @@ def _is_index(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
-def _parse_row(text: str, rows: _Rows, path: str, line: int) -> None:
+def _parse_row(text: str, rows: Rows, path: str, line: int) -> None:
     parts = text.split()
     labels: list[int] = []
     if parts and ":" not in parts[0]:
@@ -199,7 +206,8 @@ def _label(text: str, path: str, line: int) -> int:
     return -int(number) if text.startswith("-") else int(number)
 
 
-def _features(rows: _Rows, n_features: int | None, index_base: str) -> tuple[Any, tuple[str, ...]]:
+def features_of(rows: Rows, n_features: int | None, index_base: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the features of rows as a CSR matrix, and their names."""
     indices = np.array(rows.indices, dtype=np.int64)
     declared = rows.header.get("n_features")
     names = tuple(rows.header.get("feature_names", ()))
@@ -223,7 +231,8 @@ def _features(rows: _Rows, n_features: int | None, index_base: str) -> tuple[Any
     return X, names if len(names) == width else default_names("x", width)
 
 
-def _labels(rows: _Rows) -> tuple[np.ndarray, tuple[str, ...]]:
+def labels_of(rows: Rows) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the labels of rows as an indicator matrix, and their names."""
     used = {label for labels in rows.labels for label in labels}
     names = tuple(rows.header.get("label_names", ()))
     count = len(names) or rows.header.get("n_labels")
@@ -244,7 +253,7 @@ def _labels(rows: _Rows) -> tuple[np.ndarray, tuple[str, ...]]:
     return Y, names
 
 
-def _checked_count(count: int, rows: _Rows) -> int:
+def _checked_count(count: int, rows: Rows) -> int:
     check_size(1, (len(rows.labels), count))
     return count
 

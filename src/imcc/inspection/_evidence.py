@@ -22,7 +22,7 @@ import numpy as np
 
 from imcc.features import KernelMap
 from imcc.models import Setting
-from imcc.solver import ClusterTerms, Rotation, eliminate
+from imcc.solver import ClusterTerms, Rotation, eliminate_one
 from imcc.virtual import VirtualExamples
 
 
@@ -83,12 +83,12 @@ class EvidenceProblem:
             cross[:c] += outside_new / beta
         # The right-hand side is psi(x) with a one: no soft labels, and a "sum of labels" of 1.
         terms = replace(self.terms, soft_labels=np.zeros((c, m)), label_totals=np.ones(m))
-        corrections, intercepts = eliminate(terms, gram, cross, np.array([alpha]), gamma)
-        solution = (new.T + factors.T @ corrections[0]) / diagonal[:, np.newaxis]
-        at_rows = self.rows @ solution + intercepts[0]
-        at_centers = self.centers @ solution + intercepts[0]
+        corrections, intercept = eliminate_one(terms, gram, cross, alpha, gamma)
+        solution = (new.T + factors.T @ corrections) / diagonal[:, np.newaxis]
+        at_rows = self.rows @ solution + intercept
+        at_centers = self.centers @ solution + intercept
         if self.outside is not None and outside_new is not None:
-            at_centers += (outside_new + self.outside @ corrections[0, :c]) / beta
+            at_centers += (outside_new + self.outside @ corrections[:c]) / beta
         return at_rows.T, alpha * at_centers.T
 
 

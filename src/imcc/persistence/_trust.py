@@ -18,6 +18,7 @@ from imcc.persistence._errors import ModelFileError
 
 # Modules whose classes are models or parts of models; a new one is added here.
 MODULES = (
+    "imcc.approximations",
     "imcc.estimator",
     "imcc.estimator_cv",
     "imcc.kernels",

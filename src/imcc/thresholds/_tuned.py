@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._validation import check_count, encode_target
-from imcc.estimator import ScoringClassifierMixin
+from imcc.scoring import ScoringClassifierMixin
 from imcc.thresholds._cross_fit import (
     DEFAULT_THRESHOLDS,
     best_setting,

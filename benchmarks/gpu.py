@@ -1,0 +1,249 @@
+"""The GPU against the CPU: the same results, and how long it takes.
+
+    python -m benchmarks.gpu --data FOLDER    checks, then the table of docs/gpu.md
+
+FOLDER holds ``arts.npz`` and ``bibtex.npz``, as ``imcc.datasets.write_npz`` makes them; without the
+option they come from ``IMCC_DATA_MIRROR``.  Times are wall clock from NumPy arrays to NumPy arrays,
+transfers included: the median of five runs after one to warm up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.model_selection import KFold
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._array import to_numpy
+from imcc.datasets import load_dataset, read
+from imcc.metrics import METRICS
+
+ROUNDS = 5
+WHAT = ["check", "memory", "arts", "bibtex", "cpu", "fit"]
+SAME = 1e-8  # relative, in float64
+# The middle of the paper's grid and its corners that are hardest on the arithmetic.
+SETTINGS = [
+    {"alpha": 1.0, "beta": 1.0, "gamma": 0.1},
+    {"alpha": 1e3, "beta": 1e-3, "gamma": 1e3},
+    {"alpha": 1e3, "beta": 1e-3, "gamma": 1e-3},
+    {"alpha": 1e-3, "beta": 1e3, "gamma": 1e3},
+]
+
+
+def load(name: str, rows: int, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows and labels of a data set."""
+    data = read(folder / f"{name}.npz") if folder else load_dataset(name)
+    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    return np.ascontiguousarray(X[:rows], dtype=np.float64), np.asarray(data.Y[:rows])
+
+
+def made_up(rows: int, features: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return random rows, and labels that depend on them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, features))
+    outputs = X @ rng.normal(size=(features, labels)) + rng.normal(size=(rows, labels))
+    return X, outputs > 0.8 * np.sqrt(features)
+
+
+def wall(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def check_fits(X: np.ndarray, Y: np.ndarray, device: str) -> list[str]:
+    """Compare the scores of single fits, the clusters being the same."""
+    lines = []
+    for kernel in ("rbf", "laplacian", "linear"):
+        for solver in ("auto", "spectral"):
+            worst = 0.0
+            for setting in SETTINGS:
+                clf = IMCCClassifier(
+                    64, **setting, kernel=kernel, solver=solver, clusterer=KMeans(n_init=1)
+                ).set_params(random_state=0)
+                expected = clf.fit(X[:-500], Y[:-500]).decision_function(X[-500:])
+                clf.set_params(device=device).fit(X[:-500], Y[:-500])
+                found = clf.decision_function(X[-500:])
+                worst = max(worst, float(np.abs(found - expected).max() / np.abs(expected).max()))
+            lines.append(_verdict(f"scores, {kernel}, solver={solver!r}", worst))
+    return lines
+
+
+def check_search(X: np.ndarray, Y: np.ndarray, device: str, n_clusters: Any) -> list[str]:
+    """Compare the five metrics of every weight of the paper's grid, the clusters being the same."""
+    common = {
+        "n_clusters": n_clusters,
+        "cv": KFold(3),
+        "scoring": list(METRICS),
+        "refit": False,
+        "clusterer": KMeans(n_init=1),
+        "random_state": 0,
+    }
+    expected, found = (
+        IMCCClassifierCV(**common, device=d).fit(X, Y).cv_results_ for d in (None, device)
+    )
+    lines = []
+    for name in METRICS:
+        a, b = (results[f"mean_test_{name}"] for results in (expected, found))
+        lines.append(_verdict(f"{name} of {len(a)} settings", float(np.max(np.abs(a - b) / a))))
+    return lines
+
+
+def check_arrays(X: np.ndarray, Y: np.ndarray, device: str) -> list[str]:
+    """Put arrays of each library that is installed in, and see that such arrays come out."""
+    lines = []
+    clf = IMCCClassifier(64, clusterer=KMeans(n_init=1), random_state=0)
+    expected = clf.fit(X[:-500], Y[:-500]).decision_function(X[-500:])
+    for library in ("torch", "cupy"):
+        try:
+            xp = importlib.import_module(library)
+        except ModuleNotFoundError:
+            lines.append(f"| {library} is not installed | | |")
+            continue
+        rows = xp.asarray(X, **({"device": device} if library == "torch" else {}))
+        scores = clf.fit(rows[:-500], Y[:-500]).decision_function(rows[-500:])
+        assert type(scores) is type(rows)
+        assert scores.device == rows.device
+        difference = np.abs(to_numpy(scores) - expected).max() / np.abs(expected).max()
+        lines.append(_verdict(f"scores, arrays of {library} in and out", float(difference)))
+        own = IMCCClassifier(256, random_state=0)
+        first, again = (to_numpy(own.fit(rows, Y).assignment_) for _ in range(2))
+        lines.append(_verdict(f"k-means of {library}, run twice", float((first != again).mean())))
+        common = {"n_clusters": (8, 32), "cv": KFold(2), "clusterer": KMeans(n_init=1)}
+        on_host, there = (
+            IMCCClassifierCV(**common, random_state=0).fit(x, Y).cv_results_["mean_test_score"]
+            for x in (X, rows)
+        )
+        worst = float(np.max(np.abs(there - on_host) / on_host))
+        lines.append(_verdict(f"search, arrays of {library} in", worst))
+    return lines
+
+
+def _verdict(what: str, difference: float) -> str:
+    return f"| {what} | {difference:.1e} | {'same' if difference <= SAME else 'NOT THE SAME'} |"
+
+
+def measured(call: Callable[[], object], rounds: int) -> tuple[float, list[float]]:
+    """Return the median time of some calls after one to warm up, and all of them."""
+    call()
+    times = [wall(call) for _ in range(rounds)]
+    return statistics.median(times), times
+
+
+def describe_device(device: str) -> str:
+    import torch
+
+    kind = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.processor()
+    return f"{kind}; torch {torch.__version__}, Python {platform.python_version()}"
+
+
+def peak_gib(device: str) -> float:
+    import torch
+
+    return torch.cuda.max_memory_allocated(device) / 2**30 if device.startswith("cuda") else 0.0
+
+
+def reset_peak(device: str) -> None:
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def memory_lines(rows: int, device: str) -> list[str]:
+    """Measure what fits and a search hold at most, in matrices of float64 as large as K."""
+    X, Y = made_up(rows, 20, 3)
+    lines = ["| what | n x n matrices |", "| --- | --- |"]
+    for solver in ("auto", "spectral"):
+        reset_peak(device)
+        IMCCClassifier(8, solver=solver, device=device, random_state=0).fit(X, Y)
+        lines.append(f"| one fit, solver={solver!r} | {_matrices(device, rows):.2f} |")
+    reset_peak(device)
+    one = {"alphas": 1.0, "betas": 1.0, "gammas": 0.1, "n_clusters": (8,), "refit": False}
+    IMCCClassifierCV(**one, cv=KFold(4), device=device, random_state=0).fit(X, Y)
+    of_fold = (_matrices(device, rows) - 1) / (3 / 4) ** 2
+    lines.append(f"| a search: 1, and of the training rows of a fold | {of_fold:.2f} |")
+    return lines
+
+
+def _matrices(device: str, rows: int) -> float:
+    return peak_gib(device) * 2**30 / (8 * rows**2)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder with arts.npz and bibtex.npz")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rows", type=int, default=40_000, help="rows of the single fit")
+    parser.add_argument("--only", nargs="*", default=WHAT, choices=WHAT)
+    parser.add_argument("--check-rows", type=int, default=2000)
+    options = parser.parse_args()
+    device = options.device
+    print(describe_device(device) + "\n", flush=True)
+    lines: list[str] = []
+    if "check" in options.only:
+        X, Y = load("arts", options.check_rows, options.data)
+        lines = check_fits(X, Y, device) + check_search(X, Y, device, (8, 64))
+        lines += check_arrays(X, Y, device)
+        print("| against the CPU | largest relative difference | |\n| --- | --- | --- |")
+        print("\n".join(lines) + "\n", flush=True)
+    if "memory" in options.only:
+        print("\n".join(memory_lines(options.rows // 2, device)) + "\n", flush=True)
+    print("| what | time | all runs | target | peak device memory |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, rows, target in (("arts", 4000, 4), ("bibtex", 5916, 6)):
+        if name not in options.only:
+            continue
+        X, Y = load(name, rows, options.data)
+        search = IMCCClassifierCV(random_state=0, device=device)
+        reset_peak(device)
+        time_of(
+            f"full paper grid (2058 settings x 5 folds), {name}, {rows} rows x {Y.shape[1]} labels",
+            lambda s=search, x=X, y=Y: s.fit(x, y),
+            target,
+            options,
+        )
+    if "cpu" in options.only:
+        X, Y = load("arts", 4000, options.data)
+        took = wall(lambda: IMCCClassifierCV(random_state=0).fit(X, Y))
+        cores = len(os.sched_getaffinity(0))
+        print(
+            f"| the first one on the CPU of the same machine, {cores} cores | {took:.1f} s | | | |"
+        )
+    if "fit" in options.only:
+        X, Y = made_up(options.rows, 100, 20)
+        reset_peak(device)
+        clf = IMCCClassifier(256, random_state=0, device=device)
+        time_of(
+            f"one exact rbf fit, {options.rows} x 100, 20 labels, c = 256",
+            lambda: clf.fit(X, Y),
+            5,
+            options,
+        )
+    return int(any("NOT" in line for line in lines))
+
+
+def time_of(what: str, call: Callable[[], object], target: float, options: Any) -> None:
+    median, times = measured(call, options.rounds)
+    shown = ", ".join(f"{t:.2f}" for t in times)
+    print(
+        f"| {what} | {median:.2f} s | {shown} | {target} s | {peak_gib(options.device):.1f} GiB |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""Files and folders as streams: chunks of rows, read when they are asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from imcc._validation import check_count
+from imcc.datasets._encode import choose_labels
+from imcc.datasets._errors import DataFormatError, listed, repeated
+from imcc.datasets._files import inner_name
+from imcc.datasets._optional import require
+from imcc.datasets._parquet import known_labels
+from imcc.datasets._stream_npz import NpzRows
+from imcc.datasets._stream_svmlight import SvmlightRows
+from imcc.datasets._table import Attribute, Table
+
+# Numbers in a chunk unless the caller says how many rows: 32 MiB.
+CHUNK_ENTRIES = 2**22
+
+_PARQUET = (".parquet", ".pq")
+_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_SUFFIXES = (*_PARQUET, ".npz", *_SVMLIGHT)
+
+
+class FileStream:
+    """Chunks (X, Y) of the rows of one or several files; each iteration reads them again.
+
+    Attributes
+    ----------
+    paths : list of Path
+        The files, in the order of their rows.
+    feature_names, label_names : tuple of str
+        The columns' names.
+    chunk_rows : int
+        Rows in a chunk; the last one of a file may have fewer.
+    """
+
+    def __init__(self, readers: Sequence[Any], chunk_rows: int | None) -> None:
+        first = readers[0]
+        for other in readers[1:]:
+            for what in ("feature_names", "label_names"):
+                if getattr(other, what) != getattr(first, what):
+                    raise DataFormatError(
+                        f"its {what} are others than those of {first.path}; the files of a folder "
+                        "must have the same columns",
+                        str(other.path),
+                    )
+        self._readers = readers
+        self.paths = [reader.path for reader in readers]
+        self.feature_names: tuple[str, ...] = first.feature_names
+        self.label_names: tuple[str, ...] = first.label_names
+        entries = CHUNK_ENTRIES // max(1, len(self.feature_names))
+        self.chunk_rows = max(1, entries) if chunk_rows is None else chunk_rows
+
+    def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
+        for reader in self._readers:
+            yield from reader.chunks(self.chunk_rows)
+
+    def __repr__(self) -> str:
+        shown = str(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
+        return (
+            f"FileStream of {shown}: {len(self.feature_names)} features, "
+            f"{len(self.label_names)} labels, {self.chunk_rows} rows a chunk"
+        )
+
+
+class ParquetRows:
+    """The rows of one Parquet file, read in batches through pyarrow."""
+
+    def __init__(self, path: Path, labels: Any, label_prefix: str | None) -> None:
+        parquet = require("pyarrow.parquet", "report", "Reading Parquet files")
+        arrow = require("pyarrow", "report", "Reading Parquet files")
+        self.path = path
+        self._parquet, self._errors = parquet, (arrow.ArrowException, OSError, ValueError)
+        try:
+            schema = parquet.read_schema(path)
+        except self._errors as error:
+            raise DataFormatError(f"this is no Parquet file ({error})", str(path)) from error
+        types = arrow.types
+        for field in schema:
+            kind = field.type
+            if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+                raise DataFormatError(
+                    f"the column {field.name!r} holds {kind}; a stream takes numbers and booleans "
+                    "only: encode it before, or read the file as a whole with imcc.datasets.read",
+                    str(path),
+                )
+        names = schema.names
+        if twice := repeated(names):
+            raise DataFormatError(f"columns have the same name: {listed(twice)}", str(path))
+        if labels is None and label_prefix is None:
+            labels = known_labels((schema.metadata or {}).get(b"imcc"))
+        # The rules of the readers of whole files, on a table without rows.
+        empty = np.empty((0, len(names)))
+        table = Table(tuple(map(Attribute, names)), empty, np.empty(0, int), [str(path)])
+        chosen = choose_labels(table, labels, label_prefix)
+        self.label_names = tuple(names[i] for i in chosen)
+        self.feature_names = tuple(n for i, n in enumerate(names) if i not in set(chosen))
+
+    def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Read the file from its beginning."""
+        try:
+            with self._parquet.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(batch_size=rows):
+                    if batch.num_rows:
+                        yield (
+                            _columns(batch, self.feature_names),
+                            _columns(batch, self.label_names),
+                        )
+        except self._errors as error:
+            if isinstance(error, DataFormatError):
+                raise
+            raise DataFormatError(f"it is damaged or cut off ({error})", str(self.path)) from error
+
+
+def _columns(batch: Any, names: Sequence[str]) -> np.ndarray:
+    """Return columns of a batch as float64; missing values are NaN."""
+    out = np.empty((batch.num_rows, len(names)))
+    for j, name in enumerate(names):
+        column = batch.column(batch.schema.get_field_index(name))
+        out[:, j] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    return out
+
+
+def open_stream(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    labels: int | Sequence[str] | None = None,
+    *,
+    label_prefix: str | None = None,
+    variables: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    index_base: str = "auto",
+    chunk_rows: int | None = None,
+) -> FileStream:
+    """Open files as a stream of chunks (X, Y), of which only one is in memory at a time.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        Parquet (``.parquet``, ``.pq``), NumPy (``.npz``) or svmlight (``.svm``, ``.svmlight``,
+        ``.libsvm``, also with ``.gz`` or ``.bz2``) files, or a folder of such, whose files are
+        taken in the order of their names.
+    labels : list of str or int, optional
+        Parquet: the names of the label columns, or their number, as for :func:`read_parquet`.
+        Files that :func:`write_parquet` made know it.
+    label_prefix : str, optional
+        Parquet: what the names of the label columns begin with.
+    variables : pair of str, optional
+        NumPy: the names of the arrays of features and labels; ("X", "Y") unless given.
+    n_features : int, optional
+        svmlight: the number of features; found by reading the files once unless given here or
+        said in their first line.
+    index_base : {"auto", "zero", "one"}
+        svmlight: whether features are counted from 0 or from 1, as for :func:`read_svmlight`.
+    chunk_rows : int, optional
+        Rows in a chunk; as many as make about 32 MiB of dense numbers unless given.
+
+    Returns
+    -------
+    FileStream
+        An iterable of pairs that can be read as often as needed: what ``IMCCClassifier.fit`` takes.
+
+    See Also
+    --------
+    read : The whole file at once, and more formats.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> npz = pathlib.Path(folder.name, "toy.npz")
+    >>> np.savez(npz, X=np.ones((5, 3)), Y=np.eye(5, 2))
+    >>> [X.shape for X, Y in open_stream(npz, chunk_rows=2)]
+    [(2, 3), (2, 3), (1, 3)]
+    >>> folder.cleanup()
+    """
+    if chunk_rows is not None:
+        check_count("chunk_rows", chunk_rows)
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    files = [file for entry in given for file in _files(Path(entry))]
+    if not files:
+        raise ValueError("path names no files")
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"the files of a stream must be of one format; here are {' and '.join(sorted(kinds))}"
+        )
+    kind = kinds.pop()
+    _refuse_others(
+        kind,
+        parquet={"labels": labels, "label_prefix": label_prefix},
+        npz={"variables": variables},
+        svmlight={"n_features": n_features, "index_base": None if index_base == "auto" else 1},
+    )
+    if kind == "parquet":
+        return FileStream([ParquetRows(f, labels, label_prefix) for f in files], chunk_rows)
+    if kind == "npz":
+        return FileStream([NpzRows(f, variables or ("X", "Y")) for f in files], chunk_rows)
+    return FileStream(SvmlightRows.open(files, n_features, index_base), chunk_rows)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.is_file() and _suffix(file) in _SUFFIXES)
+    if not found:
+        raise ValueError(f"the folder {path} has no files of {', '.join(_SUFFIXES)}")
+    return found
+
+
+def _suffix(path: Path) -> str:
+    return PurePath(inner_name(path)).suffix.lower()
+
+
+def _kind(path: Path) -> str:
+    suffix = _suffix(path)
+    if suffix in _PARQUET:
+        return "parquet"
+    if suffix == ".npz":
+        return "npz"
+    if suffix in _SVMLIGHT:
+        return "svmlight"
+    raise ValueError(
+        f"{path} cannot be read as a stream, only files of {', '.join(_SUFFIXES)}; read it as a "
+        "whole with imcc.datasets.read, and write it as one of these"
+    )
+
+
+def _refuse_others(kind: str, **options: dict[str, Any]) -> None:
+    for other, given in options.items():
+        if other != kind and (odd := [name for name, value in given.items() if value is not None]):
+            raise ValueError(f"{listed(odd)} is for {other} files, and these are {kind}")

@@ -1,0 +1,142 @@
+"""The rows of an .npz file, unpacked as they are read."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib import format as npy
+
+from imcc.datasets._dataset import default_names
+from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._files import UNPACK_ERRORS
+
+_DAMAGED = (*UNPACK_ERRORS, KeyError)
+
+
+class _Member:
+    """An array of the archive, read from its beginning to its end."""
+
+    def __init__(self, archive: zipfile.ZipFile, key: str) -> None:
+        self.key = key
+        self._stream: IO[bytes] = archive.open(f"{key}.npy")
+        version = npy.read_magic(self._stream)
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        self.shape, fortran, self.dtype = header(self._stream)
+        if self.dtype.hasobject:
+            raise ValueError(f"the array {key!r} holds Python objects, which are never loaded")
+        if fortran and len(self.shape) > 1:
+            raise ValueError(
+                f"the array {key!r} is stored column by column (Fortran order), so its rows cannot "
+                "be read one after the other: save np.ascontiguousarray of it"
+            )
+
+    def read(self, count: int) -> np.ndarray:
+        """Return the next entries along the first axis."""
+        shape = (count, *self.shape[1:])
+        size = int(np.prod(shape)) * self.dtype.itemsize
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise ValueError(f"the array {self.key!r} is shorter than its header promises")
+        return np.frombuffer(data, dtype=self.dtype).reshape(shape)
+
+
+class NpzRows:
+    """The rows of one file.
+
+    Parameters
+    ----------
+    path : Path
+    variables : pair of str
+        The names of the arrays of features and labels.  Sparse features X are the four arrays that
+        :func:`imcc.datasets.write_npz` makes.
+    """
+
+    def __init__(self, path: Path, variables: tuple[str, str]) -> None:
+        self.path = path
+        self.variables = variables
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = {n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")}
+                rows, labels = variables
+                self.is_sparse = f"{rows}_indptr" in names
+                needed = [labels, *(_parts(rows) if self.is_sparse else [rows])]
+                if missing := [key for key in needed if key not in names]:
+                    raise ValueError(
+                        f"it has no array {listed(missing)}, but {listed(sorted(names))}; name "
+                        "them with variables=(features, labels)"
+                    )
+                Y = _Member(archive, labels)
+                shape: tuple[int, ...] = tuple(
+                    _whole(archive, f"{rows}_shape").tolist()
+                    if self.is_sparse
+                    else _Member(archive, rows).shape
+                )
+                if len(shape) != 2 or len(Y.shape) != 2 or shape[0] != Y.shape[0]:
+                    raise ValueError(
+                        f"features of shape {shape} and labels of shape {Y.shape} do not go "
+                        "together: both have a row for each row"
+                    )
+                self.n_rows = int(shape[0])
+                self.feature_names = _names(archive, names, "feature_names", "x", int(shape[1]))
+                self.label_names = _names(archive, names, "label_names", "label", int(Y.shape[1]))
+        except _DAMAGED as error:
+            raise self._error(error) from error
+
+    def chunks(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
+        """Read the file from its beginning."""
+        key, labels = self.variables
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                Y = _Member(archive, labels)
+                if self.is_sparse:
+                    ends = _whole(archive, f"{key}_indptr")
+                    data, indices = (_Member(archive, f"{key}_{p}") for p in ("data", "indices"))
+                else:
+                    X = _Member(archive, key)
+                for start in range(0, self.n_rows, rows):
+                    count = min(rows, self.n_rows - start)
+                    if self.is_sparse:
+                        bounds = ends[start : start + count + 1]
+                        entries = int(bounds[-1] - bounds[0])
+                        block: Any = sp.csr_array(
+                            (data.read(entries), indices.read(entries), bounds - bounds[0]),
+                            shape=(count, len(self.feature_names)),
+                        )
+                        block.check_format(full_check=True)  # the indices may point anywhere
+                    else:
+                        block = X.read(count)
+                    yield block, Y.read(count)
+        except _DAMAGED as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> Exception:
+        if isinstance(error, (DataFormatError, FileNotFoundError)):
+            return error
+        return DataFormatError(
+            f"this is no .npz file, or it is damaged or cut off ({error})", str(self.path)
+        )
+
+
+def _parts(key: str) -> list[str]:
+    return [f"{key}_{part}" for part in ("data", "indices", "indptr", "shape")]
+
+
+def _whole(archive: zipfile.ZipFile, key: str) -> np.ndarray:
+    member = _Member(archive, key)
+    return member.read(member.shape[0])
+
+
+def _names(
+    archive: zipfile.ZipFile, known: set[str], key: str, prefix: str, count: int
+) -> tuple[str, ...]:
+    if key not in known:
+        return default_names(prefix, count)
+    names = tuple(str(name) for name in _whole(archive, key))
+    if len(names) != count:
+        raise ValueError(f"{key} has {len(names)} names for {count} columns")
+    return names

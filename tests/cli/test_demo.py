@@ -1,0 +1,50 @@
+"""``imcc demo`` with a small experiment in place of the quick one."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import imcc.cli._demo as module
+from imcc.cli._app import app
+from imcc.experiment import Experiment
+from tests.experiment.conftest import DICE, importable_methods, pets
+
+__all__ = ["importable_methods", "pets"]  # fixtures
+
+
+@pytest.fixture
+def small_demo(pets, monkeypatch):
+    def small(name):
+        assert name == "quick"
+        return Experiment({"yeast": pets}, {"imcc": DICE, "dice": DICE}, n_repeats=2, name="quick")
+
+    monkeypatch.setattr(module, "load_experiment", small)
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, ["demo", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_it_ends_with_a_table_and_a_report(small_demo, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    text = call("-o", tmp_path / "d").stdout
+    assert "average precision ↑" in text
+    assert "0.777 ± 0.008" in text
+    report = tmp_path / "d" / "report.html"
+    assert str(report) in text
+    assert "<h1" in report.read_text()
+    again = call("-o", tmp_path / "d", "--json")
+    found = json.loads(again.stdout)
+    assert again.stderr == ""
+    assert set(found["means"]) == {"imcc", "dice"}
+    assert 0 <= found["means"]["imcc"]["coverage"] <= 1
+    assert found["stds"]["imcc"]["coverage"] > 0
+
+
+def test_a_failure_is_told(pets, tmp_path, monkeypatch):
+    bad = {"imcc": {"estimator": DICE, "params": {"fails": True}}}
+    monkeypatch.setattr(module, "load_experiment", lambda _: Experiment(pets, bad, n_repeats=1))
+    assert "the dice fell off the table" in call("-o", tmp_path, code=1).stderr

@@ -1,0 +1,219 @@
+"""Files as streams: the same rows as the files read as a whole, a chunk at a time."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import imcc
+from imcc.datasets import (
+    DataFormatError,
+    Dataset,
+    open_stream,
+    read_npz,
+    read_parquet,
+    read_svmlight,
+    write_npz,
+    write_parquet,
+    write_svmlight,
+)
+
+
+@pytest.fixture
+def toy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(23, 4)) * (rng.random((23, 4)) < 0.6)
+    Y = (rng.random((23, 3)) < 0.4).astype(int)
+    names = ["a", "b", "c", "d"]
+    return Dataset(X, Y, names, ["one", "two", "three"], name="toy")
+
+
+def gathered(stream):
+    parts = list(stream)
+    X = np.vstack([X.toarray() if sp.issparse(X) else X for X, _ in parts])
+    return X, np.vstack([Y for _, Y in parts]), [len(Y) for _, Y in parts]
+
+
+def write(kind, dataset, folder, name="toy"):
+    return {
+        "parquet": lambda: write_parquet(dataset, folder / f"{name}.parquet"),
+        "npz": lambda: write_npz(dataset, folder / f"{name}.npz"),
+        "sparse npz": lambda: write_npz(
+            Dataset(sp.csr_array(dataset.X), dataset.Y, dataset.feature_names, dataset.label_names),
+            folder / f"{name}.npz",
+        ),
+        "svmlight": lambda: write_svmlight(dataset, folder / f"{name}.svm"),
+        "svmlight.gz": lambda: write_svmlight(dataset, folder / f"{name}.svm.gz"),
+    }[kind]()
+
+
+KINDS = ["parquet", "npz", "sparse npz", "svmlight", "svmlight.gz"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chunk_rows", [1, 5, 23, 100, None])
+def test_the_rows_are_those_of_the_file(toy, tmp_path, kind, chunk_rows):
+    stream = open_stream(write(kind, toy, tmp_path), chunk_rows=chunk_rows)
+    for _ in range(2):  # it can be read again
+        X, Y, sizes = gathered(stream)
+        np.testing.assert_array_equal(X, toy.X)
+        np.testing.assert_array_equal(Y, toy.Y)
+    step = chunk_rows or 23
+    assert sizes == [min(step, 23 - start) for start in range(0, 23, step)]
+    assert stream.feature_names == toy.feature_names
+    assert stream.label_names == toy.label_names
+    assert "4 features, 3 labels" in repr(stream)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folders_and_lists_of_files(toy, tmp_path, kind):
+    paths = [write(kind, toy[s], tmp_path, n) for n, s in (("p2", slice(9, 23)), ("p1", slice(9)))]
+    (tmp_path / "notes.txt").write_text("no data")
+    X, Y, sizes = gathered(open_stream(tmp_path, chunk_rows=6))
+    np.testing.assert_array_equal(X, toy.X)
+    np.testing.assert_array_equal(Y, toy.Y)
+    assert sizes == [6, 3, 6, 6, 2]
+    X, _, _ = gathered(open_stream(paths))
+    np.testing.assert_array_equal(X, np.vstack([toy.X[9:], toy.X[:9]]))
+    assert open_stream(paths[::-1]).paths == paths[::-1]
+
+
+def test_which_columns_of_parquet_are_labels(toy, tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(write_parquet(toy, tmp_path / "toy.parquet"))
+    plain = tmp_path / "plain.parquet"
+    parquet.write_table(table.replace_schema_metadata(None), plain)
+    for options in ({"labels": ["three", "one"]}, {"labels": -2}, {"label_prefix": "t"}):
+        stream, whole = open_stream(plain, **options), read_parquet(plain, **options)
+        X, Y, _ = gathered(stream)
+        np.testing.assert_array_equal(X, whole.X)
+        np.testing.assert_array_equal(Y, whole.Y)
+        assert stream.label_names == whole.label_names
+    with pytest.raises(DataFormatError, match="does not say which columns are labels"):
+        open_stream(plain)
+    with pytest.raises(DataFormatError, match="nine"):
+        open_stream(plain, labels=["nine"])
+    words = tmp_path / "words.parquet"
+    parquet.write_table(arrow.table({"x": ["red", "blue"], "y": [0, 1]}), words)
+    with pytest.raises(DataFormatError, match="'x' holds string; a stream takes numbers"):
+        open_stream(words, labels=["y"])
+    holes = tmp_path / "holes.parquet"
+    parquet.write_table(arrow.table({"x": [1.0, None], "y": [0, None]}), holes)
+    X, Y, _ = gathered(open_stream(holes, labels=["y"]))
+    np.testing.assert_array_equal(X, [[1.0], [np.nan]])
+    np.testing.assert_array_equal(Y, [[0], [np.nan]])
+
+
+def test_npz_variables_and_orders(tmp_path):
+    path = tmp_path / "toy.npz"
+    data = np.arange(12.0).reshape(4, 3)
+    np.savez(path, data=data, target=np.eye(4, 2))
+    X, Y, _ = gathered(open_stream(path, variables=("data", "target"), chunk_rows=3))
+    np.testing.assert_array_equal(X, read_npz(path).X)
+    np.testing.assert_array_equal(Y, read_npz(path).Y)
+    with pytest.raises(DataFormatError, match=r"no array .*X.*name them with variables"):
+        open_stream(path)
+    np.savez(path, X=np.asfortranarray(data), Y=np.eye(4, 2))
+    with pytest.raises(DataFormatError, match="Fortran order"):
+        open_stream(path)
+    np.savez(path, X=data, Y=np.eye(3, 2))
+    with pytest.raises(DataFormatError, match="do not go together"):
+        open_stream(path)
+    np.savez(path, X=np.array([[None]]), Y=np.eye(1, 2))
+    with pytest.raises(DataFormatError, match="Python objects"):
+        open_stream(path)
+
+
+def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
+    one, two = tmp_path / "1.svm", tmp_path / "2.svm"
+    one.write_text("7 1:1\n\n 2:2\n")
+    two.write_text("3,7 1:0.5 5:1\n")
+    stream = open_stream(tmp_path, chunk_rows=1)
+    X, Y, _ = gathered(stream)
+    whole = read_svmlight([one, two])
+    np.testing.assert_array_equal(X, whole.X.toarray())
+    np.testing.assert_array_equal(Y, whole.Y)
+    assert stream.label_names == whole.label_names == ("3", "7")
+    assert len(open_stream(tmp_path, n_features=9).feature_names) == 9
+    assert len(open_stream(tmp_path, index_base="zero").feature_names) == 6
+    with pytest.raises(DataFormatError, match="feature 4"):
+        open_stream(tmp_path, n_features=3)
+    one.write_text("7 0:1\n")
+    with pytest.raises(DataFormatError, match="index_base='one'"):
+        open_stream(tmp_path, index_base="one")
+    one.write_text("3 4 2\n0 0:1\n")
+    with pytest.raises(DataFormatError, match="promises 3 rows, and there are 1"):
+        open_stream(one)
+    one.write_text("0 0:x\n")
+    with pytest.raises(DataFormatError, match=r"1\.svm.*line 1.*not a number"):
+        open_stream(one)
+    one.write_text("7 1:1\n")
+    stream = open_stream(one)
+    one.write_text("8 1:1\n")
+    with pytest.raises(DataFormatError, match="not the file that was opened"):
+        list(stream)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_named(toy, tmp_path, kind):
+    path = write(kind, toy, tmp_path)
+    path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2])
+    if kind == "svmlight":
+        path.write_text(path.read_text() + "\n1 x")
+    with pytest.raises(DataFormatError, match="toy"):
+        list(open_stream(path))
+    path.write_bytes(b"")
+    with pytest.raises(DataFormatError, match="toy"):
+        list(open_stream(path))
+
+
+def test_bad_arguments_are_named(toy, tmp_path):
+    parquet, npz = (write(kind, toy, tmp_path) for kind in ("parquet", "npz"))
+    with pytest.raises(ValueError, match="must be of one format; here are npz and parquet"):
+        open_stream(tmp_path)
+    with pytest.raises(FileNotFoundError, match="none"):
+        open_stream(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match="path names no files"):
+        open_stream([])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="has no files of"):
+        open_stream(tmp_path / "empty")
+    (tmp_path / "toy.csv").write_text("a,b\n1,0\n")
+    with pytest.raises(ValueError, match="cannot be read as a stream"):
+        open_stream(tmp_path / "toy.csv")
+    with pytest.raises(ValueError, match="chunk_rows must be a whole number"):
+        open_stream(npz, chunk_rows=0)
+    with pytest.raises(ValueError, match="labels' is for parquet files, and these are npz"):
+        open_stream(npz, labels=["one"])
+    with pytest.raises(ValueError, match="variables' is for npz files"):
+        open_stream(parquet, variables=("X", "Y"))
+    with pytest.raises(ValueError, match="index_base' is for svmlight files"):
+        open_stream(parquet, index_base="one")
+    write_npz(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
+    with pytest.raises(DataFormatError, match=r"odd\.npz.*feature_names are others"):
+        open_stream([npz, tmp_path / "odd.npz"])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz", "sparse npz"])
+def test_only_a_chunk_is_in_memory(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    big = Dataset(rng.normal(size=(20_000, 50)), rng.random((20_000, 3)) < 0.5)
+    path = write(kind, big, tmp_path)
+    stream = open_stream(path, chunk_rows=500)
+    tracemalloc.start()
+    rows = sum(len(Y) for _, Y in stream)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == 20_000
+    assert peak < big.X.nbytes / 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_classifier_is_trained_on_files(toy, tmp_path, kind):
+    path = write(kind, toy, tmp_path)
+    clf = imcc.IMCCClassifier(clusterer=toy.X[:3], kernel="linear")
+    found = clf.fit(imcc.open_stream(path, chunk_rows=7)).coef_
+    expected = clf.fit(toy.X, toy.Y).coef_
+    np.testing.assert_allclose(found, expected, atol=1e-8)
