@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +33,14 @@ def on_device(X: Any, device: str | None) -> Any:
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
     require("array_api_compat", f"device={device!r}")
     return asarray(X, _empty_on(device))
+
+
+def device_name(device: str) -> str:
+    """Return a device's name with that of the hardware, if torch knows it; for records."""
+    torch = sys.modules.get("torch")  # whoever worked on the device has imported it
+    if torch is None or not device.startswith("cuda"):
+        return device
+    return f"{device}: {torch.cuda.get_device_name(device)}"
 
 
 def _empty_on(device: str) -> Any:

@@ -10,8 +10,14 @@ from imcc.experiment import Experiment, Failure, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
 from imcc.metrics import METRICS, evaluate, get_scorer
+from tests.backends import backend
 from tests.experiment.conftest import DICE
 
+# The same clusters on every device, unlike those of k-means.
+SAME_CLUSTERS = {
+    "estimator": "sklearn.cluster.AgglomerativeClustering",
+    "params": {"linkage": "complete"},
+}
 GRID = {"alphas": [0.1, 10.0], "betas": [0.01, 1.0], "gammas": [0.1], "n_clusters": [3, 5]}
 
 
@@ -205,3 +211,22 @@ def test_a_study_of_several_kernels_is_refused(pets):
     params = GRID | {"kernels": ["rbf", "laplacian"]}
     experiment = Experiment((), sensitivity={"datasets": [pets], "params": params}, cv=3)
     assert "one kernel" in run_task(experiment.tasks()[0], 1).error
+
+
+def test_methods_that_know_of_devices_work_there(pets):
+    backend("torch")
+    task = only(pets, {"estimator": "imcc", "params": GRID | {"clusterer": SAME_CLUSTERS}})
+    on_host, on_device = run_task(task, 1), run_task(task, 1, "cpu")
+    assert on_device.environment["device"] == "cpu"
+    assert "device" not in on_host.environment
+    assert on_device.fingerprint == on_host.fingerprint
+    for a, b in zip(on_host.selections, on_device.selections, strict=True):
+        assert a.setting == b.setting
+        assert a.metrics == pytest.approx(b.metrics, rel=1e-8)
+    nowhere = run_task(task, 1, "nowhere")
+    assert "nowhere" in nowhere.error
+    assert run_task(only(pets, DICE), 1, "cpu").selections == run_task(only(pets, DICE)).selections
+    ridge = run_task(only(pets, "kernel_ridge"), 1, "cpu")
+    assert (
+        ridge.selections[0].setting == run_task(only(pets, "kernel_ridge"), 1).selections[0].setting
+    )

@@ -33,7 +33,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         Factors on the width to try, for kernels that have one.
     kernel_params : dict or None, default=None
     width : "mean_distance" or float, default="mean_distance"
-    cv, scoring, refit, n_jobs
+    cv, scoring, refit, n_jobs, device
         As for :class:`imcc.IMCCClassifierCV`.
 
     Attributes
@@ -69,6 +69,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
         n_jobs: int | None = None,
+        device: str | None = None,
     ) -> None:
         self.betas = betas
         self.kernels = kernels
@@ -79,6 +80,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> KernelRidgeBaseline:
         """Search beta, kernel and width, then fit the best setting on all rows.
@@ -110,6 +112,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
             refit=self.refit,
             n_jobs=self.n_jobs,
             random_state=0,
+            device=self.device,
         ).fit(X, y, groups)
         for name in ("best_score_", "best_index_", "best_estimator_", "best_params_"):
             self.__dict__.pop(name, None)

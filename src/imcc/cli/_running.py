@@ -31,6 +31,11 @@ _RUNNING = (
         help="Threads inside a task.  [default: the cores, shared out over the processes]",
     ),
     click.option(
+        "--device",
+        metavar="NAME",
+        help="Where methods that know of devices work, such as cuda.  [default: the processor]",
+    ),
+    click.option(
         "--dask",
         metavar="ADDRESS",
         help='Compute on a Dask cluster: the address of its scheduler, or "local".',
@@ -59,6 +64,7 @@ def run_shown(
     jobs: int,
     threads: int | None,
     dask: str | None,
+    device: str | None,
     quiet: bool,
     as_json: bool,
 ) -> Summary:
@@ -69,7 +75,15 @@ def run_shown(
             _terminated_like_interrupted(),
             shown_progress(wanted.name, quiet=quiet, as_json=as_json) as progress,
         ):
-            return run(wanted, path, n_jobs=jobs, dask=dask, threads=threads, progress=progress)
+            return run(
+                wanted,
+                path,
+                n_jobs=jobs,
+                dask=dask,
+                threads=threads,
+                device=device,
+                progress=progress,
+            )
     except KeyboardInterrupt:
         click.echo(f"Stopped. Go on with: imcc experiment resume {path}", err=True)
         raise SystemExit(INTERRUPTED) from None

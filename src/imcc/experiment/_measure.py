@@ -17,12 +17,13 @@ import scipy
 import sklearn
 
 import imcc
+from imcc._device import device_name
 
 
 @functools.cache
-def environment() -> dict[str, Any]:
+def environment(device: str | None = None) -> dict[str, Any]:
     """Return the versions and the hardware that results may depend on."""
-    return {
+    found = {
         "imcc": imcc.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -34,6 +35,7 @@ def environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gib": _total_memory(),
     }
+    return found if device is None else {**found, "device": device_name(device)}
 
 
 def _processor() -> str:

@@ -78,6 +78,7 @@ def run(
     n_jobs: int = 1,
     dask: Any = None,
     threads: int | None = None,
+    device: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Compute the tasks of an experiment that a store does not have.
@@ -94,6 +95,8 @@ def run(
         Compute on a Dask cluster instead: its address, a client, or ``"local"``.
     threads : int or None, default=None
         Threads inside a task; by default the cores shared out evenly over the processes.
+    device : str or None, default=None
+        Where methods that know of devices work, such as ``"cuda"``.
     progress : callable or None
         Called with a :class:`Progress`.
 
@@ -114,7 +117,8 @@ def run(
     kill = True
     try:
         with Store.create(store, experiment) as opened, Claimant(opened.path) as claimant:
-            summary = _Run(experiment, opened, executor, claimant, threads, progress).go()
+            how = (threads, device)
+            summary = _Run(experiment, opened, executor, claimant, how, progress).go()
         kill = False
         return summary
     finally:
@@ -130,12 +134,12 @@ class _Run:
         store: Store,
         executor: Executor,
         claimant: Claimant,
-        threads: int,
+        how: tuple[int, str | None],
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.tasks = {task.key: task for task in experiment.tasks()}
         self.store, self.executor, self.claimant = store, executor, claimant
-        self.threads, self.progress = threads, progress
+        self.how, self.progress = how, progress
         self.begun = time.perf_counter()
         self.summary = Summary()
         self.handles: dict[Any, Task] = {}
@@ -171,7 +175,7 @@ class _Run:
         self.since[task.key] = time.perf_counter()
         if self.executor.n_workers == 1:
             self._tell(None)  # a serial executor comes back when the task is done
-        self.handles[self.executor.submit(run_task, task, self.threads)] = task
+        self.handles[self.executor.submit(run_task, task, *self.how)] = task
 
     def _take_in(self, handle: Any) -> None:
         task = self.handles.pop(handle)
@@ -199,7 +203,7 @@ class _Run:
         while self.suspects:
             task = self.suspects.pop(0)
             start = self.since[task.key] = time.perf_counter()
-            handle = self.executor.submit(run_task, task, self.threads)
+            handle = self.executor.submit(run_task, task, *self.how)
             while not self.executor.wait([handle], timeout=1.0):
                 self._tell(None)
             try:

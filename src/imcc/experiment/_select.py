@@ -30,14 +30,17 @@ class Choice:
     cv_score: float
 
 
-def prepare(method: Method, protocol: Protocol, seed: int) -> Any:
+def prepare(method: Method, protocol: Protocol, seed: int, device: str | None = None) -> Any:
     """Return the method's estimator with the experiment's folds, metrics and random numbers.
 
-    A parameter grid makes it a ``GridSearchCV``.  Where it searches by itself, folds and metrics
-    are the experiment's, whatever it was given: methods are compared under one protocol.
+    A method that knows of devices is told on which to work.  A parameter grid makes it a
+    ``GridSearchCV``.  Where it searches by itself, folds and metrics are the experiment's, whatever
+    it was given: methods are compared under one protocol.
     """
     estimator = method.build()
     set_random_states(estimator, seed)
+    if device is not None and "device" in estimator.get_params(deep=False):
+        estimator.set_params(device=device)
     if method.grid is not None:
         grid = {
             name: [from_data(value, name) for value in values]

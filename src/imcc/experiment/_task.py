@@ -24,7 +24,7 @@ from imcc.metrics import METRICS
 AXES = ("alpha", "beta", "gamma", "n_clusters")
 
 
-def run_task(task: Task, threads: int | None = None) -> Outcome:
+def run_task(task: Task, threads: int | None = None, device: str | None = None) -> Outcome:
     """Compute the row of a task.
 
     The same task gives the same metrics whenever and wherever it is computed, up to the rounding
@@ -35,6 +35,8 @@ def run_task(task: Task, threads: int | None = None) -> Outcome:
     task : Task
     threads : int or None
         Threads for linear algebra and the like; None is as many as there are cores.
+    device : str or None
+        Where methods that know of devices work, such as ``"cuda"``; not part of what a task is.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def run_task(task: Task, threads: int | None = None) -> Outcome:
             meter = Meter()
             data = task.dataset.load()
             compute = _study if task.kind == SENSITIVITY else _run
-            return compute(task, data, meter, caught)
+            return compute(task, data, meter, caught, device)
     except Exception as error:
         return Failure(
             task.key,
@@ -60,7 +62,7 @@ def run_task(task: Task, threads: int | None = None) -> Outcome:
         )
 
 
-def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Run:
+def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str | None) -> Run:
     protocol = task.protocol
     seed = split_seed(protocol.seed, data.name, data.n_rows, task.repetition)
     train, test = paper_splits(
@@ -71,7 +73,7 @@ def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Run:
         stratified=protocol.stratified,
     )[task.repetition]
     X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
-    estimator = prepare(task.method, protocol, seed)
+    estimator = prepare(task.method, protocol, seed, device)
     start = time.perf_counter()
     estimator.fit(X, Y)
     fit_seconds = time.perf_counter() - start
@@ -102,7 +104,7 @@ def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Run:
         cpu_seconds=meter.cpu_seconds(),
         peak_memory=meter.peak_memory(),
         warnings=_texts(caught),
-        environment=environment(),
+        environment=environment(device),
         finished=now(),
     )
 
@@ -137,10 +139,10 @@ def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, f
     return scores, predictions(model, X, scores), seconds
 
 
-def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Study:
+def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str | None) -> Study:
     """Search the whole grid on all rows of a data set; every value is a cross-validated one."""
     seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
-    search = prepare(task.method, task.protocol, seed)
+    search = prepare(task.method, task.protocol, seed, device)
     search.set_params(cv=KFold(task.protocol.cv, shuffle=True, random_state=seed))
     start = time.perf_counter()
     search.fit(data.X, data.Y)
@@ -173,7 +175,7 @@ def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any]) -> Study:
         fit_seconds=seconds,
         cpu_seconds=meter.cpu_seconds(),
         warnings=_texts(caught),
-        environment=environment(),
+        environment=environment(device),
         finished=now(),
     )
 
