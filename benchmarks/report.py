@@ -2,7 +2,8 @@
 
     python -m benchmarks.report quick.sqlite docs/images
 
-The store is that of ``imcc experiment run quick``; the screenshot needs Chromium.
+The store is that of ``imcc experiment run quick --methods imcc,kernel_ridge,extra_trees
+--no-sensitivity``; the screenshot needs Chromium.
 """
 
 from __future__ import annotations

@@ -64,6 +64,7 @@ def make_store(
     environments=(ENVIRONMENT,),
     metrics=ALL_METRICS,
     known=True,
+    test_size=0.2,
     seed=0,
     name="made up",
 ):
@@ -85,6 +86,7 @@ def make_store(
         [_source(d) for d in datasets],
         {m: m if m in NAMED else "extra_trees" for m in methods},
         n_repeats=n_repeats,
+        test_size=test_size,
         sensitivity={"datasets": [_source(d) for d in studies]},
         name=name,
     )

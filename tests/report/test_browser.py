@@ -154,7 +154,7 @@ def test_data_sets_open(visit):
     assert page.locator("details.dataset[open]").count() == 0
 
 
-@pytest.mark.parametrize("name", ["three", "hostile", "one"])
+@pytest.mark.parametrize("name", ["three", "fifteen", "hostile", "one"])
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_the_page_itself_never_scrolls_sideways(visit, name, viewport):
     page = visit(name, viewport=viewport)

@@ -149,6 +149,13 @@ def test_save(results, tmp_path, suffix):
         picture.save(tmp_path / "cd.jpg")
 
 
+def test_letters_that_a_picture_lacks_are_told(results, tmp_path):
+    picture = draw(results("hostile"), "control")
+    picture.save(tmp_path / "cd.svg")  # the viewer has them
+    with pytest.warns(UserWarning, match="missing from font"):
+        picture.save(tmp_path / "cd.png")
+
+
 def test_dpi(results, tmp_path):
     picture = draw(results("three"), "control")
     small, large = (picture.save(tmp_path / f"{d}.png", dpi=d) for d in (50, 200))

@@ -1,6 +1,7 @@
 """The page as a text: what is in it, what is not, and for which stores it can be made."""
 
 import re
+import sys
 import time
 import tomllib
 from html.parser import HTMLParser
@@ -204,7 +205,9 @@ def test_undefined_metrics_are_not_shown(tmp_path):
 
 def test_undefined_main_metric(tmp_path):
     path = make_store(tmp_path / "s.sqlite", metrics=("coverage",))
-    assert 'data-metric="coverage"' in build_report(path)
+    page = build_report(path)
+    assert 'data-metric="coverage"' in page
+    assert "By coverage, lower is better (the experiment" in page
 
 
 def test_without_a_search_there_is_one_selection(tmp_path, pages):
@@ -241,6 +244,19 @@ def test_facts_of_a_known_data_set_need_the_known_data(tmp_path, pages):
     page = build_report(path)
     assert "different label sets" not in page
     assert 'id="paper"' not in page
+
+
+def test_other_shares_of_held_out_rows_are_said(tmp_path, pages):
+    assert "expect differences" not in pages("three")
+    path = make_store(tmp_path / "s.sqlite", test_size=0.3, metrics=("average_precision",))
+    assert "this experiment 30 %: expect differences" in build_report(path)
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_what_is_not_installed_is_named(stores, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"'{package}'.*pip install 'imcc\[report\]'"):
+        build_report(stores("one"))
 
 
 def test_an_open_store(stores, pages):

@@ -38,6 +38,11 @@ def test_a_clear_winner():
     assert found.test.startswith("Friedman, p < 0.001")
 
 
+def test_better_than_all():
+    assert said(ordered(30, 3)).significant.short == "Yes, against both"
+    assert said(ordered(60, 4)).significant.short == "Yes, against all 3"
+
+
 def test_of_losses_the_lowest_wins():
     assert said(ordered(15, 3), greater=False).winner.short == "c"
 

@@ -26,6 +26,7 @@ from imcc.report._words import capital, direction, metric_title, one_line
 #: What a page of ours has near its start: such a file may be written over.
 MARK = '<meta name="generator" content="imcc report'
 
+PAPER_TEST_SIZE = 0.2
 _SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
 
 
@@ -119,9 +120,15 @@ class _Page:
                 )
         return {
             "citation": CITATION,
+            "test_size": _other_share(self.results.experiment.protocol.test_size),
             "summary": list(_summary(by_selection, self.results.scoring)),
             "blocks": blocks,
         }
+
+
+def _other_share(test_size: float) -> str:
+    """Return the share of held-out rows in percent if it is not the paper's; "" if it is."""
+    return "" if test_size == PAPER_TEST_SIZE else f"{100 * test_size:g} %"
 
 
 def _no_diagram(compared: Any) -> str:
@@ -201,7 +208,7 @@ def render(results: Results, title: str | None = None) -> str:
     environment, texts = templates()
     markup = require("markupsafe", "report", "Writing a report").Markup
     page = _Page(results, markup)
-    scoring = results.scoring
+    scoring, main = results.scoring, results.main
     script = texts["report.js"].strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     panels = list(page.panels())
@@ -214,18 +221,19 @@ def render(results: Results, title: str | None = None) -> str:
         # file should ever find its way into the page as markup.
         script_hash=digest,
         scoring=metric_title(scoring),
-        scoring_direction=direction(METRICS[scoring].greater_is_better),
+        # The experiment's metric, unless it is undefined on all its data.
+        main="" if main is None else metric_title(main.metric),
+        main_direction="" if main is None else direction(main.compared.scores.greater_is_better),
+        main_is_own=main is not None and main.metric == scoring,
         finished=sections.last_finished(results),
         about=sections.about(results),
         progress=sections.progress(results),
         headline=sections.headline(results),
         overview=sections.overview(results),
-        left_out=() if results.main is None else results.main.compared.left_out,
+        left_out=() if main is None else main.compared.left_out,
         alpha=f"{results.alpha:g}",
         metrics=_options(panels),
         several=len(results.selections) > 1,
-        main=results.main.metric if results.main else "",
-        control="" if results.control is None else one_line(results.control),
         panels=panels,
         sensitivity=list(page.sensitivity()),
         datasets=list(page.datasets()),

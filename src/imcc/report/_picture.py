@@ -77,12 +77,18 @@ _RC = {
 
 
 @contextmanager
-def style() -> Iterator[Any]:
-    """Draw in the house style; gives the module ``matplotlib``."""
+def style(*, all_letters: bool = False) -> Iterator[Any]:
+    """Draw in the house style; gives the module ``matplotlib``.
+
+    Parameters
+    ----------
+    all_letters : bool
+        Whether to warn of letters that the font lacks; in SVG they are the viewer's business.
+    """
     matplotlib = require("matplotlib", "report", "Drawing figures")
     with matplotlib.rc_context(_RC), warnings.catch_warnings():
-        # Letters that the font lacks are the browser's business.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        if not all_letters:
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield matplotlib
 
 
@@ -134,7 +140,7 @@ class Picture:
             raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}[suffix]
         buffer = io.BytesIO()
-        with style():
+        with style(all_letters=suffix != ".svg"):
             self.figure.savefig(
                 buffer, format=suffix[1:], dpi=dpi, metadata=metadata, facecolor="white"
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from imcc.experiment import Experiment, list_experiments, load_experiment
+from imcc.report._words import one_line
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,13 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         if given:
             code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
         note = (
-            "Some data sets were given in Python, and must be given again: " + ", ".join(given)
+            "Some data sets were given in Python, and must be given again: "
+            + ", ".join(one_line(name) for name in given)
             if given
             else "TOML cannot hold this description, so it is run from Python."
         )
         lines = ("import json", "from imcc.experiment import Experiment", code)
-        return Reproduction((*lines[bool(given) :], look), text, file, note)
+        return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
     return Reproduction(
         (shlex.join(["imcc", "experiment", "run", file, "-o", store]), look), text, file, ""
     )

@@ -82,10 +82,11 @@ def _value(comparison: Comparison, method: int) -> str:
 
 def _alone(comparison: Comparison) -> Verdict:
     name, metric = _name(comparison.methods[0]), metric_title(comparison.metric)
-    where = _name(comparison.datasets[0]) if len(comparison.datasets) == 1 else "average"
+    n = len(comparison.datasets)
+    where = f"on {_name(comparison.datasets[0])}" if n == 1 else f"mean over {n} data sets"
     mean = number(float(comparison.means.mean()))
     only = Answer("One method only", f"{name} is the only method that can be compared.")
-    by = Answer(mean, f"The {metric} of {name} ({where}).")
+    by = Answer(mean, f"The {metric} of {name}, {where}.")
     return Verdict(
         comparison.metric, only, by, Answer("Cannot be said", "There is nothing to test against.")
     )
@@ -246,5 +247,5 @@ def _differs(name: str, beaten: list[int], alike: tuple[str, ...], comparison: C
 
 def _against(n: int, of: int) -> str:
     if n == of:
-        return "Yes" if of == 1 else f"Yes, against all {of}"
+        return {1: "Yes", 2: "Yes, against both"}.get(of, f"Yes, against all {of}")
     return "No" if n == 0 else f"Against {n} of {of}"
