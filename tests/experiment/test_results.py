@@ -1,4 +1,4 @@
-"""The results that come with the repository belong to the experiment that comes with the package."""
+"""The results in the repository belong to the experiment that comes with the package."""
 
 from pathlib import Path
 
