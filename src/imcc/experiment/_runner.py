@@ -94,7 +94,8 @@ def run(
     dask : str, distributed.Client or None, default=None
         Compute on a Dask cluster instead: its address, a client, or ``"local"``.
     threads : int or None, default=None
-        Threads inside a task; by default the cores shared out evenly over the processes.
+        Threads inside a task; by default the cores shared out evenly over the processes, and in
+        this process what is usual here (such as ``OPENBLAS_NUM_THREADS`` says).
     device : str or None, default=None
         Where methods that know of devices work, such as ``"cuda"``.
     progress : callable or None
@@ -112,8 +113,10 @@ def run(
     if threads is not None:
         check_count("threads", threads)
     executor = make_executor(n_jobs, dask)
-    if threads is None:
-        threads = 1 if dask is not None else max(1, (os.cpu_count() or 1) // executor.n_workers)
+    if threads is None and dask is not None:
+        threads = 1
+    elif threads is None and executor.n_workers > 1:
+        threads = max(1, (os.cpu_count() or 1) // executor.n_workers)
     kill = True
     try:
         with Store.create(store, experiment) as opened, Claimant(opened.path) as claimant:
@@ -134,7 +137,7 @@ class _Run:
         store: Store,
         executor: Executor,
         claimant: Claimant,
-        how: tuple[int, str | None],
+        how: tuple[int | None, str | None],
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.tasks = {task.key: task for task in experiment.tasks()}
