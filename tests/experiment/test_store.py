@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import sqlite3
@@ -46,6 +47,17 @@ def test_studies_come_back_as_they_went_in(pets, tmp_path):
     assert np.array_equal(found.mean, study.mean)
     assert np.array_equal(found.std, study.std)
     assert (found.axes, found.metrics, found.seed) == (study.axes, study.metrics, study.seed)
+
+
+def test_rows_can_be_looked_at_where_the_method_is_not_installed(store, small):
+    store.add(run_task(small.tasks()[0], 1))
+    plain = json.dumps(small.to_dict()).replace("imcc_test_methods", "not_installed_here")
+    store._connection.execute("UPDATE meta SET value = ? WHERE name = 'experiment'", (plain,))
+    with Store(store.path) as again:
+        assert np.isfinite(again.scores("coverage").values).sum() == 1
+        summary = again.experiment.run(store.path)
+    assert len(summary.failures) == 5
+    assert "cannot import 'not_installed_here" in summary.failures[0].error
 
 
 def test_undefined_metrics_come_back_as_nan(store, small):

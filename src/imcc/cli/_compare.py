@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from rich.text import Text
 
 from imcc.cli._help import examples
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
@@ -103,16 +105,17 @@ def _show(result: Comparison) -> None:
     n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
     if result.counts.min() == result.counts.max():
         n_runs = f"{result.counts.min()} runs"
-    rows: list[tuple[str, ...]] = []
-    # Ranks over single runs do not belong into a table of means.
-    ranks = result.ranks if result.over == "datasets" else None
-    for i, dataset in enumerate(result.datasets):
+    rows: list[tuple[object, ...]] = []
+    for dataset, means, stds, ranks in zip(
+        result.datasets, result.means, result.stds, result.ranks, strict=True
+    ):
         cells = [
-            f"{mean:.3f} ± {std:.3f}" if std == std else f"{mean:.3f}"
-            for mean, std in zip(result.means[i], result.stds[i], strict=True)
+            Text(
+                f"{mean:.3f}" + (f" ± {std:.3f}" if np.isfinite(std) else "") + f" ({rank:g})",
+                style="bold" if rank == ranks.min() else "",
+            )
+            for mean, std, rank in zip(means, stds, ranks, strict=True)
         ]
-        if ranks is not None:
-            cells = [f"{c} ({r:g})" for c, r in zip(cells, ranks[i], strict=True)]
         rows.append((dataset, *cells))
     rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
     print_wide_table(

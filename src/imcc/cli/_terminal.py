@@ -52,19 +52,24 @@ def print_table(
             min_width=min(12, _longest(rows, len(table.columns))) if left else None,
         )
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))  # Text: a "[" in a name is no markup
+        table.add_row(*(_as_text(cell) for cell in row))
     console = stdout()
     console.print(Text(title, style="bold"))  # not the table's own, which is broken at its width
     console.print(table)
     console.print()
 
 
+def _as_text(cell: object) -> Text:
+    # Not a plain str, in which a "[" would begin markup.
+    return cell if isinstance(cell, Text) else Text(str(cell))
+
+
 def print_wide_table(
-    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]
+    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
     """Print a table that may be wider than the terminal: in pieces, the first column in each."""
     widths = [
-        max(cell_len(text) for text in (columns[j][0], *(row[j] for row in rows)))
+        max(cell_len(str(text)) for text in (columns[j][0], *(row[j] for row in rows)))
         for j in range(len(columns))
     ]
     room = stdout().width - widths[0]

@@ -56,6 +56,12 @@ class Method:
         """Return the estimator, unfitted."""
         return build_estimator(self.description, f"method {self.name!r}")
 
+    @classmethod
+    def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Method:
+        """Return the method that was made plain data, without asking whether it can be built."""
+        description = {key: value for key, value in plain.items() if key != "grid"}
+        return cls(name, description, plain.get("grid"))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the method as plain data."""
         plain: dict[str, Any] = dict(self.description)

@@ -18,6 +18,7 @@ from imcc.experiment._claims import is_alive
 from imcc.experiment._database import connect, told, transaction
 from imcc.experiment._errors import StoreError
 from imcc.experiment._merge import merged_description
+from imcc.experiment._methods import Method
 from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
 from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
 from imcc.experiment._scores import ALL_METRICS, greater_is_better
@@ -72,7 +73,7 @@ class Store:
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
         self._connection = connect(self.path, read_only=read_only)
-        self.experiment = Experiment.from_dict(self._description(), str(self.path))
+        self.experiment = self._described()
 
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> Store:
@@ -351,11 +352,16 @@ class Store:
         rows = self._query("SELECT id, content FROM environments")
         return {name: json.loads(content) for name, content in rows}
 
-    def _description(self) -> dict[str, Any]:
+    def _described(self) -> Experiment:
         rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
         if not rows:
             raise StoreError(f"{self.path} is empty: the run that made it was stopped at once")
-        return json.loads(rows[0][0])
+        plain = json.loads(rows[0][0])
+        # The rows can be looked at where the methods are not installed.
+        plain["methods"] = {
+            name: Method.from_dict(name, method) for name, method in plain["methods"].items()
+        }
+        return Experiment.from_dict(plain, str(self.path))
 
     def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
         with told(self.path):
