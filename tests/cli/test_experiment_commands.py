@@ -171,6 +171,8 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
     run(experiment, tmp_path / "x.sqlite")
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
     assert "Friedman: F_F =" in text
+    assert "first in" in text
+    assert "Wins/ties/losses of imcc: b " in text
     assert "Nemenyi: mean ranks differ from" in text
     assert "imcc is significantly better than: none (Nemenyi)" in text
     assert "Wilcoxon with Holm, against imcc: b p =" in text
@@ -188,6 +190,7 @@ def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypat
     assert max(len(line) for line in text.splitlines()) <= 100
     assert all(name in text for name in methods)
     assert text.count("pets") == 3
+    assert "top 3 in" in text
     assert "continued" in text
 
 

@@ -117,17 +117,34 @@ def _show(result: Comparison) -> None:
             for mean, std, rank in zip(means, stds, ranks, strict=True)
         ]
         rows.append((dataset, *cells))
+    podium = result.podium
     rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
+    rows.append(("first in", *(f"{share:.0%}" for share in podium.first)))
+    if len(result.methods) > podium.places:
+        rows.append((f"top {podium.places} in", *(f"{share:.0%}" for share in podium.top)))
     print_wide_table(
         f"{result.metric} ({better} is better), mean ± std (rank), {n_runs}",
         [("", "left"), *((method, "right") for method in result.methods)],
         rows,
     )
-    for line in _tests(result):
+    for line in (*_wins(result), *_tests(result)):
         click.echo(line)
     for note in result.notes:
         click.echo(f"Note: {note}")
     click.echo()
+
+
+def _wins(result: Comparison) -> list[str]:
+    """Return how often the control beats the others."""
+    if result.control is None:
+        return []
+    i, won = result.methods.index(result.control), result.wins
+    against = [
+        f"{name} {won.wins[i, j]}/{won.ties[i, j]}/{won.losses[i, j]}"
+        for j, name in enumerate(result.methods)
+        if j != i
+    ]
+    return [f"Wins/ties/losses of {result.control}: {', '.join(against)}."] if against else []
 
 
 def _tests(result: Comparison) -> list[str]:
