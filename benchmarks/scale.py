@@ -3,7 +3,7 @@
     python -m benchmarks.scale                      100,000, 300,000 and 1,000,000 rows
     python -m benchmarks.scale --rows 100000        a quick look
     python -m benchmarks.scale --dask               one worker against two
-    python -m benchmarks.scale --estimate 24        10^8 rows x 10^3 features on 100 machines, on
+    python -m benchmarks.scale --estimate 36        10^8 rows x 10^3 features on 100 machines, on
                                                     paper, at so many GFlop/s a core
 
 Made-up rows (100 features, 20 labels) in a memory-mapped file, 64 clusters, Nyström with 1,000

@@ -123,6 +123,8 @@ class Look:
     sums : ndarray of shape (n_features,)
         Of the columns.
     sample : Sample
+    first : Chunk
+        The first of the chunks, without its rows: how to speak of them.
     """
 
     layout: Layout
