@@ -9,7 +9,7 @@ import numpy as np
 
 from imcc.cli._help import examples
 from imcc.cli._reading import JSON, DataPath, load, load_matching, reading_options
-from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
+from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved, shown_setting
 from imcc.cli._terminal import print_json, print_table, problems_reported
 from imcc.datasets import DataFormatError, Dataset
 from imcc.diagnostics._records import plain
@@ -236,8 +236,7 @@ def _is_linear(model: Any) -> bool:
 
 
 def _facts(card: ModelCard) -> dict[str, str]:
-    given = {name: value for name, value in card.params.items() if value is not None}
-    setting = ", ".join(f"{name} {_short(value)}" for name, value in given.items())
+    setting = ", ".join(f"{name} {value}" for name, value in shown_setting(card).items())
     data = card.data_name or "not known"
     if card.n_rows is not None:
         data += f", {card.n_rows:,} rows"
@@ -251,10 +250,6 @@ def _facts(card: ModelCard) -> dict[str, str]:
         **{name: f"{value:.4f}" for name, value in card.metrics.items()},
         "made": f"{card.created} by imcc {card.imcc_version}",
     }
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_clusters(found: Inspection, top: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from imcc.estimator import IMCCClassifier
 from imcc.persistence import (
     ModelCard,
     UntrustedModelError,
@@ -25,6 +26,21 @@ TRUST = click.option(
 )
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no remarks.")
 FORCE = click.option("--force", is_flag=True, help="Write over a file that is there.")
+
+
+# What a setting is, whether or not it is the default.
+_ALWAYS = ("n_clusters", "alpha", "beta", "gamma", "kernel", "width_scale")
+
+
+def shown_setting(card: ModelCard) -> dict[str, str]:
+    """Return the parameters of a model that are worth a word: not those left at their defaults."""
+    defaults = IMCCClassifier().get_params()
+    return {
+        name: f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in card.params.items()
+        if value is not None
+        and (name in _ALWAYS or name not in defaults or value != defaults[name])
+    }
 
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:

@@ -30,7 +30,7 @@ from imcc.cli._options import (
     Words,
 )
 from imcc.cli._reading import JSON, load, reading_options
-from imcc.cli._saved import FORCE, QUIET, check_output
+from imcc.cli._saved import FORCE, QUIET, check_output, shown_setting
 from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
 from imcc.datasets import DataFormatError, Dataset
 from imcc.datasets._files import save
@@ -329,16 +329,11 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
 
 
 def _print(card: ModelCard, output: str, title: str) -> None:
-    rows = [(name, _short(value)) for name, value in card.params.items() if value is not None]
-    print_table(title, [("", "left"), ("", "left")], rows)
+    print_table(title, [("", "left"), ("", "left")], list(shown_setting(card).items()))
     if card.metrics:
         figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
     click.echo(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @contextlib.contextmanager
