@@ -34,10 +34,10 @@ demo: $(READY)  ## the main job on real data: compare IMCC with three methods on
 	@$(VENV)/bin/imcc demo
 
 test: $(READY)  ## the whole test suite, with coverage
-	$(PY) -m pytest --cov
+	$(PY) -m pytest --cov -n auto
 
 quick: $(READY)  ## the tests without the slow ones
-	$(PY) -m pytest -m "not slow and not data"
+	$(PY) -m pytest -m "not slow and not data" -n auto
 
 # What needs extras: their oldest versions do not all go together.
 OPTIONAL := tests/cli tests/datasets tests/report tests/test_docs_commands.py \
