@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._array import Array, asarray, moved_record
+from imcc._array import Array, asarray, moved_record, namespace
 from imcc._device import explained_memory_errors, on_device
 from imcc._validation import (
     Features,
@@ -307,7 +307,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         if self.approximation != "nystroem" or not isinstance(model, KernelModel):
             raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
         moved, origin = model.rows, model.origin
-        return moved if origin is None else moved + origin.astype(moved.dtype)
+        return moved if origin is None else moved + namespace(moved).astype(origin, moved.dtype)
 
     def _scores(self, X: Features) -> Array:
         X = check_features(self, X, reset=False)
