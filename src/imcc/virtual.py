@@ -219,7 +219,7 @@ def nearest(X: Features, prototypes: Array) -> Array:
     step = max(1, (block_entries(X) or NEAREST_ENTRIES) // max(moved.shape))
     parts = []
     for start in range(0, X.shape[0], step):
-        rows = X[start : start + step, :]
+        rows = X[start : min(start + step, X.shape[0]), :]
         products = (rows if origin is None else rows - origin) @ moved.T
         parts.append(xp.argmin(halves - products, axis=1))
     return parts[0] if len(parts) == 1 else xp.concat(parts)
