@@ -39,6 +39,7 @@ KINDS = {
 }
 APPROXIMATE = [kind for kind in KINDS if kind != "linear"]
 EDGES = [0, 30, 31, 77, 90]
+NAMESPACE = _array.namespace
 
 
 def same(found, expected, rtol=1e-8):
@@ -84,6 +85,17 @@ def small_samples(monkeypatch):
 def library(request):
     backend(request.param)
     return request.param
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """The libraries of the arrays that chunks are summed, models solved and rows scored with."""
+    found = set()
+    for module in ("passes", "statistics", "solver", "models"):
+        monkeypatch.setattr(
+            f"imcc.{module}.namespace", lambda x: found.add(_array.library(x)) or NAMESPACE(x)
+        )
+    return found
 
 
 # Arrays in memory.
@@ -194,21 +206,18 @@ def test_nearest_prototypes_block_by_block(small_problem, library, monkeypatch):
 
 @pytest.mark.parametrize("passes_over", [0, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_chunks_moved_to_a_device(small_problem, kind, passes_over, monkeypatch):
+def test_chunks_moved_to_a_device(small_problem, kind, passes_over, used):
     backend("torch")
     X, Y, X_new, _ = small_problem
     clf = IMCCClassifier((6, 3), **KINDS[kind], **HEAVY, lloyd_passes=passes_over, random_state=0)
     expected = clone(clf).fit(cut(X, Y))
-    used = set()
-    original = _array.namespace
-    for module in ("passes", "statistics", "solver"):
-        monkeypatch.setattr(
-            f"imcc.{module}.namespace", lambda x: used.add(_array.library(x)) or original(x)
-        )
+    used.clear()
     found = clf.set_params(device="cpu").fit(cut(X, Y))
     assert used == {"torch"}
     same_models(found, expected)
-    same(of_numpy(found.decision_function(X_new)), expected.decision_function(X_new))
+    scores = of_numpy(found.decision_function(X_new))
+    assert used == {"torch"}
+    same(scores, expected.decision_function(X_new))
     again = pickle.loads(pickle.dumps(found)).set_params(device=None)
     same(again.decision_function(X_new), expected.decision_function(X_new))
 
@@ -293,7 +302,7 @@ def test_an_iterator_that_is_read_once(small_problem):
 
 
 @pytest.mark.parametrize("kind", ["linear", "nystroem", "fourier"])
-def test_partial_fit(small_problem, kind, library):
+def test_partial_fit(small_problem, kind, library, used):
     X, Y, X_new, _ = small_problem
     chunks = cut(X, Y, [0, 40, 60, 90])
     expected = IMCCClassifier(4, **KINDS[kind], random_state=0)
@@ -305,8 +314,10 @@ def test_partial_fit(small_problem, kind, library):
     if library != "torch":
         return
     # To the device and back, chunk by chunk; saved and loaded in between, where there is none.
+    used.clear()
     there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
     there.partial_fit(*chunks[1])
+    assert used == {"torch"}
     there = pickle.loads(pickle.dumps(there)).set_params(device=None).partial_fit(*chunks[2])
     same_models(there, expected)
     same(there.decision_function(X_new), expected.decision_function(X_new))

@@ -44,8 +44,9 @@ def test_the_stream_is_checked_and_measured(monkeypatch):
     np.testing.assert_allclose(given, learned, atol=1e-12)
     assert [line.count("| 2.00 s | 1.50, 2.00, 2.50 |") for line in lines[2:4]] == [1, 1]
     assert "1,500 x 100, 20 labels, c = 64, 30 components" in lines[2]
-    assert lines[-2].startswith("transfer limit: 2 passes x 0.00 GB at")
-    assert "3.75 chunks of 400 rows" in lines[-1]
+    assert lines[-3].startswith("transfer limit: 2 passes x 0.00 GB at")
+    assert "3.75 chunks of 400 rows" in lines[-2]
+    assert lines[-1].endswith("turned into features after they are summed")
     original = gpu_stream.IMCCClassifier.decision_function
     monkeypatch.setattr(
         gpu_stream.IMCCClassifier,
