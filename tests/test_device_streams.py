@@ -192,13 +192,30 @@ def test_memory_for_a_few_rows_gives_the_same(small_problem, library, monkeypatc
     assert max(seen) == step
 
 
+class Watched:
+    """Rows that count the blocks that are taken of them."""
+
+    def __init__(self, rows, blocks):
+        self.rows, self.blocks, self.shape = rows, blocks, rows.shape
+
+    def __getitem__(self, index):
+        self.blocks.append(index)
+        return self.rows[index]
+
+
 def test_nearest_prototypes_block_by_block(small_problem, library, monkeypatch):
     X, *_ = small_problem
     expected = np.linalg.norm(X[:, np.newaxis] - X[:7], axis=2).argmin(axis=1)
-    for free in (np.inf, 8 * 8 * 30):
+    for free, n_blocks in ((np.inf, 1), (8 * 8 * 30, 23)):
         monkeypatch.setattr(_device, "free_bytes", lambda _, f=free: f)
-        found = nearest(array(library, X), X[:7])
+        blocks = []
+        rows = Watched(array(library, X), blocks)
+        monkeypatch.setattr("imcc.virtual.namespace", lambda x: NAMESPACE(x.rows))
+        monkeypatch.setattr("imcc.virtual.asarray", lambda x, like: array(library, x))
+        monkeypatch.setattr("imcc.virtual.block_entries", lambda x: _device.block_entries(x.rows))
+        found = nearest(rows, X[:7])
         np.testing.assert_array_equal(host(library, found), expected)
+        assert len(blocks) == n_blocks
 
 
 # Streams.
@@ -318,6 +335,8 @@ def test_partial_fit(small_problem, kind, library, used):
     there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
     there.partial_fit(*chunks[1])
     assert used == {"torch"}
+    assert type(there._progress.sums.statistics.gram) is np.ndarray
+    assert type(there._progress.rules.prototypes[0]) is np.ndarray
     there = pickle.loads(pickle.dumps(there)).set_params(device=None).partial_fit(*chunks[2])
     same_models(there, expected)
     same(there.decision_function(X_new), expected.decision_function(X_new))
