@@ -1,6 +1,9 @@
 """The GPU against the CPU: the same results, and how long it takes.
 
-    python -m benchmarks.gpu --data FOLDER    checks, then the table of docs/gpu.md
+    python -m benchmarks.gpu --data FOLDER     checks, then the table of docs/gpu.md
+    python -m benchmarks.gpu --only stream     ten million rows that stream through the GPU; a quick
+                                               look without one: --device cpu --stream-rows 20000
+                                               --components 200 --chunk-rows 5000 --rounds 1
 
 FOLDER holds ``arts.npz`` and ``bibtex.npz``, as ``imcc.datasets.write_npz`` makes them; without the
 option they come from ``IMCC_DATA_MIRROR``.  Times are wall clock from NumPy arrays to NumPy arrays,
@@ -24,13 +27,14 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.model_selection import KFold
 
+from benchmarks.gpu_stream import N_COMPONENTS, check_stream, made_chunks, stream_lines
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._array import to_numpy
 from imcc.datasets import load_dataset, read
 from imcc.metrics import METRICS
 
 ROUNDS = 5
-WHAT = ["check", "memory", "arts", "bibtex", "cpu", "fit"]
+WHAT = ["check", "memory", "arts", "bibtex", "cpu", "fit", "stream"]
 SAME = 1e-8  # relative, in float64
 # The middle of the paper's grid and its corners that are hardest on the arithmetic.
 SETTINGS = [
@@ -190,6 +194,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=40_000, help="rows of the single fit")
     parser.add_argument("--only", nargs="*", default=WHAT, choices=WHAT)
     parser.add_argument("--check-rows", type=int, default=2000)
+    parser.add_argument("--stream-rows", type=int, default=10_000_000)
+    parser.add_argument("--chunk-rows", type=int, default=100_000, help="rows of a chunk")
+    parser.add_argument("--components", type=int, default=N_COMPONENTS, help="of the stream's fit")
     options = parser.parse_args()
     device = options.device
     print(describe_device(device) + "\n", flush=True)
@@ -202,8 +209,9 @@ def main() -> int:
         print("\n".join(lines) + "\n", flush=True)
     if "memory" in options.only:
         print("\n".join(memory_lines(options.rows // 2, device)) + "\n", flush=True)
-    print("| what | time | all runs | target | peak device memory |")
-    print("| --- | --- | --- | --- | --- |")
+    if {"arts", "bibtex", "cpu", "fit"} & set(options.only):
+        print("| what | time | all runs | target | peak device memory |")
+        print("| --- | --- | --- | --- | --- |")
     for name, rows, target in (("arts", 4000, 4), ("bibtex", 5916, 6)):
         if name not in options.only:
             continue
@@ -233,7 +241,25 @@ def main() -> int:
             5,
             options,
         )
+    if "stream" in options.only:
+        lines += stream(options)
     return int(any("NOT" in line for line in lines))
+
+
+def stream(options: Any) -> list[str]:
+    """Check and measure a stream; return the lines of the checks."""
+    device, components = options.device, options.components
+    chunks = made_chunks(options.stream_rows, options.chunk_rows)
+    checks = [_verdict(*found) for found in check_stream(chunks, components, device)]
+    print("\n| against the CPU | largest relative difference | |\n| --- | --- | --- |")
+    print("\n".join(checks) + "\n", flush=True)
+
+    def with_peak(call: Callable[[], object]) -> tuple[float, list[float], float]:
+        reset_peak(device)
+        return *measured(call, options.rounds), peak_gib(device)
+
+    print("\n".join(stream_lines(chunks, components, device, with_peak)), flush=True)
+    return checks
 
 
 def time_of(what: str, call: Callable[[], object], target: float, options: Any) -> None:

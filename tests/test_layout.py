@@ -34,6 +34,7 @@ ROOMS = [
     "search",
     "_results",
     "sources",
+    "passes",
     "streaming",
     "distributed",
     "scoring",
@@ -56,7 +57,7 @@ ROOMS = [
 PURE = [
     *("kmeans", "virtual", "kernels", "features", "statistics", "sampling", "approximations"),
     *("solver", "dual", "models", "metrics", "batch_metrics", "grid"),
-    *("sources", "streaming", "comparison"),
+    *("sources", "passes", "streaming", "comparison"),
 ]
 # The only rooms that may know what torch or CuPy do in their own way.
 LIBRARIES = ["_array", "_device", "_linalg"]

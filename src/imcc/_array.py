@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,11 +133,16 @@ def to_device(x: Any, like: Any) -> Any:
 
 
 def moved_record(record: Any, like: Any) -> Any:
-    """Return a dataclass of which the arrays are of the library and on the device of another."""
+    """Return a dataclass of which the arrays are of the library and on the device of another.
+
+    Those of dataclasses in it, too.
+    """
     moved = {}
     for field in fields(record):
         value = getattr(record, field.name)
-        if isinstance(value, np.ndarray) or sp.issparse(value) or not is_numpy(value):
+        if is_dataclass(value):
+            moved[field.name] = moved_record(value, like)
+        elif isinstance(value, np.ndarray) or sp.issparse(value) or not is_numpy(value):
             moved[field.name] = asarray(value, like)
     return replace(record, **moved)
 
@@ -167,13 +172,18 @@ def astype(x: Any, dtype: str) -> Any:
     return xp.astype(x, getattr(xp, dtype), copy=False)
 
 
-def one_hot(assignment: np.ndarray, n_columns: int, like: Any) -> Any:
+def signs(on: Any) -> Any:
+    """Return 1.0 where something is on and -1.0 where it is not."""
+    return np.where(on, 1.0, -1.0) if is_numpy(on) else 2.0 * astype(on, "float64") - 1.0
+
+
+def one_hot(assignment: Any, n_columns: int, like: Any) -> Any:
     """Return the 0/1 matrix with a one for each (row, entry of that row).
 
     Parameters
     ----------
-    assignment : ndarray of int, shape (n_rows, n_clusterings)
-        On the host; entries of a row are different.
+    assignment : array of int, shape (n_rows, n_clusterings)
+        On the host, or where ``like`` is; entries of a row are different.
     n_columns : int
     like : array
         Decides where the matrix goes: a CSR matrix for NumPy, a dense one elsewhere.
@@ -187,14 +197,27 @@ def one_hot(assignment: np.ndarray, n_columns: int, like: Any) -> Any:
     xp = namespace(like)
     columns = xp.arange(n_columns, device=like.device)
     out = zeros((n_rows, n_columns), like)
-    for entries in assignment.T:
-        out += xp.astype(asarray(entries, like, "int64")[:, None] == columns, xp.float64)
+    for k in range(n_entries):
+        entries = asarray(assignment[:, k], like, "int64")
+        out += xp.astype(entries[:, None] == columns, xp.float64)
     return out
 
 
 def dense(x: Any) -> Any:
     """Return a dense array; only SciPy's matrices are not."""
     return x.toarray() if sp.issparse(x) else x
+
+
+def side_by_side(parts: list[Any]) -> Any:
+    """Return matrices next to each other: a CSR matrix of SciPy's, a dense one elsewhere."""
+    if is_numpy(parts[0]):
+        return sp.hstack(parts, format="csr")
+    return namespace(parts[0]).concat(parts, axis=1)
+
+
+def transposed(x: Any) -> Any:
+    """Return a transpose to be kept; for NumPy with rows next to each other in memory."""
+    return np.ascontiguousarray(x.T) if is_numpy(x) else x.T
 
 
 def take(x: Any, index: Any, axis: int) -> Any:
@@ -234,6 +257,8 @@ def exp_in_place(x: Any) -> None:
     """Overwrite an array with its exponential."""
     if is_numpy(x):
         np.exp(x, out=x)
+    elif library(x) == "torch":
+        x.exp_()
     else:
         x[...] = namespace(x).exp(x)
 
@@ -251,6 +276,8 @@ def clip_in_place(x: Any) -> None:
     """Overwrite the negative entries of an array with zeros."""
     if is_numpy(x):
         np.maximum(x, 0, out=x)
+    elif library(x) == "torch":
+        x.clamp_(min=0)
     else:
         x[...] = at_least(x, 0.0)
 
@@ -289,6 +316,13 @@ def mean_of_rows(x: Any) -> Any:
         return x.mean(axis=0, dtype=np.float64)
     xp = namespace(x)
     return xp.mean(astype(x, "float64"), axis=0)
+
+
+def column_sums(x: Any) -> Any:
+    """Return the sum of the rows of a dense array or CSR matrix, in float64."""
+    if is_numpy(x):
+        return np.asarray(x.sum(axis=0, dtype=np.float64)).ravel()
+    return namespace(x).sum(astype(x, "float64"), axis=0)
 
 
 def trace(x: Any) -> float:

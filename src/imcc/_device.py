@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from imcc._array import asarray, is_numpy, library, require
+from imcc._array import asarray, dense, is_numpy, library, require
 
 # Blocks of work on a device have at most this many entries (4 GiB in float64), and take at most
 # this share of the free memory.
 DEVICE_ENTRIES = 2**29
 DEVICE_SHARE = 1 / 8
+# Arrays that may be on their way to a device before the host waits for it.
+AHEAD = 2
 
 
 def on_device(X: Any, device: str | None) -> Any:
@@ -27,12 +31,63 @@ def on_device(X: Any, device: str | None) -> Any:
     device : str or None
         As torch names it ("cuda", "cuda:1", "cpu").  torch is used, or else CuPy.
     """
-    if device is None or library(X) == "cupy":
-        return X
+    return X if device is None or library(X) == "cupy" else asarray(X, _named(device))
+
+
+def _named(device: Any) -> Any:
+    """Return an array without entries on a device, the name being checked."""
     if not isinstance(device, str):
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
     require("array_api_compat", f"device={device!r}")
-    return asarray(X, _empty_on(device))
+    return _empty_on(device)
+
+
+class Conveyor:
+    """Brings the chunks of a stream to a device, one after the other.
+
+    On the way to a GPU through torch, a chunk travels while the GPU works on the one before:
+    through memory that the GPU reads by itself (page-locked), in a queue of its own.  The host
+    waits when it is a chunk or two ahead, so that the chunks on the device stay few.
+
+    Parameters
+    ----------
+    device : str or None
+        As for :func:`on_device`; None leaves everything where it is.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        self._like: Any = None if device is None else _named(device)
+        self._lane: Any = None
+        self._begun: deque[Any] = deque()
+
+    def move(self, x: Any) -> Any:
+        """Return an array (or CSR matrix, which becomes dense) on the device."""
+        if self._like is None or library(x) == "cupy":
+            return x
+        if is_numpy(x) and library(self._like) == "torch" and self._like.is_cuda:
+            return self._moved_meanwhile(np.ascontiguousarray(dense(x)))
+        return asarray(x, self._like)
+
+    def _moved_meanwhile(self, x: np.ndarray) -> Any:
+        torch, device = importlib.import_module("torch"), self._like.device
+        if self._lane is None:
+            self._lane = torch.cuda.Stream(device)
+        work = torch.cuda.current_stream(device)
+        # When the device gets here, it is done with all arrays that were moved before.
+        self._begun.append(work.record_event())
+        if len(self._begun) > AHEAD:
+            self._begun.popleft().synchronize()
+        with warnings.catch_warnings():
+            # It is only read.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            source = torch.from_numpy(x)
+        # torch keeps both pieces of memory until the queues that use them are through with them.
+        locked = torch.empty(source.shape, dtype=source.dtype, pin_memory=True).copy_(source)
+        with torch.cuda.stream(self._lane):
+            moved = locked.to(device, non_blocking=True)
+        work.wait_stream(self._lane)
+        moved.record_stream(work)
+        return moved
 
 
 def device_name(device: str) -> str:

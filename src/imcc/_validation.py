@@ -66,16 +66,8 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
 
 def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """Do for an array on a device what scikit-learn does for NumPy's."""
-    xp, name = namespace(X), type(estimator).__name__
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(
-            f"X must have two dimensions (rows x features) and at least one row and one feature, "
-            f"got an array of {library(X)} of shape {tuple(X.shape)}"
-        )
-    if xp.isdtype(X.dtype, ("bool", "integral")):
-        X = xp.astype(X, xp.float64)
-    if X.dtype not in (xp.float64, xp.float32):
-        raise ValueError(f"X must hold float64 or float32 numbers, got {X.dtype}")
+    X, name = check_device_rows(X), type(estimator).__name__
+    xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError(f"Input X contains NaN or infinity: {name} does not accept missing values")
     if reset:
@@ -86,6 +78,21 @@ def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
             "features as input"
         )
+    return X
+
+
+def check_device_rows(X: Any) -> Any:
+    """Return an array on a device as float64 or float32 rows, finite or not."""
+    xp = namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X must have two dimensions (rows x features) and at least one row and one feature, "
+            f"got an array of {library(X)} of shape {tuple(X.shape)}"
+        )
+    if xp.isdtype(X.dtype, ("bool", "integral")):
+        X = xp.astype(X, xp.float64)
+    if X.dtype not in (xp.float64, xp.float32):
+        raise ValueError(f"X must hold float64 or float32 numbers, got {X.dtype}")
     return X
 
 

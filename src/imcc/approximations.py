@@ -23,6 +23,7 @@ References
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from imcc._array import Array, asarray, astype, moved_record, namespace, to_numpy
 from imcc._validation import Features, check_choice, check_count
 from imcc.features import KernelMap, warn_if_indefinite
 from imcc.kernels import (
@@ -66,11 +68,11 @@ class NystroemMap:
     ----------
     kernel : Kernel
     width : float or None
-    origin : ndarray of shape (n_features,) or None
+    origin : array of shape (n_features,) or None
         Subtracted from all rows before they meet the kernel.
-    landmarks : ndarray or CSR matrix of shape (m, n_features)
+    landmarks : array or CSR matrix of shape (m, n_features)
         Moved by the origin.
-    basis : ndarray of shape (m, rank)
+    basis : array of shape (m, rank)
         Q diag(lam)^(-1/2).
     late : bool
         Whether the sums are taken over kernel values and rotated at the end, which saves a product
@@ -79,17 +81,19 @@ class NystroemMap:
 
     kernel: Kernel
     width: float | None
-    origin: np.ndarray | None
+    origin: Array | None
     landmarks: Features
-    basis: np.ndarray
+    basis: Array
     late: bool
 
     @classmethod
     def fit(
-        cls, kernel: Kernel, width: float | None, origin: np.ndarray | None, landmarks: Features
+        cls, kernel: Kernel, width: float | None, origin: Array | None, landmarks: Features
     ) -> NystroemMap:
         """Decompose the landmarks' kernel matrix."""
-        moved = landmarks if origin is None else landmarks - origin.astype(landmarks.dtype)
+        moved = landmarks
+        if origin is not None:
+            moved = landmarks - namespace(landmarks).astype(origin, landmarks.dtype)
         inner = KernelMap.fit(kernel.finish(kernel.base(_double(moved)), width))
         warn_if_indefinite(inner.negative)
         condition = inner.eigenvalues[-1] / inner.eigenvalues[0]
@@ -101,7 +105,7 @@ class NystroemMap:
         """Number of columns of :meth:`to_sum`."""
         return int(self.basis.shape[0])
 
-    def to_sum(self, X: Features) -> np.ndarray:
+    def to_sum(self, X: Features) -> Array:
         """Map rows to what is summed over them."""
         values = self._kernel_values(X)
         return values if self.late else values @ self.basis
@@ -110,11 +114,11 @@ class NystroemMap:
         """Turn the sums over :meth:`to_sum` into those over the features."""
         return sums.rotated(self.basis) if self.late else sums
 
-    def transform(self, X: Features) -> np.ndarray:
+    def transform(self, X: Features) -> Array:
         """Map rows to features, in float64."""
         return self._kernel_values(X) @ self.basis
 
-    def _kernel_values(self, X: Features) -> np.ndarray:
+    def _kernel_values(self, X: Features) -> Array:
         X = _double(X)
         moved = X if self.origin is None else X - self.origin
         return self.kernel.finish(self.kernel.base(moved, _double(self.landmarks)), self.width)
@@ -126,14 +130,14 @@ class FourierMap:
 
     Attributes
     ----------
-    frequencies : ndarray of shape (n_features, ceil(m / 2))
+    frequencies : array of shape (n_features, ceil(m / 2))
         Omega.
     width : float
     n_summed : int
         m, the number of features; an odd one leaves the last sine out.
     """
 
-    frequencies: np.ndarray
+    frequencies: Array
     width: float
     n_summed: int
 
@@ -141,21 +145,22 @@ class FourierMap:
     def fit(
         cls, kernel: Kernel, width: float, n_features: int, n_components: int, seed: int
     ) -> FourierMap:
-        """Draw the frequencies."""
+        """Draw the frequencies, on the host."""
         shape = (n_features, -(-n_components // 2))
         random = np.random.RandomState([seed, 1])
         normal = isinstance(kernel, RBFKernel)
         drawn = random.standard_normal(shape) if normal else random.standard_cauchy(shape)
         return cls(drawn / width, width, n_components)
 
-    def transform(self, X: Features) -> np.ndarray:
+    def transform(self, X: Features) -> Array:
         """Map rows to features, in the precision of the rows."""
-        angles = X @ self.frequencies.astype(X.dtype, copy=False)
-        sines = np.sin(angles[:, : self.n_summed // 2])
-        waves = np.concatenate([np.cos(angles), sines], axis=1)
-        return waves * waves.dtype.type(np.sqrt(2 / self.n_summed))
+        xp = namespace(self.frequencies)
+        angles = X @ xp.astype(self.frequencies, X.dtype, copy=False)
+        sines = xp.sin(angles[:, : self.n_summed // 2])
+        waves = xp.concat([xp.cos(angles), sines], axis=1)
+        return waves * math.sqrt(2 / self.n_summed)
 
-    def to_sum(self, X: Features) -> np.ndarray:
+    def to_sum(self, X: Features) -> Array:
         """Map rows to what is summed over them: the features, in float64."""
         return self.transform(_double(X))
 
@@ -196,10 +201,11 @@ class Approximation:
         return max(WIDTH_ROWS, ROWS_PER_LANDMARK * self.n_components)
 
     def choose_landmarks(self, sample: Features, seed: int) -> Features:
-        """Return the landmarks; they do not depend on the kernel and its width.
+        """Return the landmarks, where the sample is; they do not depend on kernel and width.
 
         "random" draws rows; "kmeans" takes k-means centres, which cover the rows more evenly.  All
-        rows are taken if there are no more of them than landmarks asked for.
+        rows are taken if there are no more of them than landmarks asked for.  k-means works on the
+        host, also for a sample on a device: the sample is small, and the landmarks are the same.
         """
         if not isinstance(self.landmarks, str):
             if self.landmarks.shape[1] != sample.shape[1]:
@@ -207,7 +213,7 @@ class Approximation:
                     f"landmarks have {self.landmarks.shape[1]} features, and the rows have "
                     f"{sample.shape[1]}"
                 )
-            return self.landmarks
+            return asarray(self.landmarks, sample)
         if sample.shape[0] <= self.n_components:
             return sample
         if self.landmarks == "random":
@@ -224,7 +230,8 @@ class Approximation:
                 random_state=np.random.RandomState([seed, 2]),
             )
             # Fewer distinct rows than landmarks give the same centre twice.
-            return np.unique(model.fit(sample).cluster_centers_, axis=0)
+            centers = model.fit(to_numpy(sample)).cluster_centers_
+        return asarray(np.unique(centers, axis=0), sample)
 
     def fit(
         self,
@@ -237,17 +244,20 @@ class Approximation:
 
         Parameters
         ----------
-        sample : ndarray or CSR matrix of shape (n, n_features)
+        sample : array or CSR matrix of shape (n, n_features)
             Drawn by :func:`imcc.sampling.sample_rows` with ``sample_size`` and the same seed.
+            Decides where the map goes.
         width_scale : float
         seed : int
-        landmarks : ndarray or CSR matrix, optional
+        landmarks : array or CSR matrix, optional
             What :meth:`choose_landmarks` gave, if that has been done already.
         """
         width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed)
         if self.kind == "fourier":
             assert width is not None
-            return FourierMap.fit(self.kernel, width, sample.shape[1], self.n_components, seed)
+            n_features = sample.shape[1]
+            waves = FourierMap.fit(self.kernel, width, n_features, self.n_components, seed)
+            return moved_record(waves, sample)
         if landmarks is None:
             landmarks = self.choose_landmarks(sample, seed)
         return NystroemMap.fit(self.kernel, width, self.kernel.origin(sample), landmarks)
@@ -300,7 +310,7 @@ def check_approximation(
             "approximation='nystroem', which knows them all"
         )
     if not by_name:
-        landmarks = np.asarray(landmarks)
+        landmarks = np.asarray(to_numpy(landmarks))
         if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
             raise ValueError(
                 "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
@@ -320,4 +330,4 @@ def check_approximation(
 
 
 def _double(X: Features) -> Features:
-    return X.astype(np.float64, copy=False)
+    return astype(X, "float64")

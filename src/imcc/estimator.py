@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._array import Array, asarray, moved_record
+from imcc._array import Array, asarray, moved_record, namespace
 from imcc._device import explained_memory_errors, on_device
 from imcc._validation import (
     Features,
@@ -108,7 +108,8 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
         comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
         this library's own and finds other clusters than scikit-learn's on the CPU; with
-        ``clusterer=KMeans(n_init=1)`` they are the same.
+        ``clusterer=KMeans(n_init=1)`` they are the same.  The chunks of a stream are moved to the
+        device one after the other, and give the same model there.  Not for ``fit`` on Dask.
 
     Attributes
     ----------
@@ -221,7 +222,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
             a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
             any iterable of pairs (X, y) that can be read several times, or a function that gives
             one.
-            An array of torch or CuPy is worked on where it is.
+            An array of torch or CuPy, alone or as a chunk, is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
             has them.
@@ -307,7 +308,7 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         if self.approximation != "nystroem" or not isinstance(model, KernelModel):
             raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
         moved, origin = model.rows, model.origin
-        return moved if origin is None else moved + origin.astype(moved.dtype)
+        return moved if origin is None else moved + namespace(moved).astype(origin, moved.dtype)
 
     def _scores(self, X: Features) -> Array:
         X = check_features(self, X, reset=False)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from imcc._array import asarray, moved_record
+from imcc._device import explained_memory_errors, on_device
 from imcc._validation import Target, check_count, check_features, draw_seed
 from imcc.approximations import Approximation
 from imcc.distributed import DaskSource
 from imcc.kernels import Kernel, LinearKernel
 from imcc.models import Model, Setting
-from imcc.sources import Chunk, Layout, Source, as_source, is_dask, read_layout
-from imcc.streaming import Fitted, Plan, Rules, Sums, fit_stream, look_at, make_rules, solve
-from imcc.streaming import sum_chunk as sums_of
+from imcc.passes import Rules, Sums, look_at
+from imcc.passes import sum_chunk as sums_of
+from imcc.sources import Chunk, Layout, Source, as_source, given_as, is_dask, read_layout
+from imcc.streaming import Fitted, Plan, fit_stream, make_rules, solve
 from imcc.virtual import check_prototypes, split_n_clusters
+
+#: What to do when a chunk does not fit on the device.
+REMEDY = "use smaller chunks, or fewer n_components"
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Progress:
-    """What ``partial_fit`` has to remember."""
+    """What ``partial_fit`` has to remember, in arrays of the kind that was given."""
 
     rules: Rules
     sums: Sums
@@ -70,6 +76,8 @@ class StreamFitMixin:
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Moved to the ``device``, if there is one; an array of torch or CuPy is worked on where
+            it is.
         y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
         classes : array-like, optional
@@ -83,24 +91,30 @@ class StreamFitMixin:
         plan = self._plan(self._check_parameters())
         before: _Progress | None = self.__dict__.get("_progress")
         X = check_features(self, X, reset=before is None)
-        if before is None:
-            chunk = Chunk(0, 0, X, y)
-            look = look_at(chunk, plan.sample_size, plan.seed, None)
-            known = self.__dict__.get("classes_") if classes is None else classes
-            rules = make_rules(look, plan, _check_classes(known, look.layout))
-            progress = _Progress(rules, sums_of(chunk, rules), 1)
-        else:
-            chunk = Chunk(before.n_chunks, int(before.sums.statistics.n_rows), X, y)
-            before.rules.layout.merge(read_layout(chunk, X), chunk)
-            sums = before.sums + sums_of(chunk, before.rules)
-            progress = _Progress(before.rules, sums, before.n_chunks + 1)
-        self._remember_fitted(solve(progress.sums, progress.rules, plan))
-        self._progress = progress
+        given = given_as(X)
+        with explained_memory_errors(f"the model with {X.shape[0]} more rows", REMEDY):
+            X = on_device(X, self.device)
+            if before is None:
+                chunk = Chunk(0, 0, X, y)
+                look = look_at(chunk, plan.sample_size, plan.seed, None)
+                known = self.__dict__.get("classes_") if classes is None else classes
+                rules = make_rules(look, plan, _check_classes(known, look.layout))
+                sums = sums_of(chunk, rules)
+            else:
+                chunk = Chunk(before.n_chunks, int(before.sums.statistics.n_rows), X, y)
+                before.rules.layout.merge(read_layout(chunk, X), chunk)
+                rules = before.rules.moved(X)
+                sums = moved_record(before.sums, X) + sums_of(chunk, rules)
+            rules = replace(rules, given=given)
+            fitted = solve(sums, rules, plan)
+        self._remember_fitted(fitted)
+        self._progress = _Progress(rules.moved(given), moved_record(sums, given), chunk.number + 1)
         return self
 
     def _fit_source(self, source: Source, asked: Asked) -> Any:
         """Fit in passes over a source."""
-        fitted = fit_stream(source, self._plan(asked))
+        with explained_memory_errors("the model of the stream", REMEDY):
+            fitted = fit_stream(source, self._plan(asked))
         layout = fitted.rules.layout
         self.n_features_in_ = layout.n_features
         self.__dict__.pop("feature_names_in_", None)
@@ -111,6 +125,12 @@ class StreamFitMixin:
 
     def _find_source(self, X: Any, y: Any, asked: Asked) -> Source | None:
         """Return the source that X and y are; None if they are to be taken as arrays."""
+        if is_dask(X) and self.device is not None:
+            raise ValueError(
+                f"device={self.device!r} cannot be used to train on Dask collections, whose sums "
+                "are taken by the workers on their CPUs: use device=None, or a stream of chunks, "
+                "which this machine moves to its device"
+            )
         source: Source | None = DaskSource(X, y) if is_dask(X) else as_source(X, y)
         can_sum = asked.approximation is not None or isinstance(asked.kernel, LinearKernel)
         if y is not None and not is_dask(X):
@@ -144,6 +164,7 @@ class StreamFitMixin:
             lloyd_passes=check_count("lloyd_passes", self.lloyd_passes, at_least=0),
             solver=self.solver,
             seed=draw_seed(self.random_state),
+            device=self.device,
         )
 
     def _remember_fitted(self, fitted: Fitted) -> None:
@@ -155,10 +176,12 @@ class StreamFitMixin:
             if layout.label_names is not None:
                 names = np.array(layout.label_names, dtype=object)
         self._remember_target(Target(np.empty((0, 0)), kind, classes, names))
-        self._remember_model(fitted.model)
-        self.cluster_centers_ = fitted.centers
-        self.soft_labels_ = fitted.soft_labels
-        self.cluster_sizes_ = fitted.sizes.astype(np.int64)
+        # NumPy's chunks give NumPy's arrays, wherever they have been.
+        given = fitted.rules.given
+        self._remember_model(moved_record(fitted.model, given))
+        self.cluster_centers_ = asarray(fitted.centers, given)
+        self.soft_labels_ = asarray(fitted.soft_labels, given)
+        self.cluster_sizes_ = asarray(fitted.sizes, given, "int64")
 
     # Given by the class that uses this one.
     kernel: Any
@@ -169,6 +192,7 @@ class StreamFitMixin:
     lloyd_passes: int
     solver: str
     random_state: Any
+    device: str | None
     _check_parameters: Callable[[], Asked]
     _remember_target: Callable[[Target], None]
     _remember_model: Callable[[Model], None]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from imcc._array import Array, astype, dense, submatrix, take_rows
+from imcc._array import Array, astype, dense, side_by_side, submatrix, take_rows
 from imcc._device import require_memory
 from imcc._validation import Features
 from imcc.approximations import Approximation
@@ -136,7 +135,7 @@ def search_fold(
     metrics : sequence of str
     width, width_scale, span
         As for one fit.
-    landmarks : ndarray or CSR matrix, optional
+    landmarks : array or CSR matrix, optional
         Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
@@ -205,7 +204,7 @@ def _approximate_problem(
     share: Shared,
     fold: Fold,
     rows: Features,
-    signs: np.ndarray,
+    signs: Array,
     virtuals: list[VirtualExamples],
     width_scale: float,
     landmarks: Features | None,
@@ -216,20 +215,21 @@ def _approximate_problem(
     sample = sample_rows(rows, asked.sample_size, seed)
     feature_map = asked.fit(sample, width_scale, seed, landmarks)
     # One pass over the rows for all clusterings.
-    P = sp.hstack([virtual.membership for virtual in virtuals], format="csr")
+    P = side_by_side([virtual.membership for virtual in virtuals])
     sums = approximate_statistics(rows, signs, P, feature_map)
     rotation = Rotation.of_gram(sums.gram)
-    ends = np.cumsum([len(virtual.sizes) for virtual in virtuals])
+    ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
     problems = [
         rotation.problem(
             sums.cross,
             feature_map.transform(virtual.centers),
-            sums.cluster_sums[end - len(virtual.sizes) : end],
+            sums.cluster_sums[end - virtual.sizes.shape[0] : end, :],
             ClusterTerms.of(virtual),
         )
         for virtual, end in zip(virtuals, ends, strict=True)
     ]
-    return EigenProblem(problems, feature_map.transform(share.rows[fold.test]) @ rotation.vectors)
+    tests = feature_map.transform(take_rows(share.rows, fold.test))
+    return EigenProblem(problems, tests @ rotation.vectors)
 
 
 def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array import Array, astype, is_numpy, namespace
+from imcc._array import Array, astype, namespace, transposed
 from imcc._device import block_entries, require_memory
 from imcc._validation import Features
 from imcc.approximations import FourierMap, NystroemMap
@@ -125,26 +125,28 @@ class FourierModel:
     Attributes
     ----------
     feature_map : FourierMap
-    coef : ndarray of shape (q, n_components)
+    coef : array of shape (q, n_components)
         W^T.
-    intercept : ndarray of shape (q,)
+    intercept : array of shape (q,)
     """
 
     feature_map: FourierMap
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Array
+    intercept: Array
 
     @property
     def width(self) -> float:
         """The kernel's width."""
         return self.feature_map.width
 
-    def scores(self, X: Features) -> np.ndarray:
+    def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_rows, q), in the precision of the rows."""
-        coef = self.coef.T.astype(X.dtype, copy=False)
-        out = np.tile(self.intercept.astype(X.dtype), (X.shape[0], 1))
-        for block in row_blocks(X.shape[0], len(coef), SCORE_ENTRIES):
-            out[block] += self.feature_map.transform(X[block]) @ coef
+        xp = namespace(self.coef)
+        coef = xp.astype(self.coef.T, X.dtype, copy=False)
+        out = xp.tile(xp.astype(self.intercept, X.dtype), (X.shape[0], 1))
+        entries = block_entries(self.coef) or SCORE_ENTRIES
+        for block in row_blocks(X.shape[0], coef.shape[0], entries):
+            out[block, :] += self.feature_map.transform(X[block, :]) @ coef
         return out
 
 
@@ -177,8 +179,7 @@ def fit_linear(
         weights, intercept = solve_features(problem, of_centers, terms, setting, solver)
     if feature_map.shift is not None:
         intercept = intercept - feature_map.shift @ weights
-    coef = np.ascontiguousarray(weights.T) if is_numpy(weights) else weights.T
-    return LinearModel(coef, intercept)
+    return LinearModel(transposed(weights), intercept)
 
 
 def linear_statistics(
@@ -217,7 +218,7 @@ def solve_features(
 
 def fit_approximate(
     X: Features,
-    signs: np.ndarray,
+    signs: Array,
     virtual: VirtualExamples,
     setting: Setting,
     feature_map: NystroemMap | FourierMap,
@@ -232,20 +233,20 @@ def fit_approximate(
 
 
 def approximate_statistics(
-    X: Features, signs: np.ndarray, P: sp.csr_array, feature_map: NystroemMap | FourierMap
+    X: Features, signs: Array, P: Array, feature_map: NystroemMap | FourierMap
 ) -> Statistics:
     """Sum the features of an approximate kernel over the rows, block by block."""
-    blocks = row_blocks(X.shape[0], feature_map.n_summed, SUM_ENTRIES)
-    parts = (Statistics.of_rows(feature_map.to_sum(X[b]), signs[b], P[b]) for b in blocks)
+    blocks = row_blocks(X.shape[0], feature_map.n_summed, block_entries(X) or SUM_ENTRIES)
+    parts = (Statistics.of_rows(feature_map.to_sum(X[b, :]), signs[b, :], P[b, :]) for b in blocks)
     return feature_map.of_sums(sum(parts, start=next(parts)))
 
 
 def approximate_model(
-    feature_map: NystroemMap | FourierMap, weights: np.ndarray, intercept: np.ndarray
+    feature_map: NystroemMap | FourierMap, weights: Array, intercept: Array
 ) -> KernelModel | FourierModel:
     """Make a model of weights on features; Nyström's become those of the landmarks."""
     if isinstance(feature_map, FourierMap):
-        return FourierModel(feature_map, np.ascontiguousarray(weights.T), intercept)
+        return FourierModel(feature_map, transposed(weights), intercept)
     m = feature_map
     coef = m.basis @ weights
     return KernelModel(m.kernel, m.width, m.origin, m.landmarks, None, coef, None, intercept)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._array import asarray, is_numpy, namespace, take_rows
 from imcc._validation import Features
 
 
@@ -42,8 +43,8 @@ class Sample:
 
     Attributes
     ----------
-    rows : ndarray or CSR matrix of shape (n, n_features)
-        In the order of their numbers.
+    rows : array or CSR matrix of shape (n, n_features)
+        In the order of their numbers; the rest is on the host.
     numbers : ndarray of shape (n,)
         Their row numbers, rising.
     keys : ndarray of shape (n,)
@@ -59,7 +60,7 @@ class Sample:
         keys = row_keys(seed, start, X.shape[0])
         kept = _smallest(keys, size)
         # Indexing copies, so that a sample never keeps the whole part in memory.
-        return cls(X[kept], start + kept, keys[kept])
+        return cls(take_rows(X, kept), start + kept, keys[kept])
 
     def merge(self, other: Sample, size: int) -> Sample:
         """Draw from the union of two parts."""
@@ -67,14 +68,15 @@ class Sample:
         keys = np.concatenate([self.keys, other.keys])
         kept = _smallest(keys, size)
         kept = kept[np.argsort(numbers[kept])]
-        return Sample(stack_rows([self.rows, other.rows])[kept], numbers[kept], keys[kept])
+        rows = take_rows(stack_rows([self.rows, other.rows]), kept)
+        return Sample(rows, numbers[kept], keys[kept])
 
     def smallest(self, size: int) -> Sample:
         """Return the sample that would have been drawn for a smaller size."""
         if len(self.keys) <= size:
             return self
         kept = _smallest(self.keys, size)
-        return Sample(self.rows[kept], self.numbers[kept], self.keys[kept])
+        return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
 
     def likely(self, size: int, n_rows: int) -> Sample:
         """Keep the rows that have a chance to be among the smallest keys of so many rows.
@@ -85,7 +87,7 @@ class Sample:
         if share >= 1:
             return self
         kept = np.flatnonzero(self.keys < np.uint64(share * 2.0**64))
-        return Sample(self.rows[kept], self.numbers[kept], self.keys[kept])
+        return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
 
 
 def sample_rows(X: Features, size: int, seed: int) -> Features:
@@ -94,7 +96,10 @@ def sample_rows(X: Features, size: int, seed: int) -> Features:
 
 
 def stack_rows(parts: list[Features]) -> Features:
-    """Put rows one after the other; sparse if any part is."""
+    """Put rows one after the other, where the first are; sparse if any part is."""
+    if not is_numpy(parts[0]):
+        return namespace(parts[0]).concat([asarray(part, parts[0]) for part in parts], axis=0)
+    parts = [asarray(part, parts[0]) for part in parts]
     if any(sp.issparse(part) for part in parts):
         return sp.vstack([sp.csr_array(part) for part in parts], format="csr")
     return np.concatenate(parts)

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from imcc._validation import Features, column_names, label_matrix
+from imcc._array import Array, column_sums, is_numpy, to_numpy
+from imcc._validation import Features, check_device_rows, column_names, label_matrix
 
 # Entries of a slice of a memory-mapped array, 32 MiB.
 SLICE_ENTRIES = 2**22
@@ -230,25 +231,36 @@ class _Calls:
         return iter(self.function())
 
 
-def read_rows(chunk: Chunk, n_features: int | None = None) -> Features:
-    """Return the rows of a chunk as an ndarray or CSR matrix of floats."""
+def read_rows(
+    chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
+) -> Features:
+    """Return the rows of a chunk as an array or CSR matrix of floats, moved if asked."""
     with _naming(chunk):
-        X = check_array(
-            chunk.X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+        if is_numpy(chunk.X):
+            X = check_array(
+                chunk.X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
+        else:
+            X = check_device_rows(chunk.X)
         if n_features is not None and X.shape[1] != n_features:
             raise ValueError(f"it has {X.shape[1]} features instead of {n_features}")
-        return X
+    return X if move is None else move(X)
 
 
-def check_finite(chunk: Chunk, X: Features) -> np.ndarray:
+def given_as(X: Any) -> Array:
+    """Return an array without rows of the kind that was given: results become of that kind."""
+    return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
+
+
+def check_finite(chunk: Chunk, X: Features) -> Array:
     """Return the sums of the columns, or say which row of which chunk is not finite."""
-    sums = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-    if not np.isfinite(sums).all():
+    sums = column_sums(X)
+    if not np.isfinite(to_numpy(sums)).all():
+        X = to_numpy(X)
         bad = ~np.isfinite(X.data if sp.issparse(X) else X)
         if sp.issparse(X):
             place = int(np.argmax(bad))
@@ -291,24 +303,24 @@ def read_classes(chunk: Chunk, layout: Layout) -> np.ndarray | None:
         if layout.kind == "multilabel":
             label_matrix(chunk.y, "y")
             return None
-        return np.unique(np.asarray(chunk.y))
+        return np.unique(np.asarray(to_numpy(chunk.y)))
 
 
-def read_signs(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
-    """Return the labels of a chunk as -1 and +1, a column a label (see ``encode_target``)."""
+def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
+    """Return which labels the rows of a chunk have, a column a label (see ``encode_target``)."""
     with _naming(chunk):
         if layout.kind == "multilabel":
             on = label_matrix(chunk.y, "y")
             if on.shape[1] != layout.n_labels:
                 raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
-            return np.where(on, 1.0, -1.0)
-        values = np.asarray(chunk.y)
+            return on
+        values = np.asarray(to_numpy(chunk.y))
         index = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
         if (unknown := values[classes[index] != values]).size:
             raise ValueError(f"the class {unknown[0]!r} is none of those known: {classes}")
         if len(classes) <= 2:
-            return np.where(index == len(classes) - 1, 1.0, -1.0)[:, np.newaxis]
-        return np.where(index[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
+            return (index == len(classes) - 1)[:, np.newaxis]
+        return index[:, np.newaxis] == np.arange(len(classes))
 
 
 class _naming:  # noqa: N801 - read as a word of the with statement

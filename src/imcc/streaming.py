@@ -9,52 +9,47 @@ The model is the one of :mod:`imcc.models`: only where the sums are taken change
 4. The sums of :mod:`imcc.statistics`, each row with its nearest prototype.  The virtual examples
    are the means of the rows that were assigned: true means, whatever the prototypes are.
 5. The solver, on sums only.
+
+With a device, chunks are moved there one after the other, and all of this is done there, but for
+the k-means on the sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.cluster import MiniBatchKMeans
 
+from imcc._array import Array, asarray, at_least, namespace, take_rows, to_numpy, transposed
+from imcc._device import Conveyor
 from imcc._validation import Features
-from imcc.approximations import Approximation, FourierMap, NystroemMap
+from imcc.approximations import Approximation
 from imcc.features import IdentityMap
-from imcc.kernels import row_blocks
-from imcc.models import SUM_ENTRIES, LinearModel, Model, Setting, approximate_model, solve_features
-from imcc.sampling import Sample
+from imcc.models import LinearModel, Model, Setting, approximate_model, solve_features
+from imcc.passes import (
+    FeatureMap,
+    Look,
+    MergeLooks,
+    Move,
+    Rules,
+    Sums,
+    add,
+    add_pairs,
+    cluster_sums_of,
+    look_at,
+    sum_chunk,
+)
 from imcc.solver import ClusterTerms
-from imcc.sources import (
-    Chunk,
-    ChunkSource,
-    Layout,
-    Source,
-    check_finite,
-    read_classes,
-    read_layout,
-    read_rows,
-    read_signs,
-)
-from imcc.statistics import Statistics
-from imcc.virtual import (
-    DEFAULT_N_CLUSTERS,
-    check_prototypes,
-    membership_matrix,
-    nearest,
-    warn_if_empty,
-)
+from imcc.sources import ChunkSource, Source
+from imcc.virtual import DEFAULT_N_CLUSTERS, check_prototypes, warn_if_empty
 
 # Rows that the prototypes of clusters start from, and at least so many for each cluster.
 CLUSTER_ROWS = 10_000
 ROWS_PER_CLUSTER = 50
 # The largest matrix of products of features, in features: 8 GiB.
 MAX_FEATURES = 2**15
-
-FeatureMap = IdentityMap | NystroemMap | FourierMap
 
 
 @dataclass(frozen=True)
@@ -74,6 +69,8 @@ class Plan:
     lloyd_passes : int
     solver : str
     seed : int
+    device : str or None
+        Where chunks are moved to.
     """
 
     setting: Setting
@@ -84,6 +81,7 @@ class Plan:
     lloyd_passes: int
     solver: str
     seed: int
+    device: str | None = None
 
     @property
     def needs_look(self) -> bool:
@@ -111,80 +109,13 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What the first pass finds out.
-
-    Attributes
-    ----------
-    layout : Layout
-    classes : ndarray or None
-        The classes of a target with one class a row.
-    n_rows : int
-    sums : ndarray of shape (n_features,)
-        Of the columns.
-    sample : Sample
-    first : Chunk
-        The first of the chunks, without its rows: how to speak of them.
-    """
-
-    layout: Layout
-    classes: np.ndarray | None
-    n_rows: int
-    sums: np.ndarray
-    sample: Sample
-    first: Chunk
-
-    @property
-    def mean(self) -> np.ndarray:
-        """The mean row."""
-        return self.sums / self.n_rows
-
-
-@dataclass(frozen=True)
-class Sums:
-    """The sums over rows, with those that the centres come from.
-
-    Attributes
-    ----------
-    statistics : Statistics
-    rows : ndarray of shape (c, n_features)
-        P^T X.
-    """
-
-    statistics: Statistics
-    rows: np.ndarray
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.statistics + other.statistics, self.rows + other.rows)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a row becomes a part of the sums.
-
-    Attributes
-    ----------
-    feature_map : IdentityMap, NystroemMap or FourierMap
-    prototypes : list of ndarray of shape (c, n_features)
-        One array a clustering.
-    layout : Layout
-    classes : ndarray
-    """
-
-    feature_map: FeatureMap
-    prototypes: list[np.ndarray]
-    layout: Layout
-    classes: np.ndarray
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A model and the virtual examples it was trained with."""
 
     model: Model
-    centers: np.ndarray
-    soft_labels: np.ndarray
-    sizes: np.ndarray
+    centers: Array
+    soft_labels: Array
+    sizes: Array
     rules: Rules
 
 
@@ -196,6 +127,8 @@ def fit_stream(source: Source, plan: Plan) -> Fitted:
     source : Source
     plan : Plan
     """
+    # Without a device nothing is to be moved, and there is nothing to send to other machines.
+    move = None if plan.device is None else Conveyor(plan.device).move
     once = isinstance(source, ChunkSource) and source.once
     if once and plan.needs_look:
         raise ValueError(
@@ -206,53 +139,20 @@ def fit_stream(source: Source, plan: Plan) -> Fitted:
         )
     if once:
         assert isinstance(source, ChunkSource)
-        look = look_at(source.peek(), 1, plan.seed, None)
+        look = look_at(source.peek(), 1, plan.seed, None, move)
         if look.classes is not None:
             raise ValueError(
                 "the stream can be read only once, and which classes there are is known at its end "
                 "only: pass labels as an indicator matrix, or use partial_fit with classes"
             )
     else:
-        look = source.reduce(
-            look_at, _Merge(plan.sample_size), plan.sample_size, plan.seed, source.n_rows
-        )
+        size = plan.sample_size
+        look = source.reduce(look_at, MergeLooks(size), size, plan.seed, source.n_rows, move)
     rules = make_rules(look, plan)
     for _ in range(plan.lloyd_passes if plan.prototypes is None else 0):
-        rules = lloyd_step(source, rules)
+        rules = lloyd_step(source, rules, move)
     # What is read only once has not been looked at.
-    return solve(source.reduce(sum_chunk, _add, rules, once), rules, plan)
-
-
-def look_at(chunk: Chunk, sample_size: int, seed: int, n_rows: int | None) -> Look:
-    """Look at a chunk: check it and draw its part of the sample.
-
-    Where the number of all rows is known, only rows that have a chance are drawn, so that parts of
-    a sample that travel are small.
-    """
-    X = read_rows(chunk)
-    sums = check_finite(chunk, X)
-    layout = read_layout(chunk, X)
-    sample = Sample.of_rows(X, chunk.start, sample_size, seed)
-    if n_rows is not None:
-        sample = sample.likely(sample_size, n_rows)
-    header = replace(chunk, X=None, y=None)
-    return Look(layout, read_classes(chunk, layout), X.shape[0], sums, sample, header)
-
-
-@dataclass(frozen=True)
-class _Merge:
-    """Merge what was seen of two parts."""
-
-    sample_size: int
-
-    def __call__(self, a: Look, b: Look) -> Look:
-        a, b = (a, b) if a.first.start <= b.first.start else (b, a)
-        layout = a.layout.merge(b.layout, b.first)
-        classes = None
-        if a.classes is not None and b.classes is not None:
-            classes = np.union1d(a.classes, b.classes)
-        sample = a.sample.merge(b.sample, self.sample_size)
-        return Look(layout, classes, a.n_rows + b.n_rows, a.sums + b.sums, sample, a.first)
+    return solve(source.reduce(sum_chunk, add, rules, once, move), rules, plan)
 
 
 def make_rules(look: Look, plan: Plan, classes: np.ndarray | None = None) -> Rules:
@@ -271,7 +171,8 @@ def make_rules(look: Look, plan: Plan, classes: np.ndarray | None = None) -> Rul
         sample = look.sample.smallest(asked.sample_size).rows
         feature_map = asked.fit(sample, plan.width_scale, plan.seed)
     if plan.prototypes is not None:
-        prototypes = [check_prototypes(plan.prototypes, None, layout.n_features)]
+        given = check_prototypes(plan.prototypes, None, layout.n_features)
+        prototypes = [asarray(given, look.sums)]
     else:
         rows = look.sample.smallest(plan.cluster_sample_size).rows
         draws = np.random.RandomState(plan.seed).randint(2**31 - 1, size=len(plan.counts))
@@ -281,70 +182,48 @@ def make_rules(look: Look, plan: Plan, classes: np.ndarray | None = None) -> Rul
         ]
     if classes is None:
         classes = np.arange(layout.n_labels) if look.classes is None else look.classes
-    return Rules(feature_map, prototypes, layout, classes)
+    return Rules(feature_map, prototypes, layout, classes, look.given)
 
 
-def start_prototypes(rows: Features, n_clusters: int, seed: int) -> np.ndarray:
-    """Return the centres of mini-batch k-means on a sample."""
+def start_prototypes(rows: Features, n_clusters: int, seed: int) -> Array:
+    """Return the centres of mini-batch k-means on a sample, which are found on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
-    return np.unique(model.fit(rows).cluster_centers_.astype(np.float64), axis=0)
+    centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
+    return asarray(np.unique(centers, axis=0), rows)
 
 
-def lloyd_step(source: Source, rules: Rules) -> Rules:
+def lloyd_step(source: Source, rules: Rules, move: Move | None = None) -> Rules:
     """Move every prototype to the mean of its rows, in one pass; one without rows stays."""
-    sums, sizes = source.reduce(_cluster_sums, _add_pairs, rules)
-    old = np.concatenate(rules.prototypes)
-    moved = np.where(sizes[:, np.newaxis] > 0, sums / np.maximum(sizes, 1)[:, np.newaxis], old)
-    ends = np.cumsum([len(part) for part in rules.prototypes])
-    return replace(rules, prototypes=np.split(moved, ends[:-1]))
-
-
-def _cluster_sums(chunk: Chunk, rules: Rules) -> tuple[np.ndarray, np.ndarray]:
-    X = read_rows(chunk, rules.layout.n_features)
-    P = _membership(X, rules.prototypes)
-    return _dense(P.T @ X), np.asarray(P.sum(axis=0)).ravel()
-
-
-def sum_chunk(chunk: Chunk, rules: Rules, check: bool = False) -> Sums:
-    """Return the sums over a chunk, taken in blocks of rows, and check that they are finite."""
-    X = read_rows(chunk, rules.layout.n_features)
-    if check:
-        check_finite(chunk, X)
-    signs = read_signs(chunk, rules.layout, rules.classes)
-    P = _membership(X, rules.prototypes)
-    feature_map = rules.feature_map
-    if isinstance(feature_map, IdentityMap):
-        columns, to_sum = X.shape[1], feature_map.transform
-    else:
-        columns, to_sum = feature_map.n_summed, feature_map.to_sum
-    blocks = row_blocks(X.shape[0], columns, SUM_ENTRIES)
-    parts = (Statistics.of_rows(to_sum(X[b]), signs[b], P[b]) for b in blocks)
-    sums = sum(parts, start=next(parts))
-    if not isinstance(feature_map, IdentityMap):
-        return Sums(sums, _dense(P.T @ X))
-    shift = 0.0 if feature_map.shift is None else feature_map.shift
-    return Sums(sums, sums.cluster_sums + sums.sizes[:, np.newaxis] * shift)
+    sums, sizes = source.reduce(cluster_sums_of, add_pairs, rules, move)
+    xp = namespace(sums)
+    means = sums / at_least(sizes, 1.0)[:, None]
+    moved = xp.where(sizes[:, None] > 0, means, xp.concat(rules.prototypes, axis=0))
+    prototypes, start = [], 0
+    for part in rules.prototypes:
+        prototypes.append(moved[start : start + part.shape[0], :])
+        start += part.shape[0]
+    return replace(rules, prototypes=prototypes)
 
 
 def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
     """Solve for the model; everything it needs is in the sums."""
-    counts = [len(part) for part in rules.prototypes]
-    used = sums.statistics.sizes > 0
-    warn_if_empty(len(used), int(used.sum()))
+    statistics = sums.statistics
+    used = np.flatnonzero(to_numpy(statistics.sizes) > 0)
+    warn_if_empty(statistics.sizes.shape[0], len(used))
     statistics = replace(
-        sums.statistics,
-        cluster_sums=sums.statistics.cluster_sums[used],
-        cluster_labels=sums.statistics.cluster_labels[used],
-        sizes=sums.statistics.sizes[used],
+        statistics,
+        cluster_sums=take_rows(statistics.cluster_sums, used),
+        cluster_labels=take_rows(statistics.cluster_labels, used),
+        sizes=take_rows(statistics.sizes, used),
     )
-    sizes = statistics.sizes[:, np.newaxis]
-    centers, soft_labels = sums.rows[used] / sizes, statistics.cluster_labels / sizes
-    first = (np.arange(len(used)) < counts[0]).astype(np.float64)[used]
+    sizes = statistics.sizes[:, None]
+    centers, soft_labels = take_rows(sums.rows, used) / sizes, statistics.cluster_labels / sizes
+    first = asarray((used < rules.prototypes[0].shape[0]).astype(np.float64), sizes)
     terms = ClusterTerms(
         soft_labels=soft_labels,
         sizes=statistics.sizes,
         first=first,
-        share=1.0 / len(counts),
+        share=1.0 / len(rules.prototypes),
         n_rows=statistics.n_rows,
         label_totals=first @ statistics.cluster_labels,
     )
@@ -357,28 +236,7 @@ def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
     if isinstance(feature_map, IdentityMap):
         if feature_map.shift is not None:
             intercept = intercept - feature_map.shift @ weights
-        model: Model = LinearModel(np.ascontiguousarray(weights.T), intercept)
+        model: Model = LinearModel(transposed(weights), intercept)
     else:
         model = approximate_model(feature_map, weights, intercept)
     return Fitted(model, centers, soft_labels, statistics.sizes, rules)
-
-
-def _membership(X: Features, prototypes: list[np.ndarray]) -> sp.csr_array:
-    counts = [len(part) for part in prototypes]
-    offsets = np.cumsum([0, *counts[:-1]])
-    columns = [nearest(X, part) + at for part, at in zip(prototypes, offsets, strict=True)]
-    return membership_matrix(np.stack(columns, axis=1), sum(counts))
-
-
-def _add(a: Sums, b: Sums) -> Sums:
-    return a + b
-
-
-def _add_pairs(
-    a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)

@@ -23,7 +23,8 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._array import Array, asarray, astype, dense, is_numpy, one_hot, to_numpy
+from imcc._array import Array, asarray, astype, dense, is_numpy, namespace, one_hot, to_numpy
+from imcc._device import block_entries
 from imcc._validation import Features, check_count
 from imcc.kmeans import k_means
 
@@ -64,7 +65,7 @@ class VirtualExamples:
         return asarray(first.astype(np.float64), self.sizes)
 
 
-def membership_matrix(assignment: np.ndarray, n_clusters: int, like: Any = None) -> Array:
+def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
     """Return the 0/1 matrix P with a one for each (row, cluster of that row).
 
     A CSR matrix, or a dense one beside an array ``like`` that is not NumPy's.
@@ -146,7 +147,7 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
         return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
     if isinstance(clusterer, np.ndarray):
         prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
-        found, labels = np.unique(nearest(X, prototypes), return_inverse=True)
+        found, labels = np.unique(to_numpy(nearest(X, prototypes)), return_inverse=True)
         warn_if_empty(len(prototypes), len(found))
         return labels
     model = clone(clusterer, safe=False)
@@ -208,20 +209,20 @@ def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: 
     return clusterer.astype(np.float64, copy=False)
 
 
-def nearest(X: Features, prototypes: np.ndarray) -> np.ndarray:
-    """Return the index of the nearest prototype (Euclidean) of each row, block by block."""
+def nearest(X: Features, prototypes: Array) -> Array:
+    """Return the index of the nearest prototype (Euclidean) of each row, where the rows are."""
+    xp, prototypes = namespace(X), asarray(prototypes, X)
     # Around their mean, the products that distances come from are small.  Sparse rows stay put.
-    origin = None if sp.issparse(X) else prototypes.mean(axis=0)
+    origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
     moved = prototypes if origin is None else prototypes - origin
-    halves = (moved * moved).sum(axis=1) / 2
-    out = np.empty(X.shape[0], dtype=np.int64)
-    step = max(1, NEAREST_ENTRIES // max(len(prototypes), X.shape[1]))
+    halves = xp.sum(moved * moved, axis=1) / 2
+    step = max(1, (block_entries(X) or NEAREST_ENTRIES) // max(moved.shape))
+    parts = []
     for start in range(0, X.shape[0], step):
-        rows = X[start : start + step]
-        out[start : start + step] = np.argmin(
-            halves - (rows if origin is None else rows - origin) @ moved.T, axis=1
-        )
-    return out
+        rows = X[start : min(start + step, X.shape[0]), :]
+        products = (rows if origin is None else rows - origin) @ moved.T
+        parts.append(xp.argmin(halves - products, axis=1))
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
 def warn_if_empty(n_clusters: int, n_found: int) -> None:

@@ -1,0 +1,194 @@
+"""A Nyström fit of rows that stream from host memory through a GPU; a part of benchmarks.gpu.
+
+What the time is held against, measured on the same chunks in the same process:
+
+* the transfer limit: every pass moves all rows; page-locked chunks, one after the other, with
+  nothing else to do;
+* the arithmetic limit: kernel values with the landmarks and their symmetric product, chunk after
+  chunk, on a chunk that is on the device already.  Where the landmarks' kernel matrix is badly
+  conditioned, a fit has to turn the values into features before it sums, by a product as large as
+  the symmetric one, and cannot reach more than about half of this limit.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
+from imcc import IMCCClassifier
+from imcc._device import Conveyor
+from imcc.approximations import LATE_CONDITION
+
+N_COMPONENTS = 2000
+PASSES = 2  # a look, and the sums
+CHECK_ROWS = 50_000
+REPEATS = 10  # of what takes milliseconds
+
+Chunks = list[tuple[np.ndarray, np.ndarray]]
+
+
+def made_chunks(rows: int, chunk_rows: int) -> Chunks:
+    """Make rows in 64 clumps with labels that depend on them, by all cores."""
+
+    def make(start: int) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = make_rows(start // chunk_rows, min(chunk_rows, rows - start))
+        return X, Y.view(bool)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        return list(threads.map(make, range(0, rows, chunk_rows)))
+
+
+def first_rows(chunks: Chunks, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of all chunks as one array."""
+    taken = -(-rows // len(chunks[0][0]))
+    X, Y = (np.concatenate(parts)[:rows] for parts in zip(*chunks[:taken], strict=True))
+    return X, Y
+
+
+def classifier(n_components: int, device: str | None) -> IMCCClassifier:
+    return IMCCClassifier(
+        N_CLUSTERS,
+        approximation="nystroem",
+        n_components=n_components,
+        random_state=0,
+        device=device,
+    )
+
+
+def check_stream(chunks: Chunks, n_components: int, device: str) -> list[tuple[str, float]]:
+    """Return the largest relative differences to the CPU on the first rows, in ten chunks."""
+    X, Y = first_rows(chunks, CHECK_ROWS)
+    step = -(-len(X) // 10)
+    cut = [(X[i : i + step], Y[i : i + step]) for i in range(0, len(X), step)]
+    on_host, there = (classifier(n_components, d).fit(cut) for d in (None, device))
+    found = [
+        (f"stream, {name}", _difference(*(getattr(clf, name) for clf in (there, on_host))))
+        for name in ("landmarks_", "cluster_centers_", "soft_labels_")
+    ]
+    scores = [clf.decision_function(X[:5000]) for clf in (there, on_host)]
+    found.append((f"stream of {len(X)} rows, scores", _difference(*scores)))
+    return found
+
+
+def _difference(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that no fit on the same chunks can be faster than, and how they come about."""
+
+    transfer: float
+    arithmetic: float
+    lines: list[str]
+
+
+def limits(chunks: Chunks, clf: IMCCClassifier, device: str) -> Limits:
+    """Measure the limits of a fit that has been done."""
+    import torch
+
+    rows = sum(len(X) for X, _ in chunks)
+    largest = max((X for X, _ in chunks), key=len)
+    n_bytes = sum(X.nbytes + Y.nbytes for X, Y in chunks)
+    locked = torch.from_numpy(largest)
+    locked = locked.pin_memory() if device.startswith("cuda") else locked
+    resident = locked.to(device, copy=True)
+    speed = largest.nbytes / _seconds(lambda: resident.copy_(locked, non_blocking=True), device)
+    conveyor = Conveyor(device)
+    start = time.perf_counter()
+    for X, Y in chunks:
+        conveyor.move(X)
+        conveyor.move(Y)
+    _wait(device)
+    alone = time.perf_counter() - start
+
+    landmarks = torch.from_numpy(clf.landmarks_).to(device)
+    squares, factor = (landmarks**2).sum(dim=1), -0.5 / clf.width_**2
+    total = torch.zeros(len(landmarks), len(landmarks), dtype=torch.float64, device=device)
+
+    def values_of(rows: Any) -> Any:
+        K = rows @ landmarks.T
+        return K.mul_(-2).add_((rows**2).sum(dim=1)[:, None]).add_(squares).mul_(factor).exp_()
+
+    def one_chunk() -> None:
+        K = values_of(resident)
+        total.addmm_(K.T, K)
+
+    of_chunk = _seconds(one_chunk, device)
+    flop = 2 * len(largest) * len(landmarks) * (N_FEATURES + len(landmarks))
+    eigenvalues = torch.linalg.eigvalsh(values_of(landmarks))
+    condition = float(eigenvalues[-1] / eigenvalues[0])
+    when = "after" if condition <= LATE_CONDITION else "before"
+    transfer, arithmetic = PASSES * n_bytes / speed, of_chunk * rows / len(largest)
+    return Limits(
+        transfer,
+        arithmetic,
+        [
+            f"transfer limit: {PASSES} passes x {n_bytes / 1e9:.2f} GB at {speed / 1e9:.1f} GB/s = "
+            f"{transfer:.2f} s (one pass as the fit moves it, with nothing else to do: "
+            f"{alone:.2f} s)",
+            f"arithmetic limit: {rows / len(largest):g} chunks of {len(largest)} rows x "
+            f"{of_chunk * 1e3:.1f} ms ({flop / of_chunk / 1e12:.1f} TFlop/s) = {arithmetic:.2f} s",
+            f"condition of the landmarks' kernel matrix: {condition:.1e}, so the kernel values are "
+            f"turned into features {when} they are summed",
+        ],
+    )
+
+
+def _seconds(call: Callable[[], object], device: str) -> float:
+    """Return the seconds of a call, of which many are queued."""
+    for _ in range(2):
+        call()
+    _wait(device)
+    start = time.perf_counter()
+    for _ in range(REPEATS):
+        call()
+    _wait(device)
+    return (time.perf_counter() - start) / REPEATS
+
+
+def _wait(device: str) -> None:
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+
+
+def stream_lines(
+    chunks: Chunks,
+    n_components: int,
+    device: str,
+    measured: Callable[[Callable[[], object]], tuple[float, list[float], float]],
+) -> list[str]:
+    """Return the table of the fits and what they are held against.
+
+    ``measured`` gives the median time of a call, all times, and the peak of device memory in GiB.
+    """
+    clf = classifier(n_components, device)
+    found: list[tuple[str, Any]] = [("", measured(lambda: clf.fit(chunks)))]
+    # What is learned on the host, from a sample: how long it takes is seen without it.
+    given = {"landmarks": clf.landmarks_, "width": clf.width_, "clusterer": clf.cluster_centers_}
+    fixed = classifier(n_components, device).set_params(n_components=None, n_clusters=None, **given)
+    found.append((", landmarks and prototypes given", measured(lambda: fixed.fit(chunks))))
+    bounds = limits(chunks, clf, device)
+    rows = sum(len(X) for X, _ in chunks)
+    lines = [
+        "| what | time | all runs | of the transfer limit | of the arithmetic limit | peak device "
+        "memory |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for what, (median, times, peak) in found:
+        lines.append(
+            f"| Nyström fit of a stream, {rows:,} x {N_FEATURES}, {N_LABELS} labels, c = "
+            f"{N_CLUSTERS}, {n_components} components{what} | {median:.2f} s | "
+            f"{', '.join(f'{t:.2f}' for t in times)} | {bounds.transfer / median:.0%} | "
+            f"{bounds.arithmetic / median:.0%} | {peak:.1f} GiB |"
+        )
+    return [*lines, "", *bounds.lines]
