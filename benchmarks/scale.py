@@ -34,6 +34,7 @@ from imcc import IMCCClassifier
 N_FEATURES, N_LABELS, N_CLUSTERS, N_COMPONENTS = 100, 20, 64, 1000
 LLOYD_PASSES = 5
 BLOCK = 8192  # rows at a time in the arithmetic that fits are held against
+BLOCK_ROWS = 62_500  # of a Dask block, 50 MB
 CASES = {
     "nystroem": {"approximation": "nystroem", "n_components": N_COMPONENTS},
     "linear": {"kernel": "linear"},
@@ -160,13 +161,13 @@ def bench_dask(folder: Path, counts: list[int]) -> None:
     for case, parameters in CASES.items():
         for rows in counts:
             paths = [str(path) for path in files(folder, rows)]
-            edges = list(range(0, rows, 20_000))
+            edges = list(range(0, rows, BLOCK_ROWS))
             arrays = [
                 da.concatenate(
                     [
                         da.from_delayed(
-                            dask.delayed(load_block)(path, a, min(a + 20_000, rows)),
-                            (min(a + 20_000, rows) - a, width),
+                            dask.delayed(load_block)(path, a, min(a + BLOCK_ROWS, rows)),
+                            (min(a + BLOCK_ROWS, rows) - a, width),
                             dtype,
                         )
                         for a in edges
@@ -180,7 +181,7 @@ def bench_dask(folder: Path, counts: list[int]) -> None:
             for workers in (1, 2):
                 with (
                     LocalCluster(
-                        n_workers=workers, threads_per_worker=1, dashboard_address=None
+                        n_workers=workers, threads_per_worker=1, dashboard_address=":0"
                     ) as cluster,
                     Client(cluster),
                 ):

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
+from rich.text import Text
 
 from imcc.cli._help import examples
 from imcc.cli._running import run_shown, running_options
@@ -68,25 +69,35 @@ def _by_method(store: Store, summarise: Any) -> dict[str, dict[str, float]]:
     }
 
 
+# Short enough that the table fits into 80 columns.
+_HEADINGS = {
+    "one_error": "one error ↓",
+    "hamming_loss": "Hamming ↓",
+    "ranking_loss": "ranking ↓",
+    "coverage": "coverage ↓",
+    "average_precision": "precision ↑",
+}
+
+
 def _show(means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]]) -> None:
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for method, of_method in means.items():
         cells = []
         for metric, mean in of_method.items():
             best = max if METRICS[metric].greater_is_better else min
-            mark = "*" if mean == best(other[metric] for other in means.values()) else " "
-            cells.append(f"{mean:.3f} ± {stds[method][metric]:.3f}{mark}")
+            first = mean == best(other[metric] for other in means.values())
+            cells.append(_cell(mean, stds[method][metric], "*" if first else " "))
         rows.append((method, *cells))
     paper = [published(metric).cell("yeast", "imcc") for metric in METRICS]
-    rows.append(("paper's imcc", *(f"{mean:.3f} ± {std:.3f} " for mean, std, _ in paper)))
+    rows.append(("paper's imcc", *(_cell(mean, std, " ") for mean, std, _ in paper)))
     print_table(
         "yeast, 20 % of the rows held out, 3 random splits: mean ± std, * the best",
-        [
-            ("", "left"),
-            *(
-                (f"{name.replace('_', ' ')} {'↑' if metric.greater_is_better else '↓'}", "right")
-                for name, metric in METRICS.items()
-            ),
-        ],
+        [("", "left"), *((_HEADINGS[name], "right") for name in METRICS)],
         rows,
     )
+
+
+def _cell(mean: float, std: float, mark: str) -> Text:
+    """Return a mean with its deviation in 11 columns, in bold if it is marked."""
+    spread = f"{std:.3f}".lstrip("0")
+    return Text(f"{mean:.3f}±{spread}{mark}", style="bold" if mark.strip() else "")
