@@ -10,6 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from imcc.cli._help import examples
+from imcc.cli._options import ALPHA, CONTROL
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
 from imcc.comparison import Comparison, compare
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -42,14 +43,8 @@ _MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
     help='The metric that chose the settings of methods that search; "each": every metric its own.'
     "  [default: the experiment's]",
 )
-@click.option("--control", help="The method that the others are compared with.  [default: imcc]")
-@click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="The level of significance.",
-)
+@CONTROL
+@ALPHA
 @click.option(
     "--missing",
     type=click.Choice(_MISSING),

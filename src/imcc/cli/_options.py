@@ -1,4 +1,4 @@
-"""Options of the commands that train: lists of numbers and words, and what both commands share."""
+"""Options that several commands share, and their types: lists of numbers and words."""
 
 from __future__ import annotations
 
@@ -79,4 +79,16 @@ FOLDS = click.option(
     default=5,
     show_default=True,
     help="How many parts the rows are divided into for cross-validation.",
+)
+
+# Of the commands that compare methods.
+CONTROL = click.option(
+    "--control", help="The method that the others are compared with.  [default: imcc]"
+)
+ALPHA = click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="The level of significance.",
 )

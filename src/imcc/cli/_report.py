@@ -9,6 +9,7 @@ import click
 
 import imcc.report as reports
 from imcc.cli._help import examples
+from imcc.cli._options import ALPHA, CONTROL
 from imcc.cli._terminal import print_json, problems_reported
 from imcc.experiment import EACH
 from imcc.report._gather import OWN
@@ -36,14 +37,8 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     "name, .html; for tables .md or .tex; for figures the folder NAME-figures]",
 )
 @click.option("--title", help="The page's heading.  [default: the experiment's name]")
-@click.option("--control", help="The method that the others are compared with.  [default: imcc]")
-@click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="The level of significance.",
-)
+@CONTROL
+@ALPHA
 @click.option(
     "--tables",
     type=click.Choice(TABLE_FORMATS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def remaining_seconds(
     return max(sum(left) / n_workers, max(left, default=0.0))
 
 
-def _model(done: Mapping[TaskKey, float]):  # type: ignore[no-untyped-def]
+def _model(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float]:
+    """Fit the factors; return the function that guesses the time of a task."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for (kind, dataset, method, _), seconds in done.items():
         cells.setdefault((kind, dataset, method), []).append(max(seconds, 1e-3))
