@@ -8,7 +8,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from imcc.datasets import Dataset, paper_splits
@@ -143,7 +142,6 @@ def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: s
     """Search the whole grid on all rows of a data set; every value is a cross-validated one."""
     seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
     search = prepare(task.method, task.protocol, seed, device)
-    search.set_params(cv=KFold(task.protocol.cv, shuffle=True, random_state=seed))
     start = time.perf_counter()
     search.fit(data.X, data.Y)
     seconds = time.perf_counter() - start
