@@ -40,15 +40,16 @@ quick: $(READY)  ## the tests without the slow ones
 	$(PY) -m pytest -m "not slow and not data" -n auto
 
 # What needs extras: their oldest versions do not all go together.
-OPTIONAL := tests/cli tests/datasets tests/report tests/test_docs_commands.py \
+OPTIONAL := tests/cli $(addprefix tests/experiment/test_,exchange.py killed.py running.py) \
+  tests/test_distributed.py tests/datasets tests/report tests/test_docs_commands.py \
   src/imcc/cli src/imcc/datasets src/imcc/persistence \
   tests/test_device.py tests/test_device_streams.py tests/test_kmeans.py tests/test_batch_metrics.py tests/test_gpu_benchmark.py
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows
 	python3 -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-cov hypothesis \
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-cov pytest-xdist hypothesis \
 	  'polars==1.0.*' 'pandas==2.2.*' 'numpy==1.26.*' 'scipy==1.14.*' 'scikit-learn==1.6.*' 'joblib==1.4.*'
-	.venv-oldest/bin/python -m pytest tests src $(addprefix --ignore=,$(OPTIONAL))
+	.venv-oldest/bin/python -m pytest -n auto tests src $(addprefix --ignore=,$(OPTIONAL))
 
 lint: $(READY)  ## ruff and mypy
 	$(VENV)/bin/ruff check .

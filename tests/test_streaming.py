@@ -368,7 +368,7 @@ def test_bad_streams_are_named(small_problem):
     refused([chunks[0], (X, Y + 2)], "chunk 1 .*y must hold labels coded")
     refused([chunks[0], (X, None)], "chunk 1 .*it has no labels")
     refused([chunks[0], X], "chunk 1 of the stream is no pair")
-    refused([chunks[0], (X.astype(str) + "x", Y)], "chunk 1 .*could not convert string")
+    refused([chunks[0], (np.char.add(X.astype(str), "x"), Y)], "chunk 1 .*could not convert string")
     refused(chunks, "cannot be trained on a stream.*approximation='nystroem'", IMCCClassifier())
     refused(chunks, "KMeans cannot be used on a stream", clone(clf).set_params(clusterer=KMeans()))
 
