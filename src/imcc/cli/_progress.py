@@ -125,8 +125,9 @@ def _update(live: Live, name: str, progress: Progress) -> None:
     if progress.n_failed:
         head.append(f", {progress.n_failed} failed", style="red")
     head.append(f", {duration(progress.seconds)} so far{_left(progress)}", style="default")
+    bar = Table.grid()  # a bar by itself does not end its line
+    bar.add_row(ProgressBar(total=progress.n_tasks, completed=progress.n_done, width=60))
     running = Table.grid(padding=(0, 2))
     for key, seconds in progress.running.items():
         running.add_row(Text("  running"), Text(task_name(key)), Text(duration(seconds)))
-    bar = ProgressBar(total=progress.n_tasks, completed=progress.n_done, width=60)
     live.update(Group(head, bar, running))
