@@ -41,9 +41,9 @@ quick: $(READY)  ## the tests without the slow ones
 
 # What needs extras: their oldest versions do not all go together.
 OPTIONAL := tests/cli $(addprefix tests/experiment/test_,exchange.py killed.py running.py) \
-  tests/test_distributed.py tests/datasets tests/report tests/test_docs_commands.py \
+  tests/stream/test_dask.py tests/datasets tests/report tests/test_docs_commands.py \
   src/imcc/cli src/imcc/datasets src/imcc/persistence \
-  tests/test_device.py tests/test_device_streams.py tests/test_kmeans.py tests/test_batch_metrics.py tests/test_gpu_benchmark.py
+  tests/estimators/test_device.py tests/stream/test_device_streams.py tests/core/test_kmeans.py tests/search/test_judges.py tests/test_gpu_benchmark.py
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows
 	python3 -m venv .venv-oldest

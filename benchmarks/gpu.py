@@ -29,7 +29,7 @@ from sklearn.model_selection import KFold
 
 from benchmarks.gpu_stream import N_COMPONENTS, check_stream, made_chunks, stream_lines
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._array import to_numpy
+from imcc._backend.array import to_numpy
 from imcc.datasets import load_dataset, read
 from imcc.metrics import METRICS
 

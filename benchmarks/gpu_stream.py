@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
 from imcc import IMCCClassifier
-from imcc._device import Conveyor
-from imcc.approximations import LATE_CONDITION
+from imcc._backend.device import Conveyor
+from imcc._core.approximations import LATE_CONDITION
 
 N_COMPONENTS = 2000
 PASSES = 2  # a look, and the sums

@@ -15,24 +15,22 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier
+from imcc.calibration import TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
-from imcc.diagnostics import (
-    draw_reliability,
-    draw_threshold_curves,
-    probabilities,
-    reliability,
-    threshold_curve,
-)
 from imcc.inspection import (
     Explainer,
     draw_clusters,
     draw_correlations,
     draw_explanation,
     draw_map,
+    draw_reliability,
+    draw_threshold_curves,
     inspect_model,
+    probabilities,
+    reliability,
+    threshold_curve,
 )
 from imcc.metrics import hamming_loss
-from imcc.thresholds import TunedThresholds
 
 DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
 N_CLUSTERS = (8, 32, 128, 256)

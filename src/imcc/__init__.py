@@ -1,8 +1,89 @@
 """Multi-label learning with cluster centres as virtual examples (IMCC)."""
 
-from imcc.datasets import open_stream
-from imcc.estimator import IMCCClassifier
-from imcc.estimator_cv import KERNEL_SEARCH, IMCCClassifierCV
+from __future__ import annotations
 
-__all__ = ["KERNEL_SEARCH", "IMCCClassifier", "IMCCClassifierCV", "open_stream"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from imcc import (
+        baselines,
+        calibration,
+        comparison,
+        datasets,
+        estimators,
+        experiment,
+        inspection,
+        metrics,
+        persistence,
+        published,
+        report,
+    )
+    from imcc.calibration import TunedThresholds
+    from imcc.datasets import load_dataset, open_stream
+    from imcc.estimators import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+    from imcc.persistence import load_model, save_model
+
 __version__ = "0.1.0.dev0"
+
+# Where the names that users type come from.  They are imported when they are first used, so that
+# ``import imcc`` and the command line start without scikit-learn.
+_NAMES = {
+    "KERNEL_SEARCH": "estimators",
+    "IMCCClassifier": "estimators",
+    "IMCCClassifierCV": "estimators",
+    "TunedThresholds": "calibration",
+    "load_dataset": "datasets",
+    "load_model": "persistence",
+    "open_stream": "datasets",
+    "save_model": "persistence",
+}
+_PACKAGES = (
+    "baselines",
+    "calibration",
+    "comparison",
+    "datasets",
+    "estimators",
+    "experiment",
+    "inspection",
+    "metrics",
+    "persistence",
+    "published",
+    "report",
+)
+
+__all__ = [
+    "KERNEL_SEARCH",
+    "IMCCClassifier",
+    "IMCCClassifierCV",
+    "TunedThresholds",
+    "baselines",
+    "calibration",
+    "comparison",
+    "datasets",
+    "estimators",
+    "experiment",
+    "inspection",
+    "load_dataset",
+    "load_model",
+    "metrics",
+    "open_stream",
+    "persistence",
+    "published",
+    "report",
+    "save_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"imcc.{name}")
+    if name in _NAMES:
+        found = getattr(importlib.import_module(f"imcc.{_NAMES[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'imcc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -33,8 +33,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
-from imcc._array import to_numpy
-from imcc._validation import check_choice, label_matrix
+from imcc._backend.array import to_numpy
+from imcc._utils.validation import check_choice, label_matrix
 
 
 @dataclass(frozen=True)

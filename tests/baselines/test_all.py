@@ -22,8 +22,8 @@ from imcc.baselines import (
     ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
-from tests.test_bad_input import BAD_DATA
-from tests.test_scikit_learn import SKIPPED
+from tests.estimators.test_bad_input import BAD_DATA
+from tests.estimators.test_scikit_learn import SKIPPED
 
 SMALL_AXES = {"alphas": [0.01, 0.1], "betas": [0.1, 1.0], "gammas": [0.01], "cv": 3}
 BASELINES = [

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
+from imcc._utils.files import save
 from imcc.datasets import DataFormatError, read, write
-from imcc.datasets._files import save
 
 CSV = "a,y\n1,0\n2,1\n"
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from imcc._validation import Features, check_features, encode_target
-from imcc.scoring import ScoringClassifierMixin
+from imcc._utils.validation import Features, check_features, encode_target
+from imcc.estimators.base import ScoringClassifierMixin
 
 
 class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 
-from imcc._validation import Features
+from imcc._utils.validation import Features
 from imcc.baselines._base import prior_log_odds
 
 N_FOLDS = 5  # as in libsvm

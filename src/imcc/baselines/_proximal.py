@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from imcc._validation import Features
+from imcc._utils.validation import Features
 
 # A sparse product takes about this many times longer for an entry than a dense one.
 _SPARSE_COST = 8

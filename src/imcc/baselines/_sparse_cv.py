@@ -13,14 +13,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._results import check_scoring, lay_out
-from imcc._validation import check_count, check_features, check_number, draw_seed, encode_target
+from imcc._search.fold import check_defined, judged_labels
+from imcc._search.results import check_scoring, lay_out
+from imcc._utils.validation import (
+    check_count,
+    check_features,
+    check_number,
+    draw_seed,
+    encode_target,
+)
 from imcc.baselines._proximal import UnboundedError
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 from imcc.baselines._sparse_search import Candidate, Outcome, search_settings
-from imcc.estimator_cv import make_folds
-from imcc.fold import check_defined, judged_labels
-from imcc.scoring import ScoringClassifierMixin
+from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.imcc_cv import make_folds
 
 
 class SparseLinearCV(ScoringClassifierMixin, BaseEstimator, ABC):

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._validation import Features, check_count, check_number
+from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._proximal import Problem, Weights, solve
 

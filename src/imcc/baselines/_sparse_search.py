@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from imcc._validation import Features
+from imcc._search.fold import Fold
+from imcc._utils.validation import Features
 from imcc.baselines._proximal import Problem, UnboundedError, Weights, solve
 from imcc.baselines._sparse_linear import linear_scores
-from imcc.fold import Fold
 from imcc.metrics import METRICS, Judge
 
 # Settings that stay in the race however few there are.

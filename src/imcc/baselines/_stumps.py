@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import Features
+from imcc._utils.validation import Features
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.svm import SVC
 
-from imcc._validation import Features, check_choice, check_number
+from imcc._utils.validation import Features, check_choice, check_number
 from imcc.baselines._base import is_constant, prior_log_odds
 from imcc.baselines._platt import Sigmoid, fit_sigmoid, held_out_margins
 

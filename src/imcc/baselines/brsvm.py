@@ -10,11 +10,11 @@ from joblib import Parallel, delayed
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from imcc._validation import Features, check_choice, check_number, draw_seed
+from imcc._core.kernels import row_blocks
+from imcc._utils.validation import Features, check_choice, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._platt import Sigmoid
 from imcc.baselines._svm import cache_megabytes, calibration, check_svm, train_scored
-from imcc.kernels import row_blocks
 
 KERNELS = ("linear", "rbf")
 

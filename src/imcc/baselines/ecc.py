@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from imcc._validation import Features, check_choice, check_count, check_number, draw_seed
+from imcc._utils.validation import Features, check_choice, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._platt import Sigmoid, fit_sigmoid
 from imcc.baselines._svm import check_svm, train_linear

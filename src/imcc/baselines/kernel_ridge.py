@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from imcc.estimator import IMCCClassifier
-from imcc.estimator_cv import PAPER_WEIGHTS, IMCCClassifierCV
-from imcc.scoring import ScoringClassifierMixin
+from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.imcc import IMCCClassifier
+from imcc.estimators.imcc_cv import PAPER_WEIGHTS, IMCCClassifierCV
 
 
 class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from imcc._validation import Features, check_number, draw_seed
+from imcc._utils.validation import Features, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._svm import LinearScore, check_svm, train_scored
 

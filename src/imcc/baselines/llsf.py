@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from imcc._validation import Features, check_number
+from imcc._utils.validation import Features, check_number
 from imcc.baselines._proximal import Problem, Weights
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 

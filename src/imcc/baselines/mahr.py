@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import Features, check_count, check_number
+from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._stumps import BinnedRows
 

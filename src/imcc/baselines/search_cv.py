@@ -10,7 +10,7 @@ import numpy as np
 from imcc.baselines._sparse_cv import SparseLinearCV
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.llsf import LLSF
-from imcc.estimator_cv import check_axis
+from imcc.estimators.imcc_cv import check_axis
 
 POWERS_OF_2 = tuple(2.0**k for k in range(-10, 11))
 POWERS_OF_4 = tuple(4.0**k for k in range(-5, 6))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from imcc._validation import Features, check_count, draw_seed
+from imcc._utils.validation import Features, check_count, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 
 

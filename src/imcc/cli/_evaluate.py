@@ -7,13 +7,15 @@ from typing import Any
 import click
 import numpy as np
 
+from imcc._utils.plain import to_plain
+from imcc.calibration import label_scores
 from imcc.cli._help import examples
 from imcc.cli._options import INPUTS
 from imcc.cli._predict import IGNORE
 from imcc.cli._reading import JSON, load_matching, reading_options
 from imcc.cli._saved import MODEL, QUIET, TRUST, open_saved
 from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.diagnostics import (
+from imcc.inspection import (
     Diagnostics,
     diagnose,
     draw_reliability,
@@ -22,11 +24,9 @@ from imcc.diagnostics import (
     reliability,
     threshold_curve,
 )
-from imcc.diagnostics._calibration import METHODS
-from imcc.diagnostics._records import plain
+from imcc.inspection._reliability import METHODS
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
-from imcc.thresholds import label_scores
 
 
 @click.command(
@@ -112,7 +112,7 @@ def evaluate(
         about = found.to_dict()
         for label, record in zip(about["labels"], records, strict=True):
             label["calibration"] = record.to_dict()
-        print_json({"model": model_file, "metrics": plain(metrics), **about})
+        print_json({"model": model_file, "metrics": to_plain(metrics), **about})
     else:
         _print(metrics, found, [int(j) for j in order[:top]])
     for file in (draw, draw_calibration):

@@ -7,12 +7,12 @@ from typing import Any
 import click
 import numpy as np
 
+from imcc._utils.plain import to_plain
 from imcc.cli._help import examples
 from imcc.cli._reading import JSON, DataPath, load, load_matching, reading_options
 from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved, shown_setting
 from imcc.cli._terminal import print_json, print_table, problems_reported
 from imcc.datasets import DataFormatError, Dataset
-from imcc.diagnostics._records import plain
 from imcc.inspection import (
     Explainer,
     Explanation,
@@ -150,7 +150,7 @@ def inspect(
         about = card.to_dict()
         del about["label_pairs"]
         print_json(
-            plain(
+            to_plain(
                 {
                     "file": model_file,
                     "card": about,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from imcc.calibration import CRITERIA
 from imcc.cli._reading import DataPath
-from imcc.thresholds import CRITERIA
 
 KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
 

@@ -11,13 +11,13 @@ from typing import Any
 import click
 import numpy as np
 
+from imcc._utils.files import save
+from imcc.calibration import label_scores
 from imcc.cli._help import examples
 from imcc.cli._options import INPUTS
 from imcc.cli._reading import JSON, STDIN, load_matching, reading_options
 from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
 from imcc.cli._terminal import problems_reported
-from imcc.datasets._files import save
-from imcc.thresholds import label_scores
 
 FORMS = ("csv", "json", "jsonl")
 IGNORE = click.option(

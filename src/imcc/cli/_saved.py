@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from imcc.estimator import IMCCClassifier
+from imcc.estimators.imcc import IMCCClassifier
 from imcc.persistence import (
     ModelCard,
     UntrustedModelError,

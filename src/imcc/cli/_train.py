@@ -16,6 +16,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from imcc._core.models import SPANS
+from imcc._utils.files import save
+from imcc._utils.plain import to_plain
+from imcc.calibration import TunedThresholds
 from imcc.cli._help import examples
 from imcc.cli._options import (
     FILL,
@@ -33,15 +37,11 @@ from imcc.cli._reading import JSON, load, reading_options
 from imcc.cli._saved import FORCE, QUIET, check_output, shown_setting
 from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
 from imcc.datasets import DataFormatError, Dataset
-from imcc.datasets._files import save
-from imcc.diagnostics._records import plain
-from imcc.estimator import IMCCClassifier
-from imcc.estimator_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IMCCClassifierCV
+from imcc.estimators.imcc import IMCCClassifier
+from imcc.estimators.imcc_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IMCCClassifierCV
 from imcc.metrics import METRICS
-from imcc.models import SPANS
 from imcc.persistence import ModelCard, read_card, save_model
 from imcc.persistence._trust import skops_io
-from imcc.thresholds import TunedThresholds
 
 
 @click.command(
@@ -325,7 +325,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
     about = card.to_dict()
     del about["label_pairs"], about["columns"]
     chosen = getattr(model, "thresholds_", None)
-    return plain({"file": output, **about, "thresholds": chosen})
+    return to_plain({"file": output, **about, "thresholds": chosen})
 
 
 def _print(card: ModelCard, output: str, title: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_choice, check_share
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import check_choice, check_share
 from imcc.comparison._friedman import Friedman, friedman
 from imcc.comparison._missing import Dropped, complete
 from imcc.comparison._posthoc import ControlRanks, Nemenyi, against_control, nemenyi
 from imcc.comparison._ranks import Podium, mean_ranks, podium, rank_methods, round_as_printed
-from imcc.comparison._record import to_plain
 from imcc.comparison._table import ScoreTable
 from imcc.comparison._wilcoxon import (
     WilcoxonControl,

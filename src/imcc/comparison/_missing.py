@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.comparison._table import ScoreTable
 
 CHOICES = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from imcc._validation import check_choice, check_count, check_share
+from imcc._utils.validation import check_choice, check_count, check_share
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from imcc._validation import check_choice, check_count
+from imcc._utils.validation import check_choice, check_count
 
 
 @dataclass(frozen=True, eq=False)

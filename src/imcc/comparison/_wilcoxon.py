@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from imcc._validation import check_share
+from imcc._utils.validation import check_share
 from imcc.comparison._posthoc import cliques, holm
 from imcc.comparison._ranks import check_matrix
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.files import save
 from imcc.datasets._arff_syntax import quote
 from imcc.datasets._dataset import Dataset
-from imcc.datasets._files import inner_name, save
+from imcc.datasets._files import inner_name
 from imcc.datasets._label_xml import format_label_xml
 from imcc.datasets._mulan import MEKA_OPTION
 from imcc.datasets._text import check_names, number_texts

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.files import save
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
@@ -22,7 +23,6 @@ from imcc.datasets._files import (
     inner_name,
     joined_name,
     open_all,
-    save,
 )
 from imcc.datasets._table import Attribute, Table, join_tables
 from imcc.datasets._text import check_names, number_texts, plain_float

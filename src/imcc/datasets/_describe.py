@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import check_number
+from imcc._utils.validation import check_number
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import listed
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import listed, repeated, warn_user

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from imcc._utils.optional import require
 from imcc.datasets._errors import DataFetchError
-from imcc.datasets._optional import require
 from imcc.datasets._registry import RemoteFile
 
 #: Called with a file's name, the bytes that are there, and the bytes it will have.

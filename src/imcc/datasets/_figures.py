@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_count
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._describe import co_occurrence_counts
-from imcc.datasets._optional import require
 
 _SUFFIXES = (".png", ".svg", ".pdf")
 _LONGEST_NAME = 24

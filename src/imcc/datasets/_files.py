@@ -1,13 +1,11 @@
-"""Opening and saving files: compression with a limit, encodings, atomic writing."""
+"""Opening files: compression with a limit, encodings."""
 
 from __future__ import annotations
 
 import bz2
 import codecs
 import gzip
-import io
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -216,59 +214,6 @@ def _decode_as(content: Content, encoding: str) -> str:
     if "\0" in text:
         raise DataFormatError(f"read as {encoding} it holds NUL characters", content.path)
     return text
-
-
-def save(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file, packed as its suffix says; it appears whole or not at all."""
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix == ".gz":
-        data = gzip.compress(data, mtime=0)  # the same data give the same file
-    elif suffix == ".bz2":
-        data = bz2.compress(data)
-    elif suffix == ".zip":
-        data = _zipped(target.stem, data)
-    return write_whole(target, data)
-
-
-def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file as it is; it appears whole or not at all.
-
-    What is there already and is no ordinary file (a pipe, a device) is written to.
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
-            file.write(data)
-        return target
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return target
-
-
-def _umask() -> int:
-    # The mask can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _zipped(name: str, data: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
 
 
 def _stems(stem: str) -> list[str]:

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
-from imcc._validation import check_number
+from imcc._utils.validation import check_number
 from imcc.datasets._csv import read_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFetchError

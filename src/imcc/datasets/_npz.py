@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from imcc._utils.files import save
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import (
@@ -23,7 +24,6 @@ from imcc.datasets._files import (
     check_method,
     joined_name,
     open_all,
-    save,
 )
 from imcc.datasets._pairs import Pairs, check_pairs, find_pairs, make_part
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.files import save
+from imcc._utils.optional import require
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all, save
-from imcc.datasets._optional import require
+from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all
 from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names
 

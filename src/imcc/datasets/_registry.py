@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 
 GROUPS = ("all", "paper", "regular", "large", "other")
 

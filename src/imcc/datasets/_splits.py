@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from imcc._validation import check_count, check_number
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count, check_number
 from imcc.datasets._dataset import Dataset
-from imcc.datasets._optional import require
 
 Split = tuple[np.ndarray, np.ndarray]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_count
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import DataFormatError, listed, repeated
 from imcc.datasets._files import inner_name
-from imcc.datasets._optional import require
 from imcc.datasets._parquet import known_labels
 from imcc.datasets._stream_npz import NpzRows
 from imcc.datasets._stream_svmlight import SvmlightRows

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import UNPACK_ERRORS

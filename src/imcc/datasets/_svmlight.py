@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import check_choice
+from imcc._utils.files import save
+from imcc._utils.validation import check_choice
 from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import (
@@ -26,7 +27,6 @@ from imcc.datasets._files import (
     decode,
     joined_name,
     open_all,
-    save,
     split_lines,
 )
 from imcc.datasets._limits import MAX_FEATURES, check_size

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imcc.datasets._files import write_whole
+from imcc._utils.files import write_whole
 from imcc.experiment._errors import StoreError
 from imcc.experiment._lines import (
     RUN_COLUMNS,

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from imcc._validation import check_count
-from imcc.datasets._optional import require
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
 
 
 class WorkerDiedError(RuntimeError):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc.datasets._optional import require
+from imcc._utils.optional import require
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
 from imcc.experiment._records import UNSEARCHED, Run, Selection, Study

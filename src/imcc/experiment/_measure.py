@@ -17,7 +17,7 @@ import scipy
 import sklearn
 
 import imcc
-from imcc._device import device_name
+from imcc._backend.device import device_name
 
 
 @functools.cache

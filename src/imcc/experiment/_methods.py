@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.experiment._describe import build_estimator, describe_estimator, import_object, to_data
 from imcc.experiment._errors import ExperimentError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_choice, check_count, check_number
+from imcc._utils.validation import check_choice, check_count, check_number
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
 from imcc.experiment._errors import ExperimentError
 from imcc.experiment._methods import Method, make_methods

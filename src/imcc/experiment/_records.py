@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.experiment._plan import TaskKey
 from imcc.metrics import METRICS
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from imcc._validation import check_count
+from imcc._utils.validation import check_count
 from imcc.experiment._claims import Claimant
 from imcc.experiment._estimate import remaining_seconds
 from imcc.experiment._executors import Executor, WorkerDiedError, make_executor

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import f1_score, roc_auc_score
 
+from imcc.calibration import label_scores
+from imcc.calibration._cross_fit import scoring_method
 from imcc.metrics import METRICS, evaluate
-from imcc.thresholds import label_scores
-from imcc.thresholds._cross_fit import scoring_method
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.experiment._claims import is_alive
 from imcc.experiment._database import connect, told, transaction

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc.diagnostics._records import plain
+from imcc._utils.plain import to_plain
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class LabelCorrelations:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for what is not known."""
-        return plain(
+        return to_plain(
             {
                 "label_names": list(self.label_names),
                 "carried": self.carried,

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from imcc.features import KernelMap
-from imcc.models import Setting
-from imcc.solver import ClusterTerms, Rotation, eliminate_one
-from imcc.virtual import VirtualExamples
+from imcc._core.features import KernelMap
+from imcc._core.models import Setting
+from imcc._core.solver import ClusterTerms, Rotation, eliminate_one
+from imcc._core.virtual import VirtualExamples
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def kernel_evidence(
     setting: Setting,
     K_between: np.ndarray | None = None,
 ) -> EvidenceProblem:
-    """Set up the exact kernel model; see :func:`imcc.solver.kernel_problem`."""
+    """Set up the exact kernel model; see :func:`imcc._core.solver.kernel_problem`."""
     of_centers = kernel_map.transform(K_centers)
     return EvidenceProblem(
         eigenvalues=kernel_map.eigenvalues,

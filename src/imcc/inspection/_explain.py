@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._validation import Features, check_choice, check_count
-from imcc.diagnostics._records import plain
-from imcc.features import IdentityMap, KernelMap
+from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.models import KernelModel, LinearModel, Setting
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import Features, check_choice, check_count
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
 from imcc.inspection._unwrap import unwrap
-from imcc.models import KernelModel, LinearModel, Setting
 
 WAYS = ("evidence", "support", "features")
 # How far the evidence may be from the score, relative to its size, before it is called wrong: the
@@ -113,7 +113,7 @@ class Explanation:
         """Return plain values: the largest contributions and the sum of all the others."""
         parts = self.top(top)
         rest = sum(self.totals().values()) - self.constant - sum(p.contribution for p in parts)
-        return plain(
+        return to_plain(
             {
                 "label": self.label,
                 "by": self.by,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_count
-from imcc.datasets._optional import require
-from imcc.diagnostics._figures import save_figure, short_name
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
 from imcc.inspection._explain import Explanation
 from imcc.inspection._inspect import Inspection
+from imcc.inspection._per_label_figures import save_figure, short_name
 
 # Told apart by how dark they are, as well as by colour.
 _REAL, _VIRTUAL, _REST = "#5b9bd5", "#1f3b66", "#bbbbbb"

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
-from imcc._validation import Features, check_count
-from imcc.diagnostics._records import plain
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import Features, check_count
 from imcc.inspection._correlations import LabelCorrelations, label_correlations
 from imcc.inspection._unwrap import Unwrapped, unwrap
 
@@ -113,7 +113,7 @@ class Inspection:
             "centers": self.map.centers,
             "explained": self.map.explained,
         }
-        return plain(
+        return to_plain(
             {
                 "facts": self.facts,
                 "label_names": list(self.label_names),

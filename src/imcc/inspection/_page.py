@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_count
-from imcc.datasets._files import save
-from imcc.datasets._optional import require
+from imcc._utils.files import save
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
 from imcc.inspection._explain import Explanation
 from imcc.inspection._figures import frequent_labels
 from imcc.inspection._inspect import Inspection

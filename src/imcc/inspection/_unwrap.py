@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._validation import Features, check_features, encode_target
-from imcc.estimator import IMCCClassifier
-from imcc.models import KernelModel
-from imcc.thresholds import TunedThresholds
-from imcc.virtual import VirtualExamples, virtual_examples
+from imcc._core.models import KernelModel
+from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._utils.validation import Features, check_features, encode_target
+from imcc.calibration import TunedThresholds
+from imcc.estimators.imcc import IMCCClassifier
 
 # How far a centre, relative to the spread of all, or a soft label may be from what the training
 # data give, so that these count as the training data: far more than rounding in float32.

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import imcc
+from imcc._utils.files import write_whole
 from imcc.datasets import Dataset
-from imcc.datasets._files import write_whole
 from imcc.persistence._about import describe, metrics_of, names_of, params_of, versions
 from imcc.persistence._card import ModelCard, pairs_of, parse_card, write_card
 from imcc.persistence._errors import ModelFileError, UntrustedModelError

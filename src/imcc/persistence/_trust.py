@@ -13,17 +13,17 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from imcc.datasets._optional import require
+from imcc._utils.optional import require
 from imcc.persistence._errors import ModelFileError
 
 # Modules whose classes are models or parts of models; a new one is added here.
 MODULES = (
-    "imcc.approximations",
-    "imcc.estimator",
-    "imcc.estimator_cv",
-    "imcc.kernels",
-    "imcc.models",
-    "imcc.thresholds._tuned",
+    "imcc._core.approximations",
+    "imcc.estimators.imcc",
+    "imcc.estimators.imcc_cv",
+    "imcc._core.kernels",
+    "imcc._core.models",
+    "imcc.calibration._tuned",
     "imcc.baselines._platt",
     "imcc.baselines._svm",
     "imcc.baselines.brsvm",

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from scipy.stats import t as student
 
-from imcc._validation import check_choice, check_share
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import check_choice, check_share
 from imcc.comparison import ScoreTable
-from imcc.comparison._record import to_plain
 from imcc.metrics import METRICS
 from imcc.published._slips import doubtful
 from imcc.published._tables import DECIMALS, N_REPETITIONS, PublishedTable, table

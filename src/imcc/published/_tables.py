@@ -15,7 +15,7 @@ from importlib import resources
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.metrics import METRICS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.metrics import METRICS
 from imcc.published import Cell, PublishedComparison
 from imcc.report._picture import (

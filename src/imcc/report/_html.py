@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from imcc.datasets._optional import require
+from imcc._utils.optional import require
 from imcc.report._table import PaperTable
 from imcc.report._words import one_line, rank_text
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import imcc
-from imcc.datasets._optional import require
+from imcc._utils.optional import require
 from imcc.experiment import EACH
 from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from imcc.datasets._files import save
-from imcc.datasets._optional import require
+from imcc._utils.files import save
+from imcc._utils.optional import require
 from imcc.report._words import one_line
 
 # Few colours, and none alone: shapes and fillings say the same.  Each is told from the others also

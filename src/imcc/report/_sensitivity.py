@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._validation import check_choice
+from imcc._utils.validation import check_choice
 from imcc.experiment import Study, greater_is_better
 from imcc.report._picture import ACCENT, PAPER, Picture, new_figure, style, text_width
 from imcc.report._words import (

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from imcc._validation import check_choice, check_share
-from imcc.datasets._files import save
+from imcc._utils.files import save
+from imcc._utils.validation import check_choice, check_share
 from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.metrics import METRICS
 from imcc.report import _figures as figures

@@ -1,0 +1,1 @@
+"""The only package that knows what NumPy, torch and CuPy do in their own way."""

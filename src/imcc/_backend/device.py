@@ -1,0 +1,209 @@
+"""Devices: how to get there, how much room there is, and what to say when there is none."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from imcc._backend.array import asarray, dense, is_numpy, library, require
+
+# Blocks of work on a device have at most this many entries (4 GiB in float64), and take at most
+# this share of the free memory.
+DEVICE_ENTRIES = 2**29
+DEVICE_SHARE = 1 / 8
+# Arrays that may be on their way to a device before the host waits for it.
+AHEAD = 2
+
+
+def on_device(X: Any, device: str | None) -> Any:
+    """Return rows where they are to be worked on: on a device asked for, or where they are.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+    device : str or None
+        As torch names it ("cuda", "cuda:1", "cpu").  torch is used, or else CuPy.
+    """
+    return X if device is None or library(X) == "cupy" else asarray(X, _named(device))
+
+
+def _named(device: Any) -> Any:
+    """Return an array without entries on a device, the name being checked."""
+    if not isinstance(device, str):
+        raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
+    require("array_api_compat", f"device={device!r}")
+    return _empty_on(device)
+
+
+class Conveyor:
+    """Brings the chunks of a stream to a device, one after the other.
+
+    On the way to a GPU through torch, a chunk travels while the GPU works on the one before:
+    through memory that the GPU reads by itself (page-locked), in a queue of its own.  The host
+    waits when it is a chunk or two ahead, so that the chunks on the device stay few.
+
+    Parameters
+    ----------
+    device : str or None
+        As for :func:`on_device`; None leaves everything where it is.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        self._like: Any = None if device is None else _named(device)
+        self._lane: Any = None
+        self._begun: deque[Any] = deque()
+
+    def move(self, x: Any) -> Any:
+        """Return an array (or CSR matrix, which becomes dense) on the device."""
+        if self._like is None or library(x) == "cupy":
+            return x
+        if is_numpy(x) and library(self._like) == "torch" and self._like.is_cuda:
+            return self._moved_meanwhile(np.ascontiguousarray(dense(x)))
+        return asarray(x, self._like)
+
+    def _moved_meanwhile(self, x: np.ndarray) -> Any:
+        torch, device = importlib.import_module("torch"), self._like.device
+        if self._lane is None:
+            self._lane = torch.cuda.Stream(device)
+        work = torch.cuda.current_stream(device)
+        # When the device gets here, it is done with all arrays that were moved before.
+        self._begun.append(work.record_event())
+        if len(self._begun) > AHEAD:
+            self._begun.popleft().synchronize()
+        with warnings.catch_warnings():
+            # It is only read.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            source = torch.from_numpy(x)
+        # torch keeps both pieces of memory until the queues that use them are through with them.
+        locked = torch.empty(source.shape, dtype=source.dtype, pin_memory=True).copy_(source)
+        with torch.cuda.stream(self._lane):
+            moved = locked.to(device, non_blocking=True)
+        work.wait_stream(self._lane)
+        moved.record_stream(work)
+        return moved
+
+
+def device_name(device: str) -> str:
+    """Return a device's name with that of the hardware, if torch knows it; for records."""
+    torch = sys.modules.get("torch")  # whoever worked on the device has imported it
+    if torch is None or not device.startswith("cuda"):
+        return device
+    return f"{device}: {torch.cuda.get_device_name(device)}"
+
+
+def _empty_on(device: str) -> Any:
+    """Return an array with no entries on a device, or say why that cannot be."""
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        return _empty_of_cupy(device)
+    try:
+        where = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device={device!r} is no device that torch knows: {error}") from error
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise RuntimeError(
+            f"device={device!r}: torch {torch.__version__} finds no GPU here; use device=None to "
+            "compute on the CPU, or install a torch that is built for this machine's GPU"
+        )
+    try:
+        return torch.empty(0, dtype=torch.float64, device=where)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise RuntimeError(
+            f"device={device!r} cannot hold float64 arrays, which the solution needs: {error}"
+        ) from error
+
+
+def _empty_of_cupy(device: str) -> Any:
+    try:
+        cupy = importlib.import_module("cupy")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"device={device!r} needs torch or CuPy, and neither is installed: pip install torch "
+            "(or cupy-cuda12x, cupy-cuda13x), or use device=None to compute on the CPU",
+            name="torch",
+        ) from error
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or (number and not number.isdecimal()):
+        raise ValueError(f"device must be 'cuda' or 'cuda:N' with CuPy, got {device!r}")
+    try:
+        with cupy.cuda.Device(int(number or 0)):
+            return cupy.empty(0)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise RuntimeError(
+            f"device={device!r}: CuPy finds no such GPU here ({error}); use device=None to compute "
+            "on the CPU"
+        ) from error
+
+
+def synchronize(x: Any) -> None:
+    """Wait for what a device was told to do, so that a clock tells the time it took."""
+    if library(x) == "torch" and x.is_cuda:
+        importlib.import_module("torch").cuda.synchronize(x.device)
+    elif library(x) == "cupy":
+        importlib.import_module("cupy").cuda.get_current_stream().synchronize()
+
+
+# Memory.
+
+
+def free_bytes(like: Any) -> float:
+    """Return the memory that is free on the device of an array; infinite on the host."""
+    if library(like) == "torch" and like.is_cuda:
+        cuda = importlib.import_module("torch").cuda
+        cached = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
+        return float(cuda.mem_get_info(like.device)[0] + cached)
+    if library(like) == "cupy":
+        cupy = importlib.import_module("cupy")
+        return float(like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes())
+    return np.inf
+
+
+def block_entries(like: Any) -> int | None:
+    """Return how many entries a block of work may have beside an array; None for NumPy.
+
+    A core works fastest on what its cache holds, which is for the work itself to know; a device
+    wants blocks as large as its memory allows.
+    """
+    if is_numpy(like):
+        return None
+    return max(1, int(min(DEVICE_ENTRIES, free_bytes(like) * DEVICE_SHARE / 8)))
+
+
+def require_memory(n_bytes: float, like: Any, what: str, remedy: str) -> None:
+    """Refuse work that cannot fit, before it is begun."""
+    free = free_bytes(like)
+    if n_bytes > free:
+        raise MemoryError(
+            f"{what} needs about {_gib(n_bytes)} on the device, of which {_gib(free)} are free: "
+            f"{remedy}"
+        )
+
+
+@contextmanager
+def explained_memory_errors(what: str, remedy: str) -> Iterator[None]:
+    """Turn a library's own out-of-memory error into one that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        said = ". ".join(str(error).split(". ")[:2])
+        raise MemoryError(f"{what} does not fit on the device ({said}): {remedy}") from error
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return type(error).__name__ in ("OutOfMemoryError", "AcceleratorError") and (
+        "memory" in str(error).lower()
+    )
+
+
+def _gib(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.3g} GiB"

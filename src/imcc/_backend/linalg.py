@@ -1,0 +1,106 @@
+"""Factorisations and solves, each by what is fastest in the library an array is of."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import blas, lapack
+
+from imcc._backend.array import is_numpy, library, namespace
+
+# Columns that a device factorises at a time: enough for its products to run at full speed.
+BLOCK = 2048
+
+
+def eigh(A: Any) -> tuple[Any, Any]:
+    """Return ascending eigenvalues and eigenvectors; NumPy's matrix is overwritten."""
+    if is_numpy(A):
+        return scipy.linalg.eigh(A, driver="evd", overwrite_a=True, check_finite=False)
+    values, vectors = namespace(A).linalg.eigh(A)
+    return values, vectors
+
+
+def solve(A: Any, B: Any) -> Any:
+    """Solve A X = B for stacks of matrices."""
+    # NumPy's solver, not SciPy's: each brings threads of its own, and in a search, where products
+    # and systems take turns thousands of times, the two pools slow each other down threefold.
+    if is_numpy(A):
+        return np.linalg.solve(A, B)
+    xp = namespace(A)
+    if library(A) == "cupy":  # it does not repeat right sides by itself
+        B = xp.broadcast_to(B, (*A.shape[:-2], *B.shape[-2:]))
+    return xp.linalg.solve(A, B)
+
+
+def cholesky(A: Any) -> Any:
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten.
+
+    What stands above the diagonal is left as it is found.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrix is not positive definite.
+    """
+    if is_numpy(A):
+        # Its transpose is the same matrix in LAPACK's order: nothing is copied.
+        factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return factor
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    # The libraries would make a second matrix of the same size, if not a third.  So, one block of
+    # columns after the other: take off what the columns before it explain, then factorise.
+    n = A.shape[0]
+    for start in range(0, n, BLOCK):
+        end = min(start + BLOCK, n)
+        if start > 0:
+            A[start:, start:end] -= A[start:, :start] @ A[start:end, :start].T
+        own = _small_cholesky(A[start:end, start:end])
+        A[start:end, start:end] = own
+        if end < n:
+            A[end:, start:end] = triangular_solve(own, A[end:, start:end].T).T
+    return A
+
+
+def _small_cholesky(A: Any) -> Any:
+    xp = namespace(A)
+    try:
+        factor = xp.linalg.cholesky(A)
+    except Exception as error:
+        if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
+            raise
+        raise np.linalg.LinAlgError("the matrix is not positive definite") from error
+    if not bool(xp.isfinite(factor[-1, -1])):  # CuPy says it with NaN
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return factor
+
+
+def cholesky_solve(factor: Any, B: Any) -> Any:
+    """Solve A X = B, given the lower Cholesky factor of A."""
+    if is_numpy(factor):
+        return lapack.dpotrs(factor, B, lower=1)[0]
+    return triangular_solve(factor, triangular_solve(factor, B), transposed=True)
+
+
+def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
+    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not looked at."""
+    match library(L):
+        case "torch":
+            linalg = importlib.import_module("torch.linalg")
+            return linalg.solve_triangular(L.T if transposed else L, B, upper=transposed)
+        case "cupy":
+            linalg = importlib.import_module("cupyx.scipy.linalg")
+            return linalg.solve_triangular(L, B, lower=True, trans=int(transposed))
+    # The array API has no triangular solver.
+    lower = namespace(L).tril(L)
+    return solve(lower.T if transposed else lower, B)
+
+
+def symmetric_product(A: Any, B: Any) -> Any:
+    """Return A B for a symmetric matrix A."""
+    # SciPy's product, not NumPy's: the two have threads of their own that keep a core busy for
+    # a while after each call, and slow each other down when they take turns.
+    return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B

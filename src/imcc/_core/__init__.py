@@ -1,0 +1,1 @@
+"""The mathematics of a fit: arrays in, arrays or small records out."""

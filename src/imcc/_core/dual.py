@@ -1,0 +1,151 @@
+r"""One setting of the exact kernel model, by Cholesky: no eigenvectors needed.
+
+In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form of
+:mod:`imcc._core.solver` reads ::
+
+    A = M^-1 (Y + [J, P] C),        J = K^-1 k(X, Z),
+
+where J holds the coefficients of the centres' projections on the span of the rows.  So a fit is a
+Cholesky factorisation of M and one of K.  K may be singular (rows that occur twice): J is solved
+with K + eps I and refined, and the part of the centres that is missed is measured.
+For the augmented span no J is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from imcc._backend.array import Array, add_to_diagonal, dense, namespace, trace, zeros
+from imcc._backend.linalg import cholesky, cholesky_solve, symmetric_product
+from imcc._core.solver import ClusterTerms, eliminate_one
+from imcc._core.virtual import VirtualExamples
+
+# eps, relative to the mean diagonal of K: small enough for a refinement or two to reach rounding
+# where K has eigenvalues above 1e-6, large enough for K + eps I to be factorised always.
+JITTER = 1e-10
+MAX_REFINEMENTS = 4
+# Largest influence on the solution, relative, that a missed part of a centre may have.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """Coefficients of the exact kernel model.
+
+    Attributes
+    ----------
+    coef : array of shape (n_rows, q)
+        A: scores are k(x, X) A + k(x, Z) A_z + b.
+    center_coef : array of shape (c, q)
+        A_z: zero for the paper's span.
+    intercept : array of shape (q,)
+    """
+
+    coef: Array
+    center_coef: Array
+    intercept: Array
+
+
+def solve_dual(
+    K: Array,
+    K_centers: Array,
+    signs: Array,
+    virtual: VirtualExamples,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    K_between: Array | None = None,
+) -> DualSolution:
+    """Solve one setting.
+
+    Parameters
+    ----------
+    K : array of shape (n_rows, n_rows)
+        Kernel matrix of the training rows.  It is overwritten, except when an error is raised.
+    K_centers : array of shape (c, n_rows)
+    signs : array of shape (n_rows, q)
+    virtual : VirtualExamples
+    alpha, beta, gamma : float
+    K_between : array of shape (c, c), optional
+        Kernel values between the centres: asks for the augmented span.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If K has negative eigenvalues, or is so ill-conditioned that the solution would not be
+        good to about nine digits: the spectral solver is then the one to use.
+    """
+    xp, n, c = namespace(K), K.shape[0], virtual.sizes.shape[0]
+    terms = ClusterTerms.of(virtual)
+    inside = zeros((n, c), K)
+    if K_between is None and (alpha > 0 or gamma > 0):
+        inside = _project(K, K_centers, (alpha + gamma * terms.sizes) / beta)
+
+    M = K
+    M *= 1 + gamma
+    add_to_diagonal(M, beta)
+    factor = _factorise(M)
+
+    P = dense(virtual.membership)
+    first_block = inside if K_between is None else K_centers.T
+    solved = cholesky_solve(factor, xp.concat([first_block, P, signs], axis=1))
+    by_centers, by_members, by_labels = solved[:, :c], solved[:, c : 2 * c], solved[:, 2 * c :]
+
+    # V^T B^-1 V, from K J = k(X, Z) and K M^-1 = (I - beta M^-1) / (1 + gamma).
+    gram = zeros((2 * c, 2 * c), K)
+    gram[:c, :c] = K_centers @ by_centers
+    if K_between is not None:
+        gram[:c, :c] = (K_between - (1 + gamma) * gram[:c, :c]) / beta
+    gram[:c, c:] = K_centers @ by_members
+    gram[c:, :c] = gram[:c, c:].T
+    members = virtual.membership.T
+    gram[c:, c:] = (members @ P - beta * (members @ by_members)) / (1 + gamma)
+    of_members = (members @ signs - beta * (members @ by_labels)) / (1 + gamma)
+    cross = xp.concat([K_centers @ by_labels, of_members], axis=0)
+
+    corrections, intercept = eliminate_one(terms, (gram + gram.T) / 2, cross, alpha, gamma)
+    of_centers, of_members = corrections[:c, :], corrections[c:, :]
+    coef = by_labels + by_members @ of_members
+    if K_between is None:
+        coef += by_centers @ of_centers
+        return DualSolution(coef, zeros((c, signs.shape[1]), K), intercept)
+    coef -= ((1 + gamma) / beta) * (by_centers @ of_centers)
+    return DualSolution(coef, of_centers / beta, intercept)
+
+
+def _project(K: Array, K_centers: Array, weights: Array) -> Array:
+    """Return J with K J = k(X, Z), good enough for the weights that the centres have.
+
+    With R = k(X, Z) - K J, the part of phi(z) within the span of the rows that J misses has the
+    squared norm r^T K^+ r, measured with K + eps I; times the weight of z, it bounds the relative
+    change of the solution.
+    """
+    xp = namespace(K)
+    factor = _factorise(_with_jitter(K))
+    inside = cholesky_solve(factor, K_centers.T)
+    for _ in range(MAX_REFINEMENTS):
+        residual = K_centers.T - symmetric_product(K, inside)
+        step = cholesky_solve(factor, residual)
+        influence = float(xp.max(weights * xp.sum(residual * step, axis=0)))
+        inside += step
+        if influence < TOLERANCE:
+            return inside
+    raise np.linalg.LinAlgError(
+        "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
+        f"the solution would be off by about {influence:.0e} of its size"
+    )
+
+
+def _with_jitter(K: Array) -> Array:
+    shifted = namespace(K).asarray(K, copy=True)
+    add_to_diagonal(shifted, JITTER * trace(K) / K.shape[0])
+    return shifted
+
+
+def _factorise(A: Array) -> Array:
+    try:
+        return cholesky(A)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite") from error

@@ -1,0 +1,326 @@
+"""Kernels, and the rule for their width.
+
+A kernel is evaluated in two steps, so that a search over widths and folds pays for the first step
+once: ``base`` is what does not depend on the width (distances, or the kernel itself when it has no
+width), ``finish`` turns it into kernel values, in place.
+
+==========  =========================================  ==============================
+name        k(x, x')                                   distance that the width is in
+==========  =========================================  ==============================
+rbf         ``exp(-|x - x'|_2^2 / (2 width^2))``       Euclidean
+laplacian   ``exp(-|x - x'|_1 / width)``               Manhattan
+chi2        ``exp(-sum (x - x')^2/(x + x') / width)``  additive chi-squared
+==========  =========================================  ==============================
+
+The paper's rule takes the mean distance over all pairs of training rows as the width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    additive_chi2_kernel,
+    manhattan_distances,
+    pairwise_kernels,
+)
+from sklearn.utils.extmath import row_norms
+
+from imcc._backend.array import (
+    Array,
+    asarray,
+    clip_in_place,
+    exp_in_place,
+    is_numpy,
+    namespace,
+    row_squares,
+    to_numpy,
+    trace,
+    zero_diagonal,
+)
+from imcc._backend.device import block_entries
+from imcc._utils.validation import Features, check_choice, check_number
+
+# Kernel blocks of about this many entries stay in the cache of a core.
+BLOCK_ENTRIES = 2**20
+
+
+def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
+    """Split rows into slices of about so many entries each (BLOCK_ENTRIES by default)."""
+    step = max(1, (entries or BLOCK_ENTRIES) // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+class Kernel:
+    """A kernel without a width; the base is the kernel itself.
+
+    Parameters
+    ----------
+    function : str or callable
+        A name or callable of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+    parameters : mapping
+        Passed on to it.
+    """
+
+    has_width = False
+
+    def __init__(
+        self, function: str | Callable[..., float], parameters: Mapping[str, Any] | None = None
+    ) -> None:
+        self.function = function
+        self.parameters = dict(parameters or {})
+
+    @property
+    def is_semidefinite(self) -> bool:
+        """Whether kernel matrices are known to have no negative eigenvalues."""
+        return self.function == "cosine"
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the part that does not depend on the width, between rows of X and Y (or X)."""
+        # Rows on a device come to the host: these functions are scikit-learn's or the user's.
+        values = pairwise_kernels(to_numpy(X), to_numpy(Y), metric=self.function, **self.parameters)
+        return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
+
+    def origin(self, X: Features) -> Array | None:
+        """Return a point to subtract from all rows, which loses fewer digits, or None."""
+        return None
+
+    def finish(self, base: Array, width: float | None) -> Array:
+        """Turn the base into kernel values, in place."""
+        return base
+
+
+class LinearKernel(Kernel):
+    """``<x, x'>``."""
+
+    is_semidefinite = True
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the inner products."""
+        return _inner_products(X, X if Y is None else Y)
+
+
+class WidthKernel(Kernel):
+    """A kernel exp(-base / scale(width)), where the base grows with a distance."""
+
+    has_width = True
+    is_semidefinite = True
+
+    def mean_distance(self, base: Array) -> float:
+        """Return the mean distance over all pairs of different rows; 0 if there are none."""
+        n, xp = base.shape[0], namespace(base)
+        if n < 2:
+            return 0.0
+        # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
+        blocks = row_blocks(n, n, block_entries(base))
+        return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
+
+    def mean_distance_of(self, X: Features) -> float:
+        """Return the same for rows, without the matrix of all pairs."""
+        n = X.shape[0]
+        total = 0.0
+        for block in row_blocks(n, n, block_entries(X)):
+            distances = self._distances(self.base(X[block, :], X))
+            # A row is at no distance from itself, whatever rounding says.
+            total += float(namespace(X).sum(distances)) - trace(distances[:, block])
+        return total / max(n * (n - 1), 1)
+
+    def _distances(self, base: Array) -> Array:
+        return base
+
+    def finish(self, base: Array, width: float | None) -> Array:
+        """Turn the base into exp(-base / scale(width)), in place."""
+        assert width is not None
+        factor = -1.0 / self._scale(width)
+        for block in row_blocks(base.shape[0], base.shape[1], block_entries(base)):
+            rows = base[block, :]
+            rows *= factor
+            exp_in_place(rows)
+        return base
+
+    def _scale(self, width: float) -> float:
+        return width
+
+
+class RBFKernel(WidthKernel):
+    """``exp(-|x - x'|_2^2 / (2 width^2))``, the paper's kernel."""
+
+    def origin(self, X: Features) -> Array | None:
+        """Return the mean of dense rows: distances stay, the products they come from shrink."""
+        return None if sp.issparse(X) else namespace(X).mean(X, axis=0)
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the squared Euclidean distances, ``|x|^2 + |y|^2 - 2 <x, y>``."""
+        squares = _row_squares(X)
+        other = squares if Y is None else _row_squares(Y)
+        out = _inner_products(X, X if Y is None else Y)
+        for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
+            rows = out[block, :]
+            rows *= -2
+            rows += squares[block][:, None]
+            rows += other
+            clip_in_place(rows)
+        if Y is None:
+            zero_diagonal(out)
+        return out
+
+    def _distances(self, base: Array) -> Array:
+        return namespace(base).sqrt(base)
+
+    def _scale(self, width: float) -> float:
+        return 2 * width**2
+
+
+class LaplacianKernel(WidthKernel):
+    """``exp(-|x - x'|_1 / width)``."""
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the Manhattan distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _manhattan)
+        if sp.issparse(X) or (Y is not None and sp.issparse(Y)):
+            return manhattan_distances(sp.csr_matrix(X), None if Y is None else sp.csr_matrix(Y))
+        if Y is not None:
+            return cdist(X, Y, "cityblock")
+        return _mirrored(X, lambda rows, others: cdist(rows, others, "cityblock"))
+
+
+class Chi2Kernel(WidthKernel):
+    """``exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width)``, for features >= 0."""
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the additive chi-squared distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _chi_squared)
+        return -additive_chi2_kernel(X, Y)
+
+
+def _row_squares(X: Features) -> Array:
+    return row_norms(X, squared=True) if is_numpy(X) else row_squares(X)
+
+
+def _summed_distances(X: Array, Y: Array, terms: Callable[..., Array]) -> Array:
+    """Return distances that are sums over features, on a device, in blocks of (rows, Y, features).
+
+    ``terms`` gives the summands for all pairs of some rows.
+    """
+    xp = namespace(X)
+    out = xp.zeros((X.shape[0], Y.shape[0]), dtype=xp.result_type(X, Y), device=X.device)
+    for block in row_blocks(X.shape[0], Y.shape[0] * Y.shape[1], block_entries(X)):
+        out[block, :] = xp.sum(terms(X[block, :][:, None, :], Y[None, :, :]), axis=2)
+    return out
+
+
+def _manhattan(x: Array, y: Array) -> Array:
+    return namespace(x).abs(x - y)
+
+
+def _chi_squared(x: Array, y: Array) -> Array:
+    xp = namespace(x)
+    if bool(xp.any(x < 0)) or bool(xp.any(y < 0)):
+        raise ValueError("kernel='chi2' is for features >= 0: X contains negative values")
+    total = x + y
+    return (x - y) ** 2 / xp.where(total == 0, xp.ones_like(total), total)
+
+
+def _inner_products(X: Features, Y: Features) -> Array:
+    """Return X Y^T as a dense array; sparse operands are never densified as a whole."""
+    if not sp.issparse(X) and not sp.issparse(Y):
+        return X @ Y.T
+    if not sp.issparse(X):
+        return np.ascontiguousarray((Y @ X.T).T)
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X, Y))
+    for block in row_blocks(*out.shape):
+        product = X[block] @ Y.T
+        out[block] = product.toarray() if sp.issparse(product) else product
+    return out
+
+
+def _mirrored(X: np.ndarray, distances: Callable[..., np.ndarray]) -> np.ndarray:
+    """Fill a symmetric matrix from the blocks on and below its diagonal."""
+    n = X.shape[0]
+    out = np.empty((n, n))
+    for block in row_blocks(n, n):
+        out[block, : block.stop] = distances(X[block], X[: block.stop])
+        out[: block.stop, block] = out[block, : block.stop].T
+    return out
+
+
+_NAMED: dict[str, type[Kernel]] = {
+    "rbf": RBFKernel,
+    "laplacian": LaplacianKernel,
+    "chi2": Chi2Kernel,
+    "linear": LinearKernel,
+}
+
+
+def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
+    """Return the kernel that a name or callable stands for, or say which there are."""
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' cannot be used: the virtual examples are means of training rows, "
+            "and their kernel values do not follow from those of the rows; pass the rows and a "
+            "kernel name or a callable"
+        )
+    if not callable(kernel) and kernel not in (*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS):
+        names = ", ".join(sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS}))
+        raise ValueError(f"kernel must be a callable or one of {names}; got {kernel!r}")
+    if not callable(kernel) and kernel in _NAMED:
+        if parameters:
+            raise ValueError(
+                f"kernel_params={parameters!r} has no effect on kernel={kernel!r}: its width is "
+                "set with width and width_scale"
+            )
+        return _NAMED[kernel](kernel)
+    return Kernel(kernel, parameters)
+
+
+def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
+    """Check the kernel and its width together; return the kernel."""
+    resolved = resolve_kernel(kernel, kernel_params)
+    check_number("width_scale", width_scale, above=0)
+    if isinstance(width, str):
+        check_choice("width", width, ["mean_distance"])
+    else:
+        check_number("width", width, above=0)
+    if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
+        raise ValueError(
+            f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
+            f"(got width={width!r}, width_scale={width_scale!r})"
+        )
+    return resolved
+
+
+def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) -> float | None:
+    """Return the width for training rows whose base is given; None for a kernel without one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    base : array of shape (n_rows, n_rows)
+        ``kernel.base(X)``.
+    width : "mean_distance" or float
+        The paper's rule or a number.
+    width_scale : float
+        A factor on it.
+    """
+    if not isinstance(kernel, WidthKernel):
+        return None
+    chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
+    return check_width(chosen, base.shape[0]) * width_scale
+
+
+def check_width(width: float, n_rows: int) -> float:
+    """Return a width that the rule gave for so many rows, if it is one."""
+    if not width > 0:
+        raise ValueError(
+            "width='mean_distance' gives no width: all training rows are identical "
+            f"(n_samples={n_rows}); pass a positive number as width"
+        )
+    return width

@@ -1,0 +1,334 @@
+r"""The closed form of IMCC: one factorisation, then only work of rank 2c.
+
+With features Psi of the rows and Psi_z of the centres, labels Y in {-1, +1}, soft labels T, the
+membership matrix P and D = P^T P, the objective (Eq. 7 and 16 of the paper) is ::
+
+    1/2 |Psi W + 1b - Y|^2  +  alpha/2 |Psi_z W + 1b - T|^2  +  beta/2 |W|^2
+                            +  gamma/2 |Psi W - P Psi_z W|^2
+
+Put G = Psi^T Psi and V = [Psi_z^T, Psi^T P] (r x 2c).  The matrix P Psi_z has only c different
+rows, so the last term is gamma (G + V S V^T) with S = [[D, -I], [-I, 0]] of size 2c.  Then ::
+
+    B = (1 + gamma) G + beta I
+
+is all there is to factorise, and the rest is eliminated one after the other:
+
+1. The pull towards the centres::
+
+       B' = B + gamma V S V^T
+       V^T B'^-1 [..] = (I + gamma Gv S)^-1 V^T B^-1 [..],    Gv = V^T B^-1 V
+
+2. The virtual examples, through their residuals U = T - 1b - Psi_z W, where G' = V^T B'^-1 V,
+   h' = V^T B'^-1 Psi^T Y and g = V^T B'^-1 Psi^T 1::
+
+       (I + alpha G'_zz) U = (T - h'_z) - (1 - g_z) b
+
+3. The intercept::
+
+       (n - 1^T Psi B'^-1 Psi^T 1 + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (1 - g_z)) b
+           = 1^T Y - 1^T Psi B'^-1 Psi^T Y + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (T - h'_z)
+
+What comes out is C (2c x q) and b, such that W = B^-1 (Psi^T Y + V C).
+
+B depends on beta and gamma only through rho = beta / (1 + gamma): B = (1 + gamma) (G + rho I).
+With several clusterings (their blocks stacked) gamma is shared out evenly over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from imcc._backend.array import Array, add_to_diagonal, asarray, at_least, eye, namespace
+from imcc._backend.linalg import cholesky, cholesky_solve, eigh, solve
+from imcc._core.features import KernelMap
+from imcc._core.statistics import Statistics
+from imcc._core.virtual import VirtualExamples
+
+
+@dataclass(frozen=True)
+class ClusterTerms:
+    """What the elimination needs to know of the clusters, whatever the features.
+
+    Attributes
+    ----------
+    soft_labels : array of shape (c, q)
+        T.
+    sizes : array of shape (c,)
+        The diagonal of D.
+    first : array of shape (c,)
+        1.0 for clusters of the first clustering: P first = 1, so Psi^T 1 = Psi^T P first.
+    share : float
+        1 / number of clusterings.
+    n_rows : float
+    label_totals : array of shape (q,)
+        1^T Y.
+    """
+
+    soft_labels: Array
+    sizes: Array
+    first: Array
+    share: float
+    n_rows: float
+    label_totals: Array
+
+    @classmethod
+    def of(cls, virtual: VirtualExamples) -> ClusterTerms:
+        """Read them off virtual examples."""
+        sizes, first = virtual.sizes, virtual.first
+        return cls(
+            soft_labels=virtual.soft_labels,
+            sizes=sizes,
+            first=first,
+            share=1.0 / virtual.assignment.shape[1],
+            n_rows=float(virtual.assignment.shape[0]),
+            label_totals=(first * sizes) @ virtual.soft_labels,
+        )
+
+
+def eliminate(
+    terms: ClusterTerms, gram: Array, cross: Array, alphas: np.ndarray, gammas: np.ndarray
+) -> tuple[Array, Array]:
+    """Eliminate pull, virtual examples and intercept, for several settings at once.
+
+    Parameters
+    ----------
+    terms : ClusterTerms
+    gram : array of shape (g, 2c, 2c)
+        Gv = V^T B^-1 V, symmetric, for g pairs of beta and gamma.
+    cross : array of shape (g, 2c, q)
+        V^T B^-1 Psi^T Y.
+    alphas : ndarray of shape (a,)
+        On the host; each is used with each pair.
+    gammas : ndarray of shape (g,)
+        On the host.
+
+    Returns
+    -------
+    corrections : array of shape (g, a, 2c, q)
+        C, such that W = B^-1 (Psi^T Y + V C).
+    intercepts : array of shape (g, a, q)
+        b.
+    """
+    xp = namespace(gram)
+    sizes, first = terms.sizes, terms.first
+    c = sizes.shape[0]
+    pulled = bool((gammas > 0).any())
+    alpha = asarray(alphas, gram)[:, None]
+    pull = asarray(gammas * terms.share, gram)[:, None, None]
+    # Of V^T B^-1 [Psi_z^T, Psi^T P, Psi^T Y] only these are needed: the centres' block, the sum of
+    # all rows, and the labels'.
+    of_centers, of_members = gram[:, :, :c], gram[:, :, c:]
+    columns = xp.concat([of_centers, of_members @ first[:, None], cross], axis=2)
+    if pulled:
+        left = xp.concat(
+            [pull * (of_centers * sizes - of_members), -pull * of_centers], axis=2
+        ) + eye(2 * c, gram)
+        columns = solve(left, columns)
+    of_centers, of_ones, of_labels = columns[:, :, :c], columns[:, :, c], columns[:, :, c + 1 :]
+
+    slack = 1.0 - of_ones[:, :c]
+    systems = eye(c, gram) + alpha[:, :, None] * of_centers[:, None, :c, :]
+    right = xp.concat([terms.soft_labels - of_labels[:, :c, :], slack[:, :, None]], axis=2)
+    residuals = solve(systems, right[:, None, :, :])
+    by_labels, by_intercept = residuals[..., :-1], residuals[..., -1]
+
+    pulls = xp.sum(slack[:, None, :] * by_intercept, axis=-1)
+    below = (terms.n_rows - of_ones[:, c:] @ first)[:, None] + alpha[:, 0] * pulls
+    above = terms.label_totals - first @ of_labels[:, c:, :]
+    above = above[:, None, :] + alpha * (slack[:, None, None, :] @ by_labels)[:, :, 0, :]
+    intercepts = above / below[:, :, None]
+
+    spread = intercepts[:, :, None, :]
+    weighted = alpha[:, :, None] * (by_labels - by_intercept[..., None] * spread)
+    if not pulled:
+        return xp.concat([weighted, -first[:, None] * spread], axis=2), intercepts
+    fitted = of_labels[:, None, :, :] - of_ones[:, None, :, None] * spread
+    fitted += of_centers[:, None, :, :] @ weighted
+    near, far, pull = fitted[:, :, :c, :], fitted[:, :, c:, :], pull[..., None]
+    corrections = [
+        weighted - pull * (sizes[:, None] * near - far),
+        pull * near - first[:, None] * spread,
+    ]
+    return xp.concat(corrections, axis=2), intercepts
+
+
+def eliminate_one(
+    terms: ClusterTerms, gram: Array, cross: Array, alpha: float, gamma: float
+) -> tuple[Array, Array]:
+    """Do the same for one setting, with nothing stacked."""
+    corrections, intercepts = eliminate(
+        terms, gram[None, :, :], cross[None, :, :], np.array([alpha]), np.array([gamma])
+    )
+    return corrections[0, 0, ...], intercepts[0, 0, ...]
+
+
+@dataclass(frozen=True)
+class SpectralProblem:
+    """The problem in the eigenbasis of G = Psi^T Psi, where B is diagonal.
+
+    Attributes
+    ----------
+    eigenvalues : array of shape (r,)
+        omega, those of G.
+    factors : array of shape (2c, r)
+        V^T: the centres' features, then the sums of the rows' features over clusters.
+    cross : array of shape (q, r)
+        (Psi^T Y)^T.
+    terms : ClusterTerms
+    outside : array of shape (c, c) or None
+        For the augmented span: K_zz - Psi_z Psi_z^T, the centres' inner products outside the
+        span of the rows.  There B is beta.
+    """
+
+    eigenvalues: Array
+    factors: Array
+    cross: Array
+    terms: ClusterTerms
+    outside: Array | None = None
+
+
+def kernel_problem(
+    kernel_map: KernelMap,
+    cross: Array,
+    K_centers: Array,
+    virtual: VirtualExamples,
+    K_between: Array | None = None,
+) -> SpectralProblem:
+    """Set up the exact kernel model.
+
+    Parameters
+    ----------
+    kernel_map : KernelMap
+        Of the training rows; there G is diagonal already.
+    cross : array of shape (q, r)
+        ``kernel_map.train_sums(Y^T)``; it does not depend on the clustering.
+    K_centers : array of shape (c, n_rows)
+        Kernel values of the centres with the training rows.
+    virtual : VirtualExamples
+    K_between : array of shape (c, c), optional
+        Kernel values between the centres: asks for the augmented span.
+    """
+    of_centers = kernel_map.transform(K_centers)
+    of_sums = kernel_map.train_sums(virtual.membership.T)
+    return SpectralProblem(
+        eigenvalues=kernel_map.eigenvalues,
+        factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),
+        cross=cross,
+        terms=ClusterTerms.of(virtual),
+        outside=None if K_between is None else K_between - of_centers @ of_centers.T,
+    )
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """The eigenbasis of G = Psi^T Psi for features of finite dimension.
+
+    Attributes
+    ----------
+    eigenvalues : array of shape (r,)
+    vectors : array of shape (r, r)
+        E: weights in the features are E times those in the eigenbasis.
+    """
+
+    eigenvalues: Array
+    vectors: Array
+
+    @classmethod
+    def of_gram(cls, gram: np.ndarray) -> Rotation:
+        """Decompose G."""
+        values, vectors = eigh(namespace(gram).asarray(gram, copy=True))
+        return cls(at_least(values, 0.0), vectors)
+
+    def problem(
+        self,
+        cross: Array,
+        of_centers: Array,
+        cluster_sums: Array,
+        terms: ClusterTerms,
+    ) -> SpectralProblem:
+        """Set up the model on the features.
+
+        Parameters
+        ----------
+        cross : array of shape (r, q)
+            Psi^T Y.
+        of_centers : array of shape (c, r)
+            Psi_z.
+        cluster_sums : array of shape (c, r)
+            P^T Psi.
+        terms : ClusterTerms
+        """
+        return SpectralProblem(
+            eigenvalues=self.eigenvalues,
+            factors=namespace(of_centers).concat([of_centers, cluster_sums], axis=0) @ self.vectors,
+            cross=cross.T @ self.vectors,
+            terms=terms,
+        )
+
+
+def solve_spectral(
+    problem: SpectralProblem, alpha: float, beta: float, gamma: float
+) -> tuple[Array, Array, Array]:
+    """Solve one setting in the eigenbasis.
+
+    Returns
+    -------
+    weights : array of shape (r, q)
+        W, in the eigenbasis.
+    intercept : array of shape (q,)
+    outer : array of shape (c, q)
+        For the augmented span, the weights on phi(z) less its projection on the span of the rows;
+        zero for the paper's span.
+    """
+    diagonal = (1 + gamma) * problem.eigenvalues + beta
+    scaled = problem.factors / diagonal
+    gram = scaled @ problem.factors.T
+    gram = (gram + gram.T) / 2
+    c = problem.terms.sizes.shape[0]
+    if problem.outside is not None:
+        gram[:c, :c] += problem.outside / beta
+    corrections, intercept = eliminate_one(
+        problem.terms, gram, scaled @ problem.cross.T, alpha, gamma
+    )
+    right = problem.cross.T + problem.factors.T @ corrections
+    weights = right / diagonal[:, None]
+    outer = corrections[:c, :] * (0.0 if problem.outside is None else 1 / beta)
+    return weights, intercept, outer
+
+
+def solve_primal(
+    sums: Statistics,
+    of_centers: Array,
+    terms: ClusterTerms,
+    alpha: float,
+    beta: float,
+    gamma: float,
+) -> tuple[Array, Array]:
+    """Solve one setting for features of which the statistics are known, by Cholesky.
+
+    Parameters
+    ----------
+    sums : Statistics
+    of_centers : array of shape (c, r)
+        Psi_z.
+    terms : ClusterTerms
+    alpha, beta, gamma : float
+
+    Returns
+    -------
+    weights : array of shape (r, q)
+    intercept : array of shape (q,)
+    """
+    xp = namespace(sums.gram)
+    B = (1 + gamma) * sums.gram
+    add_to_diagonal(B, beta)
+    V = xp.concat([of_centers, sums.cluster_sums], axis=0).T
+    solved = cholesky_solve(cholesky(B), xp.concat([V, sums.cross], axis=1))
+    by_factors, by_labels = solved[:, : V.shape[1]], solved[:, V.shape[1] :]
+    gram = V.T @ by_factors
+    corrections, intercept = eliminate_one(
+        terms, (gram + gram.T) / 2, V.T @ by_labels, alpha, gamma
+    )
+    return by_labels + by_factors @ corrections, intercept

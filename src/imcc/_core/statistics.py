@@ -1,0 +1,75 @@
+"""The sums over training rows that the solver needs.
+
+For features Psi (n x r), labels Y (n x q) and the membership matrix P (n x c), given the centres,
+everything the solver asks of the rows is a sum over them::
+
+    Psi^T Psi,   Psi^T Y,   P^T Psi,   P^T Y,   P^T 1,   n
+
+so statistics of parts add up to the statistics of the whole, and those of a part can be taken away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from imcc._backend.array import Array, dense, namespace
+from imcc._utils.validation import Features
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over rows; ``a + b`` and ``total - part`` are the sums over the union and the rest.
+
+    Attributes
+    ----------
+    gram : array of shape (r, r)
+        Psi^T Psi.
+    cross : array of shape (r, q)
+        Psi^T Y.
+    cluster_sums : array of shape (c, r)
+        P^T Psi.
+    cluster_labels : array of shape (c, q)
+        P^T Y.
+    sizes : array of shape (c,)
+        P^T 1, members of each cluster.
+    n_rows : float
+    """
+
+    gram: Array
+    cross: Array
+    cluster_sums: Array
+    cluster_labels: Array
+    sizes: Array
+    n_rows: float
+
+    @classmethod
+    def of_rows(cls, psi: Features, signs: Array, membership: Array) -> Statistics:
+        """Sum over the rows of a block (dense, or CSR that is not densified)."""
+        ones = namespace(signs).ones_like(signs[:, 0])
+        return cls(
+            gram=dense(psi.T @ psi),
+            cross=dense(psi.T @ signs),
+            cluster_sums=dense(membership.T @ psi),
+            cluster_labels=dense(membership.T @ signs),
+            sizes=membership.T @ ones,
+            n_rows=float(psi.shape[0]),
+        )
+
+    def rotated(self, basis: Array) -> Statistics:
+        """Return the sums over the features Psi @ basis."""
+        return replace(
+            self,
+            gram=basis.T @ self.gram @ basis,
+            cross=basis.T @ self.cross,
+            cluster_sums=self.cluster_sums @ basis,
+        )
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            **{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)}
+        )

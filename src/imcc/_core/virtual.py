@@ -1,0 +1,284 @@
+"""Virtual examples: the centres of clusters of training rows, with soft labels.
+
+For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair ::
+
+    z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
+    t_j = mean of y_i over Z_j        (Eq. 2)
+
+Several clusterings may be used at once; their virtual examples are stacked.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from imcc._backend.array import (
+    Array,
+    asarray,
+    astype,
+    dense,
+    is_numpy,
+    namespace,
+    one_hot,
+    to_numpy,
+)
+from imcc._backend.device import block_entries
+from imcc._core.kmeans import k_means
+from imcc._utils.validation import Features, check_count
+
+DEFAULT_N_CLUSTERS = 32
+# Distances held at a time when rows are assigned to prototypes.
+NEAREST_ENTRIES = 2**20
+
+
+@dataclass(frozen=True)
+class VirtualExamples:
+    """Centres, soft labels and who belongs where.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+    soft_labels : array of shape (n_clusters, n_outputs)
+        Mean of the {-1, +1} labels of the members.
+    sizes : array of shape (n_clusters,)
+        Number of members, as floats.
+    assignment : ndarray of shape (n_rows, n_clusterings)
+        Cluster of each row in each clustering, as indices into ``centers``; on the host.
+    """
+
+    centers: Array
+    soft_labels: Array
+    sizes: Array
+    assignment: np.ndarray
+
+    @cached_property
+    def membership(self) -> Array:
+        """The 0/1 matrix P of shape (n_rows, n_clusters): CSR for NumPy, dense elsewhere."""
+        return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
+
+    @cached_property
+    def first(self) -> Array:
+        """1.0 for the clusters of the first clustering, 0.0 for the others."""
+        first = np.arange(self.sizes.shape[0]) <= self.assignment[:, 0].max()
+        return asarray(first.astype(np.float64), self.sizes)
+
+
+def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
+    """Return the 0/1 matrix P with a one for each (row, cluster of that row).
+
+    A CSR matrix, or a dense one beside an array ``like`` that is not NumPy's.
+    """
+    return one_hot(assignment, n_clusters, assignment if like is None else like)
+
+
+def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> VirtualExamples:
+    """Average rows and labels over clusters (Eq. 1 and 2).
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+    signs : array of shape (n_rows, n_outputs)
+        Labels as -1 and +1.
+    assignment : ndarray of shape (n_rows, n_clusterings)
+        As made by :func:`assign_rows`: every index from 0 to the largest occurs.
+    """
+    n_clusters = int(assignment.max()) + 1
+    P = membership_matrix(assignment, n_clusters, X)
+    # SciPy's products are in float64 by themselves, without a copy of the rows.
+    rows = X if is_numpy(X) else astype(X, "float64")
+    sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
+    sizes = asarray(sizes, X)
+    centers = dense(P.T @ rows) / sizes[:, None]
+    soft_labels = (P.T @ signs) / sizes[:, None]
+    return VirtualExamples(centers, soft_labels, sizes, assignment)
+
+
+def assign_rows(
+    X: Features, n_clusters: int | Sequence[int] | None, clusterer: Any, seed: int
+) -> np.ndarray:
+    """Cluster the rows, once or several times.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+        NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
+        :mod:`imcc._core.kmeans`.
+    n_clusters : int, sequence of int or None
+        A sequence asks for one clustering for each entry.  None leaves the number to the
+        clusterer (32 for the k-means that is used without one).
+    clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
+        None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
+        nearest.  A clusterer always works on the host.
+    seed : int
+        The k-th clustering is seeded with the k-th number drawn from it.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusterings)
+        Indices into the stacked clusters; each one occurs.
+    """
+    counts = split_n_clusters(n_clusters)
+    draws = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(counts))
+    columns: list[np.ndarray] = []
+    offset = 0
+    for count, draw in zip(counts, draws, strict=True):
+        labels = _cluster_once(X, count, clusterer, int(draw))
+        columns.append(labels + offset)
+        offset += int(labels.max()) + 1
+    return np.stack(columns, axis=1)
+
+
+def split_n_clusters(n_clusters: Any) -> list[int | None]:
+    """Return the number of clusters of each clustering asked for, checked."""
+    if n_clusters is None:
+        return [None]
+    if isinstance(n_clusters, (numbers.Number, str)):
+        return [check_count("n_clusters", n_clusters)]
+    counts = [check_count("n_clusters", count) for count in n_clusters]
+    if not counts:
+        raise ValueError("n_clusters must name at least one number of clusters, got none")
+    return list(counts)
+
+
+def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int) -> np.ndarray:
+    if clusterer is None:
+        return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
+    if isinstance(clusterer, np.ndarray):
+        prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
+        found, labels = np.unique(to_numpy(nearest(X, prototypes)), return_inverse=True)
+        warn_if_empty(len(prototypes), len(found))
+        return labels
+    model = clone(clusterer, safe=False)
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    if n_clusters is not None:
+        if "n_clusters" not in parameters:
+            raise ValueError(
+                f"n_clusters={n_clusters} cannot be passed on: the clusterer "
+                f"{type(model).__name__} has no parameter n_clusters; use n_clusters=None to let "
+                "it decide"
+            )
+        model.set_params(n_clusters=min(n_clusters, X.shape[0]))
+    if "random_state" in parameters and parameters["random_state"] is None:
+        model.set_params(random_state=seed)
+    X = to_numpy(X)
+    model.fit(X)
+    return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
+
+
+def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
+    n_rows = X.shape[0]
+    if is_numpy(X):
+        with warnings.catch_warnings():
+            # Fewer distinct rows than clusters: said below, in this library's words.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
+        nearest = model.labels_
+    else:
+        nearest = k_means(X, min(n_clusters, n_rows), seed)
+    found, labels = np.unique(nearest, return_inverse=True)
+    if len(found) < n_clusters:
+        warnings.warn(
+            f"n_clusters={n_clusters} is more than the distinct training rows allow: "
+            f"{len(found)} clusters are used",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return labels
+
+
+def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
+    """Return prototypes that were given as the clusterer, checked."""
+    numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
+    if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
+        raise ValueError(
+            "clusterer, as an array, holds a prototype a row and finite numbers; got shape "
+            f"{clusterer.shape} and type {clusterer.dtype}"
+        )
+    if clusterer.shape[1] != n_features:
+        raise ValueError(
+            f"the prototypes given as clusterer have {clusterer.shape[1]} features, and the rows "
+            f"have {n_features}"
+        )
+    if n_clusters not in (None, len(clusterer)):
+        raise ValueError(
+            f"n_clusters={n_clusters}, but {len(clusterer)} prototypes are given as clusterer: use "
+            "n_clusters=None"
+        )
+    return clusterer.astype(np.float64, copy=False)
+
+
+def nearest(X: Features, prototypes: Array) -> Array:
+    """Return the index of the nearest prototype (Euclidean) of each row, where the rows are."""
+    xp, prototypes = namespace(X), asarray(prototypes, X)
+    # Around their mean, the products that distances come from are small.  Sparse rows stay put.
+    origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
+    moved = prototypes if origin is None else prototypes - origin
+    halves = xp.sum(moved * moved, axis=1) / 2
+    step = max(1, (block_entries(X) or NEAREST_ENTRIES) // max(moved.shape))
+    parts = []
+    for start in range(0, X.shape[0], step):
+        rows = X[start : min(start + step, X.shape[0]), :]
+        products = (rows if origin is None else rows - origin) @ moved.T
+        parts.append(xp.argmin(halves - products, axis=1))
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def warn_if_empty(n_clusters: int, n_found: int) -> None:
+    """Say so when prototypes have no rows: they are left out."""
+    if n_found < n_clusters:
+        warnings.warn(
+            f"{n_clusters - n_found} of {n_clusters} prototypes are the nearest of no row: "
+            f"{n_found} clusters are used",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _read_labels(model: Any, X: Features) -> Any:
+    if hasattr(model, "labels_"):
+        return model.labels_
+    if hasattr(model, "predict"):
+        return model.predict(X)
+    raise ValueError(
+        f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
+    )
+
+
+def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
+    """Check a clusterer's labels; number the clusters 0, 1, ...; give noise rows their own.
+
+    A noise row (-1, as DBSCAN has them) becomes a cluster with one member: it has no centre but
+    itself, so nothing pulls its output elsewhere.
+    """
+    labels = np.asarray(labels)
+    if labels.shape != (n_rows,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"the clusterer {name} must give one whole number for each of the {n_rows} rows, got "
+            f"an array of shape {labels.shape} and type {labels.dtype}"
+        )
+    if labels.min() < -1:
+        raise ValueError(
+            f"the clusterer {name} gave the label {labels.min()}: labels are >= 0, or -1 for noise"
+        )
+    noise = labels == -1
+    if noise.any():
+        warnings.warn(
+            f"the clusterer {name} left {noise.sum()} of {n_rows} rows out as noise (-1): each of "
+            "them is a cluster of its own",
+            UserWarning,
+            stacklevel=2,
+        )
+        labels = labels.astype(np.int64)
+        labels[noise] = labels.max() + 1 + np.arange(noise.sum())
+    return np.unique(labels, return_inverse=True)[1]

@@ -1,0 +1,251 @@
+"""One fold of the exact search: split, cluster means, kernel, eigenbasis, then the whole grid."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc._backend.array import Array, astype, dense, side_by_side, submatrix, take_rows
+from imcc._backend.device import require_memory
+from imcc._core.approximations import Approximation
+from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.kernels import Kernel, LinearKernel, choose_width
+from imcc._core.models import REMEDY, approximate_statistics
+from imcc._core.sampling import sample_rows
+from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
+from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._search.grid import EigenProblem, Grid, score_grid
+from imcc._search.judges import judge_of
+from imcc._utils.validation import Features
+from imcc.metrics import METRICS, Judge
+
+# n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
+# matrix, the eigenvectors and what their computation needs.
+FOLD_MATRICES = 6
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One split of the rows."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What one fold gives for one kernel and width.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    fit_seconds, score_seconds : float
+        Time spent on solving and on the metrics, for all settings together.
+    negative : float
+        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+    """
+
+    values: np.ndarray
+    fit_seconds: float
+    score_seconds: float
+    negative: float
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all folds and widths of one kernel share.
+
+    Attributes
+    ----------
+    rows : array or CSR matrix of shape (n_rows, n_features)
+        In float64, moved by the kernel's origin.
+    signs : array of shape (n_rows, q)
+    judged : ndarray of bool, shape (n_rows, q or 2)
+        The label sets that scores are judged by; on the host.
+    kernel : Kernel
+    base : array of shape (n_rows, n_rows), or None
+        ``kernel.base(rows)``; None for models in the primal.
+    approximation : Approximation or None
+        What stands in for the kernel, if anything does; the rows are then as given.
+    seed : int
+        Of the approximation.
+    """
+
+    rows: Features
+    signs: Array
+    judged: np.ndarray
+    kernel: Kernel
+    base: Array | None
+    approximation: Approximation | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        X: Features,
+        signs: Array,
+        judged: np.ndarray,
+        kernel: Kernel,
+        folds: Sequence[Fold],
+        approximation: Approximation | None = None,
+        seed: int = 0,
+    ) -> Shared:
+        """Compute the base once, or decide to do without."""
+        if approximation is not None:
+            return cls(X, signs, judged, kernel, None, approximation, seed)
+        rows = astype(X, "float64")
+        origin = IdentityMap.fit(X).shift if isinstance(kernel, LinearKernel) else kernel.origin(X)
+        if origin is not None:
+            rows = rows - origin
+        primal = isinstance(kernel, LinearKernel) and all(
+            X.shape[1] < len(fold.train) for fold in folds
+        )
+        if primal:
+            return cls(rows, signs, judged, kernel, None)
+        n_train = max(len(fold.train) for fold in folds)
+        n_bytes = 8.0 * (X.shape[0] ** 2 + FOLD_MATRICES * n_train**2)
+        require_memory(n_bytes, X, f"the exact search with {X.shape[0]} rows", REMEDY)
+        return cls(rows, signs, judged, kernel, kernel.base(rows))
+
+
+def search_fold(
+    share: Shared,
+    fold: Fold,
+    assignments: list[np.ndarray],
+    grid: Grid,
+    metrics: Sequence[str],
+    width: Any,
+    width_scale: float,
+    span: str,
+    landmarks: Features | None = None,
+) -> FoldResult:
+    """Score the grid on one fold, for one kernel and width.
+
+    Parameters
+    ----------
+    share : Shared
+    fold : Fold
+    assignments : list of ndarray of shape (n_train, n_clusterings)
+        For every entry of ``grid.n_clusters``, the clusters of the training rows.
+    grid : Grid
+    metrics : sequence of str
+    width, width_scale, span
+        As for one fit.
+    landmarks : array or CSR matrix, optional
+        Those of the fold, for an approximation that has them.
+    """
+    start = time.perf_counter()
+    rows, signs = take_rows(share.rows, fold.train), take_rows(share.signs, fold.train)
+    virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
+    if share.approximation is not None:
+        problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
+    elif share.base is None:
+        problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
+    else:
+        problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
+    judge = judge_of(share.judged[fold.test], problem.held_out)
+    values, score_seconds = score_grid(problem, judge, grid, metrics)
+    fit_seconds = time.perf_counter() - start - score_seconds
+    return FoldResult(values, fit_seconds, score_seconds, problem.negative)
+
+
+def _kernel_problem(
+    share: Shared,
+    fold: Fold,
+    rows: Features,
+    signs: Array,
+    virtuals: list[VirtualExamples],
+    width: Any,
+    width_scale: float,
+    span: str,
+) -> EigenProblem:
+    kernel, base = share.kernel, share.base
+    assert base is not None
+    inner = submatrix(base, fold.train, fold.train)
+    chosen = choose_width(kernel, inner, width, width_scale)
+    kernel_map = KernelMap.fit(kernel.finish(inner, chosen))
+    cross = kernel_map.train_sums(signs.T)
+    held_out = kernel_map.transform(kernel.finish(submatrix(base, fold.test, fold.train), chosen))
+    problems, outside = [], []
+    for virtual in virtuals:
+        centers = virtual.centers
+        K_centers = kernel.finish(kernel.base(centers, rows), chosen)
+        if span == "train":
+            problems.append(kernel_problem(kernel_map, cross, K_centers, virtual))
+            continue
+        K_between = kernel.finish(kernel.base(centers), chosen)
+        K_test = kernel.finish(kernel.base(centers, take_rows(share.rows, fold.test)), chosen)
+        problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
+        problems.append(problem)
+        outside.append(K_test - problem.factors[: centers.shape[0], :] @ held_out.T)
+    return EigenProblem(problems, held_out, outside or None, kernel_map.negative)
+
+
+def _feature_problem(
+    rows: Features, tests: Features, signs: Array, virtuals: list[VirtualExamples]
+) -> EigenProblem:
+    """Set up the linear model in the primal."""
+    gram = rows.T @ rows
+    rotation = Rotation.of_gram(dense(gram))
+    cross = rows.T @ signs
+    problems = [
+        # The centres are the means of their members, so the sums over members are sizes * centres.
+        rotation.problem(cross, v.centers, v.centers * v.sizes[:, None], ClusterTerms.of(v))
+        for v in virtuals
+    ]
+    return EigenProblem(problems, tests @ rotation.vectors)
+
+
+def _approximate_problem(
+    share: Shared,
+    fold: Fold,
+    rows: Features,
+    signs: Array,
+    virtuals: list[VirtualExamples],
+    width_scale: float,
+    landmarks: Features | None,
+) -> EigenProblem:
+    """Set up the model on the features of an approximate kernel, fitted on the training rows."""
+    asked, seed = share.approximation, share.seed
+    assert asked is not None
+    sample = sample_rows(rows, asked.sample_size, seed)
+    feature_map = asked.fit(sample, width_scale, seed, landmarks)
+    # One pass over the rows for all clusterings.
+    P = side_by_side([virtual.membership for virtual in virtuals])
+    sums = approximate_statistics(rows, signs, P, feature_map)
+    rotation = Rotation.of_gram(sums.gram)
+    ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
+    problems = [
+        rotation.problem(
+            sums.cross,
+            feature_map.transform(virtual.centers),
+            sums.cluster_sums[end - virtual.sizes.shape[0] : end, :],
+            ClusterTerms.of(virtual),
+        )
+        for virtual, end in zip(virtuals, ends, strict=True)
+    ]
+    tests = feature_map.transform(take_rows(share.rows, fold.test))
+    return EigenProblem(problems, tests @ rotation.vectors)
+
+
+def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
+    """Return the label sets that scores are judged by.
+
+    A binary 1-D target has one score; it is judged as the ranking of its two classes.
+    """
+    on = signs > 0
+    return np.hstack([~on, on]) if kind == "binary" else on
+
+
+def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
+    """Refuse a metric that no fold has rows for, before any work is done."""
+    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
+    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
+        raise ValueError(
+            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
+            "label or all of them; use scoring='hamming_loss'"
+        )

@@ -1,0 +1,233 @@
+r"""Every setting of a grid, in one eigenbasis: solve, score the held-out rows, judge.
+
+The work is arranged by what it depends on (see :mod:`imcc._core.solver`):
+
+1. the training rows: one eigenbasis;
+2. the clustering: the factors V;
+3. rho = beta / (1 + gamma): with B = (1 + gamma) (G + rho I), the products V^T B^-1 V and those of
+   V with the held-out rows differ between settings of the same rho by a factor only;
+4. beta, gamma, alpha: systems of size 2c and c, solved for all alpha in one batch.
+
+In the paper's grid, 49 pairs (beta, gamma) have 34 different rho, because
+1 + 10^k = 10^k (1 + 10^-k).  The result is exact: it is what fitting each setting separately gives.
+
+On the CPU one rho and one pair (beta, gamma) after the other: what is worked on stays in the cache.
+On a device as many at a time as its memory holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc._backend.array import Array, asarray, is_numpy, multiplied, namespace, take_rows, to_numpy
+from imcc._backend.device import block_entries, synchronize
+from imcc._core.solver import SpectralProblem, eliminate
+from imcc._search.judges import BatchJudge
+from imcc.metrics import Judge
+
+# The number of a rho in its batch, and the numbers of a beta and a gamma.
+_Pair = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The axes that one fold shares its factorisation over."""
+
+    alphas: np.ndarray
+    betas: np.ndarray
+    gammas: np.ndarray
+    n_clusters: list[Any]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Number of values on each axis."""
+        return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
+
+
+@dataclass(frozen=True)
+class EigenProblem:
+    """The clusterings and the held-out rows of a fold, in its eigenbasis.
+
+    Attributes
+    ----------
+    problems : list of SpectralProblem
+        One for each clustering; eigenvalues and cross are the same in all.
+    held_out : array of shape (n_test, r)
+        Features of the held-out rows, in the eigenbasis.
+    outside : list of array of shape (c, n_test), or None
+        For the augmented span: k(Z, x) less what the training rows' span has of it.
+    negative : float
+        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+    """
+
+    problems: list[SpectralProblem]
+    held_out: Array
+    outside: list[Array] | None = None
+    negative: float = 0.0
+
+
+def score_grid(
+    fold: EigenProblem, judge: Judge | BatchJudge, grid: Grid, metrics: Sequence[str]
+) -> tuple[np.ndarray, float]:
+    """Solve and judge every setting of a grid.
+
+    Returns
+    -------
+    values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    seconds : float
+        Time spent on the metrics.
+    """
+    xp, like = namespace(fold.held_out), fold.held_out
+    eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
+    # The factors of all clusterings in one array: one product for all, and one buffer.
+    stacked = xp.concat([problem.factors for problem in fold.problems], axis=0)
+    ends = np.cumsum([problem.factors.shape[0] for problem in fold.problems])
+    buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
+    judged: list[tuple[int, list[_Pair], Array]] = []
+    seconds = 0.0
+    n_factors, rank = stacked.shape
+    # One rho and one pair at a time on the CPU.
+    entries = block_entries(like) or 1
+    n_rho = max(1, entries // ((n_factors + like.shape[0]) * rank))
+    for rhos, pairs in _batches(grid, n_rho):
+        scale = 1 / xp.sqrt(eigenvalues + asarray(np.array(rhos), like)[:, None])[:, None, :]
+        factors = multiplied(stacked, scale, buffers[0])
+        held_out = multiplied(like, scale, buffers[1])
+        labels = cross * scale
+        products = _Products(
+            plain=labels @ xp.matrix_transpose(held_out),
+            cross=factors @ xp.matrix_transpose(labels),
+            reach=factors @ xp.matrix_transpose(held_out),
+        )
+        for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
+            block = slice(int(end) - problem.factors.shape[0], int(end))
+            own = factors[:, block, :]
+            gram = own @ xp.matrix_transpose(own)
+            outside = None if fold.outside is None else fold.outside[k]
+            step = max(1, entries // _entries_of_pair(problem, judge, len(grid.alphas)))
+            for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
+                scores = _scores(problem, grid, some, gram, products.of(block), outside)
+                synchronize(like)
+                before = time.perf_counter()
+                judged.append((k, some, judge.means(_as_judged(scores, judge), metrics)))
+                synchronize(like)
+                seconds += time.perf_counter() - before
+    return _as_table(judged, grid, len(metrics)), seconds
+
+
+def _as_table(
+    judged: list[tuple[int, list[_Pair], Array]], grid: Grid, n_metrics: int
+) -> np.ndarray:
+    """Bring the metrics of all settings to the host, at once, and each to its place."""
+    values = np.empty((n_metrics, *grid.shape))
+    parts = [part for _, _, part in judged]
+    found = to_numpy(namespace(parts[0]).concat(parts, axis=1))
+    start = 0
+    for k, pairs, _ in judged:
+        for _, i, j in pairs:
+            values[:, :, i, j, k] = found[:, start : start + len(grid.alphas)]
+            start += len(grid.alphas)
+    return values
+
+
+@dataclass(frozen=True)
+class _Products:
+    """What the settings of one rho have in common, stacked over several rho (first axis).
+
+    Attributes
+    ----------
+    plain : array of shape (n_rho, q, n_test)
+        Scores without any virtual example, times 1 + gamma.
+    cross : array of shape (n_rho, 2c, q)
+        V^T B^-1 Psi^T Y, times 1 + gamma.
+    reach : array of shape (n_rho, 2c, n_test)
+        V^T B^-1 of the held-out rows, times 1 + gamma.
+    """
+
+    plain: Array
+    cross: Array
+    reach: Array
+
+    def of(self, block: slice) -> _Products:
+        """Return those of one clustering, whose factors are a block."""
+        return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
+
+
+def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]]:
+    """Yield so many rho at a time, with their pairs (beta, gamma)."""
+    groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
+    for start in range(0, len(groups), n_rho):
+        batch = groups[start : start + n_rho]
+        yield (
+            [rho for rho, _ in batch],
+            [(r, i, j) for r, (_, pairs) in enumerate(batch) for i, j in pairs],
+        )
+
+
+def _entries_of_pair(problem: SpectralProblem, judge: Judge | BatchJudge, n_alphas: int) -> int:
+    """Return about how many entries solving and judging a pair (beta, gamma) makes."""
+    if isinstance(judge, Judge):
+        return 1  # NumPy: one pair at a time anyway
+    n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
+    of_alpha = n_factors * (n_factors + 4 * q) + judge.entries()
+    return 4 * n_factors**2 + n_alphas * of_alpha
+
+
+def _scores(
+    problem: SpectralProblem,
+    grid: Grid,
+    pairs: list[_Pair],
+    gram: Array,
+    products: _Products,
+    outside: Array | None,
+) -> Array:
+    """Return the scores of all alpha with some pairs: (q, n_pairs * n_alphas, n_test)."""
+    xp = namespace(gram)
+    numbers, of_beta, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
+    betas, gammas = grid.betas[of_beta], grid.gammas[of_gamma]
+    by_beta, by_gamma = (asarray(x, gram)[:, None, None] for x in (1 / betas, 1 + gammas))
+
+    def of_pairs(x: Array) -> Array:
+        # One rho serves all pairs as it is, by broadcasting.
+        return x if x.shape[0] == 1 else take_rows(x, numbers)
+
+    gram = of_pairs(gram) / by_gamma
+    if problem.outside is not None:
+        # What the centres have outside the span of the rows, where B is beta.
+        c = problem.outside.shape[0]
+        gram[:, :c, :c] += problem.outside * by_beta
+    corrections, intercepts = eliminate(
+        problem.terms, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
+    )
+    # For every pair C^T, labels first, then alphas.
+    n_pairs, n_alphas, n_factors, q = corrections.shape
+    weights = xp.permute_dims(corrections, (0, 3, 1, 2))
+    weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
+    scores = (weights / by_gamma) @ of_pairs(products.reach)
+    if outside is not None:
+        scores += (weights[:, :, : outside.shape[0]] * by_beta) @ outside
+    scores = xp.reshape(scores, (n_pairs, q, n_alphas, -1))
+    scores += (of_pairs(products.plain) / by_gamma)[:, :, None, :]
+    scores += xp.permute_dims(intercepts, (0, 2, 1))[..., None]
+    return xp.reshape(xp.permute_dims(scores, (1, 0, 2, 3)), (q, n_pairs * n_alphas, -1))
+
+
+def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tuple[int, int]]]:
+    """Group the pairs (beta, gamma), as indices, by rho up to rounding."""
+    groups: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for i, beta in enumerate(betas):
+        for j, gamma in enumerate(gammas):
+            groups[float(f"{beta / (1 + gamma):.13g}")].append((i, j))
+    return groups
+
+
+def _as_judged(scores: Array, judge: Judge | BatchJudge) -> Array:
+    if scores.shape[0] == judge.n_labels:
+        return scores
+    return namespace(scores).concat([-scores, scores], axis=0)

@@ -1,0 +1,157 @@
+"""Tables of search results, in the shape of scikit-learn's GridSearchCV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.model_selection import ParameterGrid
+
+from imcc._core.kernels import Kernel
+from imcc._search.fold import FoldResult, Grid
+from imcc._utils.validation import check_choice
+from imcc.metrics import METRICS
+
+# A kernel as the user named it, and what it stands for.
+NamedKernel = tuple[Any, Kernel]
+
+
+def check_scoring(scoring: Any, refit: Any) -> tuple[list[str], str | None]:
+    """Return the metrics to compute and the one that decides (None: nothing is decided)."""
+    if isinstance(scoring, str):
+        if not isinstance(refit, bool) and refit != scoring:
+            raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
+        return [check_choice("scoring", scoring, METRICS)], scoring
+    names = [check_choice("scoring", name, METRICS) for name in scoring]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"scoring must name different metrics, at least one; got {scoring!r}")
+    if refit is not False and refit not in names:
+        raise ValueError(
+            f"refit must name the metric of scoring that decides, or be False; got {refit!r} "
+            f"where scoring is {names}"
+        )
+    return names, refit or None
+
+
+def parameter_grids(
+    grid: Grid, kernels: Sequence[NamedKernel], width_scales: Sequence[float]
+) -> list[dict[str, list[Any]]]:
+    """Return the grids of settings: one for the kernels with a width, one for those without."""
+    grids = []
+    for has_width in (True, False):
+        names = [name for name, kernel in kernels if kernel.has_width == has_width]
+        if names:
+            axes = {
+                "alpha": [float(v) for v in grid.alphas],
+                "beta": [float(v) for v in grid.betas],
+                "gamma": [float(v) for v in grid.gammas],
+                "kernel": names,
+                "n_clusters": list(grid.n_clusters),
+            }
+            if has_width:
+                axes["width_scale"] = [float(v) for v in width_scales]
+            grids.append(axes)
+    return grids
+
+
+def cv_results(
+    grid: Grid,
+    kernels: Sequence[NamedKernel],
+    width_scales: Sequence[float],
+    keys: Mapping[str, str],
+    outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
+) -> dict[str, Any]:
+    """Lay out the values of all settings as ``GridSearchCV.cv_results_``.
+
+    Parameters
+    ----------
+    grid, kernels, width_scales
+        The axes.
+    keys : mapping of str to str
+        For each metric, in the order of the values, the word it has in the columns' names.
+    outcomes : mapping of (kernel index, width scale index) to the results of the folds
+        Kernels without a width have the index 0 only.
+    """
+    params: list[dict[str, Any]] = []
+    blocks = []
+    for axes in parameter_grids(grid, kernels, width_scales):
+        settings = list(ParameterGrid(axes))
+        has_width = "width_scale" in axes
+        members = [k for k, (_, kernel) in enumerate(kernels) if kernel.has_width == has_width]
+        scales = range(len(width_scales) if has_width else 1)
+        block = np.array(
+            [[[_with_times(f) for f in outcomes[k, w]] for w in scales] for k in members]
+        )
+        # Now: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid counts
+        # through the sorted names of the parameters, the last one fastest.
+        block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
+        blocks.append(block.reshape(*block.shape[:2], len(settings)))
+        params += settings
+    fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
+    return lay_out(params, keys, fit_time, score_time, tables)
+
+
+def lay_out(
+    params: list[dict[str, Any]],
+    keys: Mapping[str, str],
+    fit_time: np.ndarray,
+    score_time: np.ndarray,
+    tables: Sequence[np.ndarray],
+) -> dict[str, Any]:
+    """Make the columns of ``cv_results_``.
+
+    Parameters
+    ----------
+    params : list of dict
+        The settings.
+    keys : mapping of str to str
+        For each metric, in the order of the tables, the word it has in the columns' names.
+    fit_time, score_time : ndarray of shape (n_folds, n_settings)
+        Seconds.
+    tables : sequence of ndarray of shape (n_folds, n_settings)
+        The values of each metric; NaN where a setting has none.  Such a setting is ranked last.
+    """
+    results: dict[str, Any] = {}
+    for name, table in (("fit_time", fit_time), ("score_time", score_time)):
+        results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
+    results.update(_parameter_columns(params))
+    results["params"] = params
+    for (metric, key), table in zip(keys.items(), tables, strict=True):
+        results.update(_metric_columns(metric, key, table))
+    return results
+
+
+def _with_times(result: FoldResult) -> np.ndarray:
+    """Put before the metrics the fold's times, shared out evenly over its settings."""
+    shape = result.values.shape[1:]
+    times = [result.fit_seconds, result.score_seconds]
+    shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
+    return np.concatenate([*shares, result.values])
+
+
+def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
+    names = sorted({name for setting in params for name in setting})
+    columns = {}
+    for name in names:
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for i, setting in enumerate(params):
+            if name in setting:
+                column[i] = setting[name]
+        columns[f"param_{name}"] = column
+    return columns
+
+
+def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
+    columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
+    # A fold on which a metric is undefined, for all settings, is left out.
+    defined = ~np.isnan(table).all(axis=1)
+    mean = table[defined].mean(axis=0)
+    columns[f"mean_test_{key}"] = mean
+    columns[f"std_test_{key}"] = table[defined].std(axis=0)
+    towards_best = -mean if METRICS[metric].greater_is_better else mean
+    towards_best = np.where(np.isnan(mean), np.inf, towards_best)
+    columns[f"rank_test_{key}"] = rankdata(towards_best, method="min").astype(np.int32)
+    return columns

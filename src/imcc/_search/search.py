@@ -1,0 +1,151 @@
+"""The exact grid search: every setting on every fold, kernel and width, in parallel pieces."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+
+from imcc._backend.array import asarray, is_numpy, take_rows
+from imcc._core.approximations import Approximation
+from imcc._core.features import warn_if_indefinite
+from imcc._core.kernels import Kernel
+from imcc._core.sampling import sample_rows
+from imcc._core.virtual import assign_rows
+from imcc._search.fold import (
+    Fold,
+    FoldResult,
+    Grid,
+    Shared,
+    check_defined,
+    judged_labels,
+    search_fold,
+)
+from imcc._utils.validation import Features, Target
+
+
+def search(
+    X: Features,
+    target: Target,
+    folds: Sequence[Fold],
+    grid: Grid,
+    metrics: Sequence[str],
+    *,
+    kernels: Sequence[Kernel],
+    approximations: Sequence[Approximation | None],
+    width: Any,
+    width_scales: Sequence[float],
+    clusterer: Any,
+    span: str,
+    seed: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[tuple[int, int], list[FoldResult]]:
+    """Score every setting on every fold.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Decides library and device.
+    target : Target
+    folds : sequence of Fold
+    grid : Grid
+    metrics : sequence of str
+    kernels, width, width_scales, clusterer, span, seed
+        As for one fit; ``width_scales`` for the kernels that have a width.
+    approximations : sequence of Approximation or None
+        What stands in for each of the kernels, if anything does.
+    n_jobs : int or None
+        Passed on to joblib; rows on a device are worked on by this process alone.
+    progress : callable or None
+        Called as ``progress(done, total)`` after each piece of work.
+
+    Returns
+    -------
+    dict of (kernel index, width scale index) to list of FoldResult
+        Kernels without a width have the index 0 only.
+    """
+    judged = judged_labels(target.signs, target.kind)
+    check_defined(metrics, judged, folds)
+    # A device is shared by all that use it, and its arrays do not travel between processes.
+    n_jobs = n_jobs if is_numpy(X) else 1
+    signs = asarray(target.signs, X)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
+    clustered = dict(
+        parallel(
+            delayed(_keyed)(
+                i, _cluster_fold, X, fold, grid.n_clusters, clusterer, seed, approximations[0]
+            )
+            for i, fold in enumerate(folds)
+        )
+    )
+    messages = {message for _, _, said in clustered.values() for message in said}
+    if messages:
+        warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
+
+    outcomes: dict[tuple[int, int], list[FoldResult]] = {}
+    done, total = 0, len(folds) * sum(len(width_scales) if k.has_width else 1 for k in kernels)
+    for k, kernel in enumerate(kernels):
+        # One kernel at a time: its base is n x n.
+        scales = list(width_scales) if kernel.has_width else [1.0]
+        share = Shared.of(X, signs, judged, kernel, folds, approximations[k], seed)
+        found = parallel(
+            delayed(_keyed)(
+                (w, i),
+                search_fold,
+                share,
+                fold,
+                clustered[i][0],
+                grid,
+                metrics,
+                width,
+                scale,
+                span,
+                clustered[i][1],
+            )
+            for w, scale in enumerate(scales)
+            for i, fold in enumerate(folds)
+        )
+        results: dict[tuple[int, int], FoldResult] = {}
+        for key, result in found:
+            results[key] = result
+            done += 1
+            if progress:
+                progress(done, total)
+        for w in range(len(scales)):
+            outcomes[k, w] = [results[w, i] for i in range(len(folds))]
+        warn_if_indefinite(max(result.negative for result in results.values()))
+    return outcomes
+
+
+def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    """Call a function; give the key back with the result, since pieces end in any order."""
+    return key, function(*arguments)
+
+
+def _cluster_fold(
+    X: Features,
+    fold: Fold,
+    n_clusters: Sequence[Any],
+    clusterer: Any,
+    seed: int,
+    approximation: Approximation | None,
+) -> tuple[list[np.ndarray], Features | None, list[str]]:
+    """Cluster the training rows of a fold for every entry of ``n_clusters``.
+
+    Landmarks are chosen here too: they are the same for all kernels and widths.  The warnings come
+    back as text: they would be lost in a worker process.
+    """
+    rows = take_rows(X, fold.train)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assignments = [assign_rows(rows, count, clusterer, seed) for count in n_clusters]
+    landmarks = None
+    if approximation is not None and approximation.kind == "nystroem":
+        sample = sample_rows(rows, approximation.sample_size, seed)
+        landmarks = approximation.choose_landmarks(sample, seed)
+    return assignments, landmarks, [str(warning.message) for warning in caught]

@@ -1,0 +1,374 @@
+"""Where rows come from when they do not come as one array: chunks, read again and again.
+
+A source hands out chunks of rows with their labels; all that is asked of it is to apply a function
+to every chunk and to merge what comes out.  So it makes no difference to an algorithm whether the
+chunks are slices of a memory-mapped array, parts of a file or blocks on other machines.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from imcc._backend.array import Array, column_sums, is_numpy, to_numpy
+from imcc._utils.validation import Features, check_device_rows, column_names, label_matrix
+
+# Entries of a slice of a memory-mapped array, 32 MiB.
+SLICE_ENTRIES = 2**22
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows, as they came, and where they stand.
+
+    Attributes
+    ----------
+    number : int
+        Which chunk it is, from 0.
+    start : int
+        The number of its first row.
+    X, y
+        Rows and labels.
+    """
+
+    number: int
+    start: int
+    X: Any
+    y: Any
+
+    def __str__(self) -> str:
+        return f"chunk {self.number} (from row {self.start} on)"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the chunks of a source have in common.
+
+    Attributes
+    ----------
+    n_features : int
+    feature_names, label_names : tuple of str or None
+    kind : {"multilabel", "classes"}
+        An indicator matrix, or one class a row.
+    n_labels : int
+        Columns of the indicator matrix; 0 for classes.
+    sparse : bool
+        Whether some chunk is.
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    kind: str
+    n_labels: int
+    label_names: tuple[str, ...] | None
+    sparse: bool
+
+    def merge(self, other: Layout, where: Any) -> Layout:
+        """Return what both have in common, or say what ``where`` has that is different."""
+        if other.n_features != self.n_features:
+            raise ValueError(
+                f"{where} has {other.n_features} features, but the chunks before it have "
+                f"{self.n_features}"
+            )
+        if other.kind != self.kind:
+            raise ValueError(
+                f"{where} has {_KINDS[other.kind]}, but the chunks before it have "
+                f"{_KINDS[self.kind]}"
+            )
+        if other.n_labels != self.n_labels:
+            raise ValueError(
+                f"{where} has {other.n_labels} labels, but the chunks before it have "
+                f"{self.n_labels}: every chunk needs a column for every label, also for those that "
+                "none of its rows has"
+            )
+        for what in ("feature_names", "label_names"):
+            ours, theirs = getattr(self, what), getattr(other, what)
+            if ours != theirs:
+                raise ValueError(
+                    f"{where} has other {what} than the chunks before it: "
+                    f"{_difference(ours, theirs)}"
+                )
+        return replace(self, sparse=self.sparse or other.sparse)
+
+
+_KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class a row"}
+
+
+class Source(Protocol):
+    """Chunks that a function can be applied to."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known."""
+
+    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Return the merged ``function(chunk, *arguments)`` of all chunks."""
+
+
+class ChunkSource:
+    """Chunks of an iterable, one after the other.
+
+    Parameters
+    ----------
+    chunks : iterable of (X, y)
+        Something that gives the same chunks each time it is iterated.
+    n_rows : int, optional
+        Number of rows, where it is known.
+    """
+
+    def __init__(self, chunks: Iterable[Any], n_rows: int | None = None) -> None:
+        self.chunks = chunks
+        self.n_rows = n_rows
+        self.passes = 0
+
+    @property
+    def once(self) -> bool:
+        """Whether the chunks can be read only once."""
+        return isinstance(self.chunks, Iterator)
+
+    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Return the merged ``function(chunk, *arguments)`` of all chunks, in their order."""
+        total: T | None = None
+        for chunk in self:
+            part = function(chunk, *arguments)
+            total = part if total is None else merge(total, part)
+        if total is None:
+            raise ValueError("the stream is empty: it gave no chunk")
+        return total
+
+    def __iter__(self) -> Iterator[Chunk]:
+        start = 0
+        self.passes += 1
+        for number, item in enumerate(self.chunks):
+            X, y = _pair(item, number)
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            if n:
+                yield Chunk(number, start, X, y)
+            start += n
+        if self.n_rows is not None and start != self.n_rows:
+            raise ValueError(
+                f"the stream gave {start} rows in pass {self.passes}, but {self.n_rows} before: "
+                + ("it ended early; " if start < self.n_rows else "")
+                + "every pass must give the same chunks"
+            )
+        self.n_rows = start
+
+    def peek(self) -> Chunk:
+        """Return the first chunk; an iterator that can be read only once still gives it later."""
+        iterator = iter(self.chunks)
+        first = next(iterator, None)
+        if first is None:
+            raise ValueError("the stream is empty: it gave no chunk")
+        if self.once:
+            self.chunks = itertools.chain([first], iterator)
+        return Chunk(0, 0, *_pair(first, 0))
+
+
+class Slices:
+    """Rows of two arrays, a slice after the other."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.X, self.y = X, y
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        step = max(1, SLICE_ENTRIES // max(1, self.X.shape[1]))
+        for start in range(0, self.X.shape[0], step):
+            yield self.X[start : start + step], self.y[start : start + step]
+
+
+def as_source(X: Any, y: Any) -> ChunkSource | None:
+    """Return the source that rows and labels are, or None if they are plain arrays.
+
+    A source is a memory-mapped array, or, without labels beside it, an iterable of (X, y) pairs or
+    a function that gives one.
+    """
+    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None and not _is_joblibs(X):
+        return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
+    if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
+        return None
+    if callable(X):
+        return ChunkSource(_Calls(X))
+    return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
+
+
+def _is_joblibs(X: np.memmap) -> bool:
+    """Whether joblib has mapped an array, to share it between processes.
+
+    The caller gave an array, and the number of processes must make no difference.
+    """
+    return "joblib_memmapping_folder" in str(X.filename)
+
+
+def is_dask(collection: Any) -> bool:
+    """Whether something is a Dask collection; Dask is not imported to find out."""
+    return hasattr(collection, "__dask_graph__")
+
+
+def refuse_stream(X: Any, y: Any, name: str) -> None:
+    """Say that an estimator needs all rows at once."""
+    if is_dask(X) or (y is None and as_source(X, y) is not None):
+        raise ValueError(
+            f"{name} needs arrays, whose rows it can split into folds, and got a stream: search on "
+            "a sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
+        )
+
+
+class _Calls:
+    """What a function gives, afresh for every pass."""
+
+    def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
+        self.function = function
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function())
+
+
+def read_rows(
+    chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
+) -> Features:
+    """Return the rows of a chunk as an array or CSR matrix of floats, moved if asked."""
+    with _naming(chunk):
+        if is_numpy(chunk.X):
+            X = check_array(
+                chunk.X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
+        else:
+            X = check_device_rows(chunk.X)
+        if n_features is not None and X.shape[1] != n_features:
+            raise ValueError(f"it has {X.shape[1]} features instead of {n_features}")
+    return X if move is None else move(X)
+
+
+def given_as(X: Any) -> Array:
+    """Return an array without rows of the kind that was given: results become of that kind."""
+    return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
+
+
+def check_finite(chunk: Chunk, X: Features) -> Array:
+    """Return the sums of the columns, or say which row of which chunk is not finite."""
+    sums = column_sums(X)
+    if not np.isfinite(to_numpy(sums)).all():
+        X = to_numpy(X)
+        bad = ~np.isfinite(X.data if sp.issparse(X) else X)
+        if sp.issparse(X):
+            place = int(np.argmax(bad))
+            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+            column = int(X.indices[place])
+        else:
+            row, column = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        if bad.any():
+            raise ValueError(
+                f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of it "
+                f"(row {chunk.start + row} of all), column {column}, all counted from 0"
+            )
+    return sums
+
+
+def read_layout(chunk: Chunk, X: Features) -> Layout:
+    """Return the layout of a chunk whose rows have been read."""
+    with _naming(chunk):
+        if chunk.y is None:
+            raise ValueError("it has no labels")
+        shape = chunk.y.shape if hasattr(chunk.y, "shape") else np.shape(chunk.y)
+        if not shape or shape[0] != X.shape[0]:
+            raise ValueError(
+                f"X and y must have as many rows: X has {X.shape[0]}, y has the shape {shape}"
+            )
+        indicator = len(shape) == 2
+        return Layout(
+            X.shape[1],
+            _names(chunk.X),
+            "multilabel" if indicator else "classes",
+            shape[1] if indicator else 0,
+            _names(chunk.y) if indicator else None,
+            bool(sp.issparse(X)),
+        )
+
+
+def read_classes(chunk: Chunk, layout: Layout) -> np.ndarray | None:
+    """Return the classes that occur; None for an indicator matrix, which is checked."""
+    with _naming(chunk):
+        if layout.kind == "multilabel":
+            label_matrix(chunk.y, "y")
+            return None
+        return np.unique(np.asarray(to_numpy(chunk.y)))
+
+
+def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
+    """Return which labels the rows of a chunk have, a column a label (see ``encode_target``)."""
+    with _naming(chunk):
+        if layout.kind == "multilabel":
+            on = label_matrix(chunk.y, "y")
+            if on.shape[1] != layout.n_labels:
+                raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
+            return on
+        values = np.asarray(to_numpy(chunk.y))
+        index = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+        if (unknown := values[classes[index] != values]).size:
+            raise ValueError(f"the class {unknown[0]!r} is none of those known: {classes}")
+        if len(classes) <= 2:
+            return (index == len(classes) - 1)[:, np.newaxis]
+        return index[:, np.newaxis] == np.arange(len(classes))
+
+
+class _naming:  # noqa: N801 - read as a word of the with statement
+    """Say which chunk an error is in."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (ValueError, TypeError)):
+            raise ValueError(f"{self.chunk}: {error}") from error
+
+
+def _pair(item: Any, number: int) -> tuple[Any, Any]:
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise ValueError(
+            f"chunk {number} of the stream is no pair (X, y) of rows and labels, but "
+            f"{type(item).__name__}"
+        )
+    return item[0], item[1]
+
+
+def _sliceable(y: Any, n_rows: int) -> Any:
+    """Return labels that can be cut by rows, as many as there are rows."""
+    y = y.tocsr() if sp.issparse(y) else y.iloc if hasattr(y, "iloc") else y
+    if not hasattr(y, "__getitem__") or isinstance(y, list):
+        y = np.asarray(y)
+    found = len(y.obj) if hasattr(y, "obj") else y.shape[0]
+    if found != n_rows:
+        raise ValueError(
+            f"X and y must have as many rows: X has {n_rows}, y has {found} "
+            "(Found input variables with inconsistent numbers of samples)"
+        )
+    return y
+
+
+def _names(table: Any) -> tuple[str, ...] | None:
+    names = column_names(table)
+    return None if names is None else tuple(names)
+
+
+def _difference(ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> str:
+    if ours is None or theirs is None:
+        return "some have names and some have none"
+    return next(
+        (f"{b!r} instead of {a!r}" for a, b in zip(ours, theirs, strict=False) if a != b),
+        f"{len(theirs)} instead of {len(ours)}",
+    )

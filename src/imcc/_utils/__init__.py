@@ -1,0 +1,1 @@
+"""What all packages share: checks, optional packages, writing files, plain data."""

@@ -1,0 +1,146 @@
+"""Scores of rows by models that have not seen them, for any classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples
+
+from imcc._search.fold import Fold
+from imcc._utils.validation import encode_target
+from imcc.estimators.imcc_cv import make_folds
+
+#: The score from which on a label is predicted, for the two ways that classifiers have to score.
+DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
+
+
+def scoring_method(estimator: Any) -> str:
+    """Return how a classifier scores: ``decision_function``, or else ``predict_proba``."""
+    for method in DEFAULT_THRESHOLDS:
+        if hasattr(estimator, method):
+            return method
+    raise TypeError(
+        f"{type(estimator).__name__} has neither decision_function nor predict_proba: its labels "
+        "have no scores that a threshold could be put on"
+    )
+
+
+def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the scores of a fitted classifier as a matrix with one column a label.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Ours, or any multi-label or binary one of scikit-learn's: from ``decision_function`` or,
+        without one, the probabilities of ``predict_proba`` in whichever of its shapes.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+    n_labels : int
+        The number of labels; 1 for a vector of two classes, of which the second is scored.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_labels)
+    """
+    found = getattr(estimator, scoring_method(estimator))(X)
+    if isinstance(found, list):  # one array a label
+        classes = estimator.classes_
+        scores = np.column_stack([_of_on(p, c) for p, c in zip(found, classes, strict=True)])
+    else:
+        scores = np.asarray(found)
+        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
+    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
+        scores = scores[:, 1:]
+    if scores.shape[1] != n_labels:
+        raise ValueError(
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores a row for {n_labels} "
+            "label(s): some class may be missing from its training rows"
+        )
+    return scores
+
+
+def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the probability of a label, also where training rows never or always had it."""
+    if probabilities.ndim == 1:
+        return probabilities
+    if probabilities.shape[1] == 2:
+        return probabilities[:, 1]
+    return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
+
+
+def best_setting(estimator: Any) -> Any:
+    """Return an unfitted model with the setting that a fitted search has chosen.
+
+    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
+        name, last = estimator.steps[-1]
+        return Pipeline([*steps, (name, best_setting(last))])
+    return clone(getattr(estimator, "best_estimator_", estimator))
+
+
+def cross_fit_scores(
+    estimator: Any, X: Any, y: Any, *, cv: Any = 5, groups: Any = None, n_jobs: int | None = None
+) -> np.ndarray:
+    """Score every row by a model that was fitted without it.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned for every fold.  To cross-fit the setting that a search has found, rather than
+        search again in every fold, give its ``best_estimator_``.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+    y : array-like of shape (n_rows, n_labels) or (n_rows,)
+    cv : int, splitter or iterable of (train, test), default=5
+        As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
+    groups : array-like of shape (n_rows,), optional
+        Passed on to the splitter.
+    n_jobs : int or None, default=None
+        Folds computed at the same time, through joblib.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_labels)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.calibration import cross_fit_scores
+    >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
+    >>> cross_fit_scores(IMCCClassifier(n_clusters=4, random_state=0), X, Y, cv=3).shape
+    (60, 3)
+    """
+    X, y = indexable(X, y)
+    target = encode_target(y, _num_samples(X), "cross_fit_scores")
+    folds = make_folds(cv, X, target, groups)
+    n_rows, n_labels = target.signs.shape
+    _check_each_once(folds, n_rows)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_held_out)(clone(estimator), X, y, fold, n_labels) for fold in folds
+    )
+    scores = np.empty((n_rows, n_labels))
+    for fold, part in zip(folds, found, strict=True):
+        scores[fold.test] = part
+    return scores
+
+
+def _held_out(estimator: Any, X: Any, y: Any, fold: Fold, n_labels: int) -> np.ndarray:
+    estimator.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+    return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+
+
+def _check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
+    times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
+    if (times != 1).any():
+        raise ValueError(
+            "cv must hold out each row exactly once, so that each has one score: "
+            f"{int((times == 0).sum())} rows are never held out, {int((times > 1).sum())} more "
+            "than once"
+        )

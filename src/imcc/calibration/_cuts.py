@@ -1,0 +1,292 @@
+r"""The best cut of a label's scores, by trying every one: O(n log n) a label.
+
+n rows have at most n + 1 different cuts between predicted and not.  With the scores sorted, the
+true positives of all of them are one running sum.
+
+Criteria that look at one label at a time are maximised label by label.  Micro-F1 joins the labels::
+
+    F = 2 sum_l TP_l / (sum_l on_l + sum_l predicted_l)
+
+and is a ratio of sums over labels, so Dinkelbach's method finds its exact maximum: for a guess F,
+each label by itself takes the cut with the largest 2 TP_l - F predicted_l; the F of these cuts is
+the next guess; when it does not grow any more, no choice of cuts has a larger one.
+
+References
+----------
+W. Dinkelbach. "On nonlinear fractional programming." Management Science 13, 1967.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from imcc._utils.validation import check_count, check_thresholds, label_matrix
+
+Criterion = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
+MICRO_F1 = "micro_f1"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Every way to cut one label's scores, the fewest predictions first.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_cuts,)
+        Falling; a row is predicted where its score is at least the threshold.  Each lies halfway
+        between two neighbouring scores; the first is just above the largest score, the last is the
+        smallest one.
+    tp, fp : ndarray of shape (n_cuts,)
+        True and false positives.
+    n_on, n_off : int
+        Rows with and without the label.
+    """
+
+    thresholds: np.ndarray
+    tp: np.ndarray
+    fp: np.ndarray
+    n_on: int
+    n_off: int
+
+    @property
+    def fn(self) -> np.ndarray:
+        """False negatives."""
+        return self.n_on - self.tp
+
+    @property
+    def tn(self) -> np.ndarray:
+        """True negatives."""
+        return self.n_off - self.fp
+
+    def values(self, criterion: Criterion) -> np.ndarray:
+        """Return the criterion of every cut."""
+        return np.asarray(criterion(self.tp, self.fp, self.fn, self.tn), dtype=np.float64)
+
+
+def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
+    """Return every cut of one label's scores.
+
+    Parameters
+    ----------
+    on : ndarray of bool, shape (n_rows,)
+        Which rows have the label.
+    scores : ndarray of shape (n_rows,)
+        Finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc.calibration import cuts
+    >>> found = cuts(np.array([True, False, True]), np.array([0.5, -1.0, 0.0]))
+    >>> found.thresholds.tolist(), found.tp.tolist(), found.fp.tolist()
+    ([0.5000000000000001, 0.25, -0.5, -1.0], [0, 1, 2, 2], [0, 0, 0, 1])
+    """
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order].astype(np.float64)
+    positives = np.cumsum(on[order])
+    # A cut after each row whose score differs from the next one's, and after the last row.
+    ends = np.append(np.flatnonzero(falling[:-1] > falling[1:]), len(falling) - 1)
+    above, below = falling[ends[:-1]], falling[ends[:-1] + 1]
+    middle = below + (above - below) / 2
+    # Between two neighbouring numbers there is none: then it is the upper one.
+    middle = np.where(middle > below, middle, above)
+    return Cuts(
+        thresholds=np.concatenate([[np.nextafter(falling[0], np.inf)], middle, falling[-1:]]),
+        tp=np.append(0, positives[ends]),
+        fp=np.append(0, ends + 1 - positives[ends]),
+        n_on=int(positives[-1]),
+        n_off=len(falling) - int(positives[-1]),
+    )
+
+
+def f1(
+    tp: np.ndarray,
+    fp: np.ndarray,
+    fn: np.ndarray,
+    tn: np.ndarray,  # noqa: ARG001
+) -> np.ndarray:
+    """Return the harmonic mean of precision and recall; 0 without any positive."""
+    return _ratio(2 * tp, 2 * tp + fp + fn)
+
+
+def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Return the mean of the two classes' recalls."""
+    return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+
+
+def accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Return the share of rows that are right; its mean over labels is 1 - Hamming loss."""
+    return _ratio(tp + tn, tp + fp + fn + tn)
+
+
+def _ratio(above: Any, below: Any) -> np.ndarray:
+    above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
+    return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
+
+
+#: What thresholds may be chosen for, by name; ``"micro_f1"`` joins the labels.
+CRITERIA: dict[str, Criterion] = {
+    "f1": f1,
+    "balanced_accuracy": balanced_accuracy,
+    "accuracy": accuracy,
+    MICRO_F1: f1,
+}
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """Thresholds, and what they bring on the scores they were chosen on.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_labels,)
+    values : ndarray of shape (n_labels,)
+        The criterion of each label with its threshold (its F1, for micro-F1).
+    default_values : ndarray of shape (n_labels,)
+        The same with the default threshold.
+    overall, default_overall : float
+        The mean over the labels that could be tuned; or the micro-F1 of all labels.
+    tuned : ndarray of bool, shape (n_labels,)
+        False for labels that too few rows have, or lack: they keep the default.
+    """
+
+    thresholds: np.ndarray
+    values: np.ndarray
+    default_values: np.ndarray
+    overall: float
+    default_overall: float
+    tuned: np.ndarray
+
+
+def check_criterion(criterion: Any) -> Criterion:
+    """Return the function that a criterion stands for, or say which there are."""
+    if callable(criterion):
+        return criterion
+    if criterion not in CRITERIA:
+        raise ValueError(
+            f"criterion must be one of {', '.join(map(repr, CRITERIA))} or a function of (tp, fp, "
+            f"fn, tn), got {criterion!r}"
+        )
+    return CRITERIA[criterion]
+
+
+def choose_thresholds(
+    y_true: Any,
+    scores: Any,
+    criterion: str | Criterion = "f1",
+    *,
+    default: float = 0.0,
+    min_support: int = 1,
+) -> ThresholdChoice:
+    """Choose the threshold of every label that is best for a criterion, exactly.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+        The true labels, coded {0, 1}, {-1, +1} or boolean.
+    scores : array-like of shape (n_rows, n_labels)
+        Scores of rows that the model was not trained on.
+    criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
+        What to make as large as possible: the F1, the balanced accuracy or the accuracy of each
+        label; the F1 of all labels' decisions together; or a function of the counts
+        ``(tp, fp, fn, tn)``, arrays with an entry for every cut of one label.
+    default : float, default=0.0
+        The threshold of labels that too few rows have, or lack, to learn one.  Of several cuts
+        that are equally good, the one nearest to it is taken.
+    min_support : int, default=1
+        How many rows must have a label, and how many must not, for its threshold to be chosen.
+
+    Returns
+    -------
+    ThresholdChoice
+
+    Examples
+    --------
+    >>> from imcc.calibration import choose_thresholds
+    >>> truth = [[1, 0], [1, 0], [0, 0]]
+    >>> chosen = choose_thresholds(truth, [[-0.2, -0.9], [-0.4, -0.8], [-0.8, -1.0]])
+    >>> chosen.thresholds.round(6).tolist(), chosen.tuned.tolist()
+    ([-0.6, 0.0], [True, False])
+    >>> chosen.values.tolist(), chosen.default_values.tolist()
+    ([1.0, 0.0], [0.0, 0.0])
+    """
+    function = check_criterion(criterion)
+    on = label_matrix(y_true, "y_true")
+    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+    if scores.shape != on.shape:
+        raise ValueError(
+            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        )
+    default = float(check_thresholds(default, 1)[0])
+    check_count("min_support", min_support)
+    support = on.sum(axis=0)
+    tuned = np.minimum(support, len(on) - support) >= min_support
+    every = [cuts(on[:, j], scores[:, j]) if tuned[j] else None for j in range(on.shape[1])]
+    if criterion == MICRO_F1:
+        at = _best_together(every, on, scores >= default, default)
+    else:
+        at = [None if c is None else _best(c.values(function), c, default) for c in every]
+    thresholds = np.array(
+        [default if c is None else c.thresholds[k] for c, k in zip(every, at, strict=True)]
+    )
+    before, after = scores >= default, scores >= thresholds
+    values, default_values = (_per_label(function, on, predicted) for predicted in (after, before))
+    return ThresholdChoice(
+        thresholds,
+        values,
+        default_values,
+        _overall(criterion, on, after, values[tuned]),
+        _overall(criterion, on, before, default_values[tuned]),
+        tuned,
+    )
+
+
+def _best(values: np.ndarray, found: Cuts, default: float) -> int:
+    if values.shape != found.thresholds.shape or np.isnan(values).any():
+        raise ValueError(
+            "criterion must give one number for every cut and no NaN; got an array of shape "
+            f"{values.shape} for {len(found.thresholds)} cuts"
+        )
+    best = np.flatnonzero(values == values.max())
+    return int(best[np.argmin(np.abs(found.thresholds[best] - default))])
+
+
+def _best_together(
+    every: list[Cuts | None], on: np.ndarray, before: np.ndarray, default: float
+) -> list[int | None]:
+    """Return the cuts with the largest micro-F1."""
+    fixed = np.array([c is None for c in every])
+    tp_fixed = int((on & before)[:, fixed].sum())
+    marked_fixed = int(before[:, fixed].sum()) + int(on.sum())
+    value = 0.0
+    while True:
+        at = [
+            None if c is None else _best(2 * c.tp - value * (c.tp + c.fp), c, default)
+            for c in every
+        ]
+        chosen = [(c.tp[k], c.fp[k]) for c, k in zip(every, at, strict=True) if c is not None]
+        tp = tp_fixed + sum(int(t) for t, _ in chosen)
+        marked = marked_fixed + sum(int(t + f) for t, f in chosen)
+        found = 2 * tp / marked if marked else 0.0
+        if found <= value:
+            return at
+        value = found
+
+
+def _per_label(function: Criterion, on: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    tp = (on & predicted).sum(axis=0)
+    fp, fn = predicted.sum(axis=0) - tp, on.sum(axis=0) - tp
+    return np.asarray(function(tp, fp, fn, len(on) - tp - fp - fn), dtype=np.float64)
+
+
+def _overall(
+    criterion: str | Criterion, on: np.ndarray, predicted: np.ndarray, values: np.ndarray
+) -> float:
+    if criterion == MICRO_F1:
+        return float(_ratio(2 * (on & predicted).sum(), on.sum() + predicted.sum()))
+    return float(values.mean()) if values.size else float("nan")

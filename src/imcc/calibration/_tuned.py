@@ -1,0 +1,194 @@
+"""TunedThresholds: any classifier, with its labels' thresholds chosen by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from imcc._utils.validation import check_count, encode_target
+from imcc.calibration._cross_fit import (
+    DEFAULT_THRESHOLDS,
+    best_setting,
+    cross_fit_scores,
+    label_scores,
+    scoring_method,
+)
+from imcc.calibration._cuts import Criterion, check_criterion, choose_thresholds
+from imcc.estimators.base import ScoringClassifierMixin
+
+
+def _has_probabilities(tuned: TunedThresholds) -> bool:
+    return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
+
+
+class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose labels have thresholds of their own, chosen by cross-validation.
+
+    The model is fitted on all rows.  Its thresholds are chosen on scores of held-out rows: each
+    fold is scored by a model fitted without it.  For each label, every possible cut is tried.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``decision_function`` or ``predict_proba``: ours, a pipeline that ends in one, or any
+        multi-label or binary classifier of scikit-learn's.
+    criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
+        What the thresholds make as large as possible; see :func:`choose_thresholds`.
+    cv : int, splitter or iterable of (train, test), default=5
+        As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.
+    min_support : int, default=5
+        Labels that fewer training rows have, or lack, keep the default threshold.  The best cut of
+        a handful of scores says little about the next ones, and may well be to predict a label
+        everywhere.
+    nested : bool, default=False
+        For an estimator that searches its parameters (``IMCCClassifierCV``, ``GridSearchCV``, or a
+        pipeline that ends in one): False searches once, on all rows, and scores the folds with the
+        setting found; True searches again in every fold, which takes as many times as long.  The
+        rows of a fold then have no say in the setting that scores them; a threshold is one number
+        a label, and it hardly moves.
+    n_jobs : int or None, default=None
+        Folds computed at the same time.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted on all rows.
+    thresholds_ : ndarray of shape (n_labels,)
+        A label is predicted where its score is at least this.  Labels with too little support,
+        those that never or always occur among them, keep the default: 0, or 0.5 for
+        probabilities.
+    cv_results_ : dict of ndarray
+        For each label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
+        held-out scores with the threshold and with the default one), ``support`` (rows with the
+        label), ``tuned`` (False where the default was kept).  The values are a little optimistic:
+        the thresholds were chosen on the same scores.
+    best_score_, default_score_ : float
+        The mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Notes
+    -----
+    ``decision_function`` gives the scores of the model, unchanged: thresholds move decisions, not
+    the ranking of the labels.  So ``predict`` is not where these scores are at least 0.
+
+    A vector of more than two classes is refused: there the best-scored class wins.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.metrics import f1_score
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.calibration import TunedThresholds
+    >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=1, random_state=0)
+    >>> tuned = TunedThresholds(IMCCClassifier(n_clusters=8, random_state=0)).fit(X[:300], Y[:300])
+    >>> tuned.thresholds_.shape
+    (6,)
+    >>> plain = tuned.predict(X[300:], thresholds=0)
+    >>> better = tuned.predict(X[300:])
+    >>> f1_score(Y[300:], better, average="macro") > f1_score(Y[300:], plain, average="macro")
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        criterion: str | Criterion = "f1",
+        cv: Any = 5,
+        min_support: int = 5,
+        nested: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.criterion = criterion
+        self.cv = cv
+        self.min_support = min_support
+        self.nested = nested
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> TunedThresholds:
+        """Fit the model on all rows, and choose the thresholds on held-out scores.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.
+        groups : array-like of shape (n_rows,), optional
+            Passed on to the splitter.
+
+        Returns
+        -------
+        self : TunedThresholds
+        """
+        check_criterion(self.criterion)
+        check_count("min_support", self.min_support)
+        if not isinstance(self.nested, (bool, np.bool_)):
+            raise ValueError(f"nested must be True or False, got {self.nested!r}")
+        target = encode_target(y, _num_samples(X), type(self).__name__)
+        if target.kind == "multiclass":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                "for a vector of more than two classes the best-scored one wins, and thresholds "
+                "have no meaning; pass a label matrix, or a vector of two classes"
+            )
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
+        model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
+        scores = cross_fit_scores(model, X, y, cv=self.cv, groups=groups, n_jobs=self.n_jobs)
+        on = target.signs > 0
+        chosen = choose_thresholds(
+            on, scores, self.criterion, default=default, min_support=self.min_support
+        )
+        self._remember_target(target)
+        self.thresholds_ = chosen.thresholds
+        self.best_score_, self.default_score_ = chosen.overall, chosen.default_overall
+        self.cv_results_ = {
+            "threshold": chosen.thresholds,
+            "value": chosen.values,
+            "default_value": chosen.default_values,
+            "support": on.sum(axis=0),
+            "tuned": chosen.tuned,
+        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+        """Predict the labels of every row, with the tuned thresholds.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        thresholds : float or array-like of shape (n_labels,), optional
+            Others, for once; 0 is the classifier without tuning.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels), or (n_rows,) for a vector of classes
+        """
+        check_is_fitted(self)
+        return super().predict(X, self.thresholds_ if thresholds is None else thresholds)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the model's own probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return label_scores(self.estimator_, X, len(self.thresholds_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.classifier_tags.multi_class = False
+        return tags

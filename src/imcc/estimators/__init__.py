@@ -1,0 +1,6 @@
+"""The classifiers, as scikit-learn estimators."""
+
+from imcc.estimators.imcc import IMCCClassifier
+from imcc.estimators.imcc_cv import KERNEL_SEARCH, IMCCClassifierCV
+
+__all__ = ["KERNEL_SEARCH", "IMCCClassifier", "IMCCClassifierCV"]

@@ -1,0 +1,118 @@
+"""What all classifiers here share: from scores to predictions, on the host, a device or Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from imcc._backend.array import asarray, namespace, to_numpy
+from imcc._stream.dask import predict_lazily
+from imcc._stream.sources import is_dask
+from imcc._utils.validation import Target, check_thresholds, label_matrix
+
+
+class ScoringClassifierMixin(ClassifierMixin):
+    """Predictions, tags and accuracy for classifiers that score every label or class.
+
+    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.
+    """
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score every label of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For a Dask collection the result is a Dask array, computed on request.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+            Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
+            shape (n_rows, n_classes), or (n_rows,) for at most two classes.  For rows of torch or
+            CuPy, an array of that library, on the device of the rows.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return predict_lazily(self, "decision_function", X)
+        scores = self._scores(X)
+        return scores[:, 0] if self.target_kind_ == "binary" else scores
+
+    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+        """Predict the labels of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For a Dask collection the result is a Dask array, computed on request.
+        thresholds : float or array-like of shape (n_labels,), optional
+            The score from which on a label is predicted, one for all labels or one for each;
+            0 unless given.  :class:`imcc.calibration.TunedThresholds` chooses them.  Not for a
+            1-D training target of more than two classes, where the best-scored class wins.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+            1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
+            whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
+            best-scored class.  For rows of torch or CuPy, an array of that library, on the device
+            of the rows, except where classes are no numbers.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return predict_lazily(self, "predict", X, thresholds=thresholds)
+        scores = self.decision_function(X)
+        xp = namespace(scores)
+        if self.target_kind_ == "multilabel":
+            cuts = asarray(check_thresholds(thresholds, scores.shape[1]), scores)
+            return xp.astype(scores >= cuts, xp.int64)
+        if self.target_kind_ == "multiclass":
+            if thresholds is not None:
+                raise ValueError(
+                    "thresholds has no meaning for a target of several classes, one a row: the "
+                    "best-scored class is predicted; leave it out"
+                )
+            best = to_numpy(xp.argmax(scores, axis=1))
+        else:
+            on = to_numpy(scores) >= check_thresholds(thresholds, 1)[0]
+            best = np.where(on, len(self.classes_) - 1, 0)
+        classes = self.classes_[best]
+        return asarray(classes, scores) if classes.dtype.kind in "biuf" else classes
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of rows of which all labels are predicted right.
+
+        That is scikit-learn's score of a classifier.  It is a harsh measure for many labels; see
+        :mod:`imcc.metrics` for better ones.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        y : array-like
+            True labels, coded as for ``fit``.
+        """
+        predicted, y = to_numpy(self.predict(X)), to_numpy(y)
+        return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _remember_target(self, target: Target) -> None:
+        self.target_kind_ = target.kind
+        self.classes_ = target.classes
+        self.label_names_ = target.label_names
+
+    # Given by the class that uses this one.
+    target_kind_: str
+    classes_: np.ndarray
+    label_names_: np.ndarray | None
+    _scores: Callable[[Any], np.ndarray]

@@ -1,0 +1,317 @@
+"""IMCCClassifier: the method behind scikit-learn's face; validate, cluster, fit, store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from imcc._backend.array import Array, asarray, moved_record, namespace
+from imcc._backend.device import explained_memory_errors, on_device
+from imcc._core.approximations import check_approximation
+from imcc._core.kernels import LinearKernel, check_kernel
+from imcc._core.models import (
+    REMEDY,
+    SOLVERS,
+    SPANS,
+    FourierModel,
+    KernelModel,
+    LinearModel,
+    Model,
+    Setting,
+    fit_approximate,
+    fit_kernel,
+    fit_linear,
+)
+from imcc._core.sampling import sample_rows
+from imcc._core.virtual import assign_rows, split_n_clusters, virtual_examples
+from imcc._utils.validation import (
+    Features,
+    check_choice,
+    check_count,
+    check_features,
+    check_number,
+    draw_seed,
+    encode_target,
+)
+from imcc.estimators._stream import Asked, StreamFitMixin
+from imcc.estimators.base import ScoringClassifierMixin
+
+
+class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
+    """Multi-label classifier that learns from rows and from the centres of their clusters.
+
+    The rows are clustered; each cluster centre becomes a virtual example whose soft labels are the
+    mean labels of its members.  A (kernel) least-squares model is then trained on both, with a term
+    that pulls the output of each row towards that of its centre::
+
+        1/2 |f(X) - Y|^2 + alpha/2 |f(Z) - T|^2 + beta/2 |W|^2 + gamma/2 |f(X) - f(Z of X)|^2
+
+    where f(x) = psi(x) W + b, Y is in {-1, +1}, and Z, T are centres and soft labels.  The solution
+    is in closed form, so ``fit`` has no iterations and no learning rate.
+
+    Parameters
+    ----------
+    n_clusters : int, sequence of int or None, default=None
+        Number of virtual examples.  A sequence asks for several clusterings at once, whose virtual
+        examples are used together (``gamma`` is shared out over them).  None is 32, or whatever
+        the ``clusterer`` is set to.
+    alpha : float, default=1.0
+        Weight of the virtual examples, >= 0.
+    beta : float, default=1.0
+        Weight of the penalty on the model's complexity, > 0.
+    gamma : float, default=0.1
+        Weight of the pull towards the centre, >= 0.  (Not the kernel's parameter: that is
+        ``width``.)
+    kernel : str or callable, default="rbf"
+        "rbf" (the paper's), "laplacian", "chi2", "linear", or any other name or callable of
+        :func:`sklearn.metrics.pairwise.pairwise_kernels`.  Worth searching, with its width: see
+        :class:`IMCCClassifierCV`.
+    kernel_params : dict or None, default=None
+        Parameters for kernels other than the four named above.
+    width : "mean_distance" or float, default="mean_distance"
+        Width of the rbf, laplacian or chi2 kernel: the mean pairwise distance of the training rows
+        in the kernel's own metric (the paper's rule), or a positive number.
+    width_scale : float, default=1.0
+        Factor on the width.
+    approximation : {"nystroem", "fourier"} or None, default=None
+        What stands in for the kernel.  None is the kernel itself, whose ``fit`` grows with the cube
+        of the rows and whose model keeps them all.  "nystroem" takes the kernel's values with
+        ``n_components`` landmarks as features, "fourier" random waves (rbf and laplacian only):
+        ``fit`` grows with the rows, and the model does not.
+    n_components : int or None, default=None
+        Number of features of the approximation; None is 1000 for Nyström (or as many as there are
+        landmarks) and 4000 for Fourier.
+        Nyström with all rows as landmarks is the exact model.
+    landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
+        Nyström's landmarks: centres of k-means on a sample of the rows, rows at random, or these.
+    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None
+        None is k-means with k-means++ starts.  A clusterer is cloned and fitted on the rows; an
+        explicit ``n_clusters`` is passed on to it.  Its centres are not used, only its labels:
+        virtual examples are means of their members.  A row labelled -1 (noise) becomes a cluster of
+        its own.  An array is prototypes: each row belongs to the nearest.
+    lloyd_passes : int, default=0
+        On a stream, k-means starts with mini-batches on a sample of the rows; this many passes over
+        all rows then move the centres to the means of their rows.
+    span : {"train", "augmented"}, default="train"
+        Where the model may lie: in the span of the training rows (the paper's), or of rows and
+        centres, where the objective is never larger.  The same for the linear kernel.
+    solver : {"auto", "cholesky", "spectral"}, default="auto"
+        How the closed form is computed.  "cholesky" is the fast one, "spectral" copes with
+        ill-conditioned and indefinite kernel matrices; "auto" takes the first and changes to the
+        second where digits would be lost.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the clustering.
+    device : str or None, default=None
+        Where to compute, as torch names it: "cuda" is the GPU (through torch, or else CuPy).  None
+        is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
+        comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
+        this library's own and finds other clusters than scikit-learn's on the CPU; with
+        ``clusterer=KMeans(n_init=1)`` they are the same.  The chunks of a stream are moved to the
+        device one after the other, and give the same model there.  Not for ``fit`` on Dask.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The virtual examples.
+    soft_labels_ : ndarray of shape (n_clusters, n_labels)
+        Their labels, between -1 and +1.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Rows in each cluster.
+    assignment_ : ndarray of shape (n_rows,) or (n_rows, n_clusterings)
+        The cluster of each training row (not with an approximation or from a stream, where the
+        model does not grow with the rows).
+    coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
+        Weights (linear kernel, and approximation="fourier").
+    dual_coef_ : ndarray of shape (n_rows, n_labels) or (n_components, n_labels)
+        Weights of the training rows, or of the landmarks (other kernels).
+    landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
+        The landmarks (approximation="nystroem").
+    center_dual_coef_ : ndarray of shape (n_clusters, n_labels)
+        Weights of the centres (other kernels, ``span="augmented"`` only).
+    intercept_ : ndarray of shape (n_labels,)
+    width_ : float or None
+        The kernel's width, ``width_scale`` included; None for kernels without one.
+    classes_ : ndarray
+        ``arange(n_labels)``, or the classes of a 1-D target.
+    label_names_ : ndarray of str or None
+        The columns of Y when it was a data frame.
+    target_kind_ : {"multilabel", "binary", "multiclass"}
+        What y was: an indicator matrix, or a vector of at most two or of more classes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        When X was a data frame with string column names.
+
+    See Also
+    --------
+    IMCCClassifierCV : Chooses the parameters by an exact search over a whole grid.
+
+    Notes
+    -----
+    Dense and CSR input is used as it is; other sparse formats are converted.  float32 rows are kept
+    and scored in float32; kernel matrix and solution are computed in float64 always, since
+    their condition (up to n / beta) would use up the digits of float32.
+
+    A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
+
+    References
+    ----------
+    .. [1] S. Shu, F. Lv, Y. Yan, L. Li, S. He, J. He. "Incorporating multiple cluster centers for
+       multi-label learning." Information Sciences 590, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
+    >>> clf = IMCCClassifier(n_clusters=8, random_state=0).fit(X[:150], Y[:150])
+    >>> clf.decision_function(X[150:]).shape
+    (50, 4)
+    >>> clf.predict(X[150:152])
+    array([[0, 0, 0, 1],
+           [1, 1, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] | None = None,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        gamma: float = 0.1,
+        *,
+        kernel: str | Callable[..., float] = "rbf",
+        kernel_params: Mapping[str, Any] | None = None,
+        width: str | float = "mean_distance",
+        width_scale: float = 1.0,
+        approximation: str | None = None,
+        n_components: int | None = None,
+        landmarks: Any = "kmeans",
+        clusterer: Any = None,
+        lloyd_passes: int = 0,
+        span: str = "train",
+        solver: str = "auto",
+        random_state: Any = None,
+        device: str | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.width = width
+        self.width_scale = width_scale
+        self.approximation = approximation
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.clusterer = clusterer
+        self.lloyd_passes = lloyd_passes
+        self.span = span
+        self.solver = solver
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None) -> IMCCClassifier:
+        """Cluster the rows and solve for the model.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a stream
+            With an approximation or the linear kernel, also a stream, which is never in memory as
+            a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
+            any iterable of pairs (X, y) that can be read several times, or a function that gives
+            one.
+            An array of torch or CuPy, alone or as a chunk, is worked on where it is.
+        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
+            has them.
+
+        Returns
+        -------
+        self : IMCCClassifier
+        """
+        asked = self._check_parameters()
+        self.__dict__.pop("_progress", None)
+        source = self._find_source(X, y, asked)
+        if source is not None:
+            return self._fit_source(source, asked)
+        kernel, approximation = asked.kernel, asked.approximation
+        X = check_features(self, X, reset=True)
+        target = encode_target(y, X.shape[0], type(self).__name__)
+        seed = draw_seed(self.random_state)
+        with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+            rows = on_device(X, self.device)
+            signs = asarray(target.signs, rows)
+            assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
+            virtual = virtual_examples(rows, signs, assignment)
+            data = (rows, signs, virtual, asked.setting)
+            if approximation is not None:
+                sample = sample_rows(rows, approximation.sample_size, seed)
+                feature_map = approximation.fit(sample, self.width_scale, seed)
+                model: Model = fit_approximate(*data, feature_map, self.solver)
+            elif isinstance(kernel, LinearKernel):
+                model = fit_linear(*data, self.solver)
+            else:
+                model = fit_kernel(
+                    *data,
+                    kernel=kernel,
+                    width=self.width,
+                    width_scale=self.width_scale,
+                    span=self.span,
+                    solver=self.solver,
+                )
+        self._remember_target(target)
+        self.cluster_centers_ = asarray(virtual.centers, X)
+        self.soft_labels_ = asarray(virtual.soft_labels, X)
+        self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
+        self._remember_model(moved_record(model, X))
+        if approximation is None:
+            clusters = assignment[:, 0] if assignment.shape[1] == 1 else assignment
+            self.assignment_ = asarray(clusters, X)
+        return self
+
+    def _check_parameters(self) -> Asked:
+        setting = Setting(
+            check_number("alpha", self.alpha, at_least=0),
+            check_number("beta", self.beta, above=0),
+            check_number("gamma", self.gamma, at_least=0),
+        )
+        split_n_clusters(self.n_clusters)
+        kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
+        check_choice("span", self.span, SPANS)
+        check_choice("solver", self.solver, SOLVERS)
+        check_count("lloyd_passes", self.lloyd_passes, at_least=0)
+        approximation = check_approximation(
+            self.approximation, kernel, self.width, self.n_components, self.landmarks, self.span
+        )
+        return Asked(setting, kernel, approximation)
+
+    def _remember_model(self, model: Model) -> None:
+        # A second fit may be of another kind: nothing of the first one stays.
+        for name in ("coef_", "dual_coef_", "center_dual_coef_", "assignment_"):
+            self.__dict__.pop(name, None)
+        self._model = model
+        self.intercept_ = model.intercept
+        self.width_ = None if isinstance(model, LinearModel) else model.width
+        if isinstance(model, (LinearModel, FourierModel)):
+            self.coef_ = model.coef
+            return
+        self.dual_coef_ = model.coef
+        if model.center_coef is not None:
+            self.center_dual_coef_ = model.center_coef
+
+    @property
+    def landmarks_(self) -> Features:
+        """The landmarks of Nyström's approximation; not kept twice, since they are in the model."""
+        model = self.__dict__.get("_model")
+        if self.approximation != "nystroem" or not isinstance(model, KernelModel):
+            raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
+        moved, origin = model.rows, model.origin
+        return moved if origin is None else moved + namespace(moved).astype(origin, moved.dtype)
+
+    def _scores(self, X: Features) -> Array:
+        X = check_features(self, X, reset=False)
+        with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
+            rows = on_device(X, self.device)
+            return asarray(moved_record(self._model, rows).scores(rows), X)

@@ -1,0 +1,206 @@
+r"""What scores are worth as probabilities.
+
+IMCC fits labels y in {-1, +1} by least squares, and the best least-squares prediction of y is its
+mean, E[y | x] = 2 P(y = +1 | x) - 1.  So ::
+
+    (score + 1) / 2
+
+is an estimate of P(label | x), the method "linear".  It is pulled towards the middle by the penalty
+beta, knows no bounds (it is clipped to [0, 1] here), and need not be right on any particular rows:
+:func:`reliability` shows whether it is.  The other two methods learn the map from score to
+probability from the rows themselves, each row's from the others (cross-fitted): Platt's sigmoid and
+a rising step function (isotonic regression).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedKFold
+
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import check_choice, check_count
+from imcc.baselines._platt import fit_sigmoid
+from imcc.inspection._per_label_records import checked
+
+METHODS = ("linear", "platt", "isotonic")
+STRATEGIES = ("uniform", "quantile")
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often a label occurs where it is given some probability.
+
+    Attributes
+    ----------
+    label : str
+    edges : ndarray of shape (n_bins + 1,)
+        The bins of probabilities; a bin is [left, right), the last one closed.
+    counts : ndarray of shape (n_bins,)
+        Rows in each.
+    predicted : ndarray of shape (n_bins,)
+        The mean probability in each; NaN where it is empty.
+    observed : ndarray of shape (n_bins,)
+        The share of rows that have the label; NaN likewise.
+    brier : float
+        The mean of (probability - truth)^2: lower is better.
+    calibration_error : float
+        The mean over rows of ``|predicted - observed|`` of their bin.
+    """
+
+    label: str
+    edges: np.ndarray
+    counts: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
+    brier: float
+    calibration_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, with None for empty bins."""
+        return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+
+def probabilities(
+    scores: Any, y_true: Any = None, *, method: str = "linear", cv: int = 5, random_state: int = 0
+) -> np.ndarray:
+    """Turn scores into estimates of probabilities.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows, n_labels)
+        Scores of rows that the model was not trained on.
+    y_true : array-like of shape (n_rows, n_labels), optional
+        Their labels; needed for the methods that learn.
+    method : {"linear", "platt", "isotonic"}, default="linear"
+        (score + 1) / 2, for models fitted to {-1, +1} by least squares, IMCC among them; or a map
+        learned for each label, and applied to rows that it was not learned from.
+    cv : int, default=5
+        Folds for the methods that learn, stratified; fewer where a label has fewer rows.
+    random_state : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_labels)
+        Between 0 and 1.  Labels that fewer than two rows have, or lack, get the share of rows that
+        have them from the methods that learn.
+
+    Examples
+    --------
+    >>> from imcc.inspection import probabilities
+    >>> probabilities([[-1.0, 0.5], [0.0, 1.5]]).tolist()
+    [[0.0, 0.75], [0.5, 1.0]]
+    """
+    check_choice("method", method, METHODS)
+    if method == "linear":
+        return np.clip((np.asarray(scores, dtype=np.float64) + 1) / 2, 0.0, 1.0)
+    check_count("cv", cv)
+    if y_true is None or cv < 2:
+        raise ValueError(f"method={method!r} learns from labels: give y_true, and cv >= 2")
+    on, scores, _ = checked(y_true, scores, None)
+    fit = _platt if method == "platt" else _isotonic
+    return np.column_stack(
+        [_cross_fitted(on[:, j], scores[:, j], fit, cv, random_state) for j in range(on.shape[1])]
+    )
+
+
+def _cross_fitted(
+    on: np.ndarray,
+    scores: np.ndarray,
+    fit: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]],
+    cv: int,
+    seed: int,
+) -> np.ndarray:
+    n_folds = min(cv, int(on.sum()), int((~on).sum()))
+    if n_folds < 2:
+        return np.full(len(on), on.mean())
+    out = np.empty(len(on))
+    for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(on, on):
+        out[test] = fit(scores[train], on[train])(scores[test])
+    return out
+
+
+def _platt(scores: np.ndarray, on: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    slope, offset = fit_sigmoid(scores, on)
+    return lambda new: expit(slope * new + offset)
+
+
+def _isotonic(scores: np.ndarray, on: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, on).predict
+
+
+def reliability(
+    y_true: Any,
+    chances: Any,
+    *,
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    label_names: Sequence[str] | None = None,
+) -> list[Reliability]:
+    """Compare probabilities with what happens, label by label.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+        The true labels, coded {0, 1}, {-1, +1} or boolean.
+    chances : array-like of shape (n_rows, n_labels)
+        Their probabilities as estimated, of :func:`probabilities` or otherwise.
+    n_bins : int, default=10
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or with equally many rows (as far as ties allow).
+    label_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> from imcc.inspection import reliability
+    >>> (label,) = reliability([[1], [0], [1], [1]], [[0.9], [0.2], [0.7], [0.3]], n_bins=2)
+    >>> label.counts.tolist(), label.predicted.tolist(), label.observed.tolist()
+    ([2, 2], [0.25, 0.8], [0.5, 1.0])
+    """
+    check_count("n_bins", n_bins)
+    check_choice("strategy", strategy, STRATEGIES)
+    on, values, names = checked(y_true, chances, label_names)
+    if values.min() < 0 or values.max() > 1:
+        raise ValueError(
+            "chances must lie between 0 and 1, got values from "
+            f"{values.min():g} to {values.max():g}; turn scores into them with probabilities()"
+        )
+    return [
+        _reliability(names[j], on[:, j], values[:, j].astype(np.float64), n_bins, strategy)
+        for j in range(on.shape[1])
+    ]
+
+
+def _reliability(
+    name: str, on: np.ndarray, values: np.ndarray, n_bins: int, strategy: str
+) -> Reliability:
+    edges = np.linspace(0, 1, n_bins + 1)
+    if strategy == "quantile":
+        edges = np.unique(np.quantile(values, edges))
+        if len(edges) == 1:  # all the same
+            edges = np.array([edges[0], edges[0]])
+    bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(bins, minlength=len(edges) - 1)
+    sums, hits = (np.bincount(bins, w, minlength=len(counts)) for w in (values, on.astype(float)))
+    filled = counts > 0
+    predicted, observed = np.full((2, len(counts)), np.nan)
+    predicted[filled], observed[filled] = (
+        sums[filled] / counts[filled],
+        hits[filled] / counts[filled],
+    )
+    gaps = np.abs(predicted - observed)[filled]
+    return Reliability(
+        name,
+        edges,
+        counts,
+        predicted,
+        observed,
+        float(np.mean((values - on) ** 2)),
+        float(gaps @ counts[filled] / len(values)),
+    )

@@ -1,0 +1,191 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
+
+from imcc.inspection import (
+    diagnose,
+    draw_reliability,
+    draw_threshold_curves,
+    probabilities,
+    reliability,
+    threshold_curve,
+)
+from tests.naive import thresholds as naive
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = np.random.default_rng(1)
+    Y = (rng.random((150, 4)) < [0.5, 0.3, 0.1, 0.7]).astype(int)
+    scores = (0.8 * Y + 0.6 * rng.normal(size=Y.shape) - 0.5).round(2)  # rounded: some tie
+    return Y, scores
+
+
+@pytest.mark.parametrize("thresholds", [None, 0.2, [-0.5, 0.0, 0.1, 0.4]])
+def test_against_scikit_learn(judged, thresholds):
+    Y, scores = judged
+    found = diagnose(Y, scores, thresholds=thresholds, label_names=list("abcd"))
+    predicted = (scores >= (0 if thresholds is None else np.asarray(thresholds))).astype(int)
+    expected = precision_recall_fscore_support(Y, predicted)
+    for name, values in zip(("precision", "recall", "f1", "support"), expected, strict=True):
+        np.testing.assert_allclose([getattr(x, name) for x in found.labels], values)
+    np.testing.assert_allclose(
+        [x.auc for x in found.labels], roc_auc_score(Y, scores, average=None)
+    )
+    np.testing.assert_allclose(
+        [x.average_precision for x in found.labels],
+        average_precision_score(Y, scores, average=None),
+    )
+    assert [x.label for x in found.labels] == list("abcd")
+    assert [x.predicted for x in found.labels] == predicted.sum(axis=0).tolist()
+    assert found.macro_f1 == pytest.approx(f1_score(Y, predicted, average="macro"))
+    assert found.micro_f1 == pytest.approx(f1_score(Y, predicted, average="micro"))
+    assert found.micro_precision == pytest.approx((Y * predicted).sum() / predicted.sum())
+    assert found.micro_recall == pytest.approx((Y * predicted).sum() / Y.sum())
+    assert found.macro_auc == pytest.approx(roc_auc_score(Y, scores))
+
+
+def test_best_f1_is_that_of_the_slow_search(judged):
+    Y, scores = judged
+    for j, label in enumerate(diagnose(Y, scores).labels):
+        assert label.best_f1 == pytest.approx(naive.best_value(Y[:, j], scores[:, j], naive.f1))
+        again = naive.f1(*naive.counts(Y[:, j], scores[:, j] >= label.best_threshold))
+        assert again == pytest.approx(label.best_f1)
+
+
+def test_labels_that_never_or_always_occur():
+    found = diagnose([[0, 1], [0, 1]], [[-0.5, 0.5], [-0.4, -0.6]])
+    never, always = found.labels
+    assert (never.support, never.predicted) == (0, 0)
+    assert all(np.isnan(v) for v in (never.precision, never.recall, never.f1, never.auc))
+    assert all(np.isnan(v) for v in (never.average_precision, never.best_f1))
+    assert (always.recall, always.best_f1) == (0.5, 1.0)
+    assert np.isnan(always.auc)
+    assert found.macro_f1 == always.f1
+    assert json.loads(json.dumps(found.to_dict()))["labels"][0]["auc"] is None
+    assert np.isnan(diagnose([[0]], [[-1.0]]).macro_f1)
+
+
+def test_threshold_curve_counts_right(judged):
+    Y, scores = judged
+    for j, curve in enumerate(threshold_curve(Y, scores)):
+        for k in range(0, len(curve.thresholds), 7):
+            tp, fp, fn, tn = naive.counts(Y[:, j], scores[:, j] >= curve.thresholds[k])
+            assert curve.f1[k] == pytest.approx(naive.f1(tp, fp, fn, tn))
+            assert curve.recall[k] == pytest.approx(tp / (tp + fn))
+            if tp + fp:
+                assert curve.precision[k] == pytest.approx(tp / (tp + fp))
+            else:
+                assert np.isnan(curve.precision[k])
+        assert len(curve.thresholds) == len(np.unique(scores[:, j])) + 1
+    short = threshold_curve(Y, scores, max_points=10)
+    for few, all_ in zip(short, threshold_curve(Y, scores), strict=True):
+        assert 10 <= len(few.thresholds) <= 11
+        assert np.nanmax(few.f1) == np.nanmax(all_.f1)
+        assert few.thresholds[-1] == all_.thresholds[-1]
+    assert json.loads(json.dumps(short[0].to_dict()))["precision"][0] is None
+    (never,) = threshold_curve([[0], [0]], [[0.1], [0.2]], max_points=1)
+    assert np.isnan(never.recall).all()
+
+
+def test_reliability_against_scikit_learn(judged):
+    Y, scores = judged
+    chances = probabilities(scores)
+    np.testing.assert_array_equal(chances, np.clip((scores + 1) / 2, 0, 1))
+    for strategy in ("uniform", "quantile"):
+        for j, found in enumerate(reliability(Y, chances, n_bins=7, strategy=strategy)):
+            if strategy == "uniform":
+                observed, predicted = calibration_curve(Y[:, j], chances[:, j], n_bins=7)
+                filled = found.counts > 0
+                np.testing.assert_allclose(found.observed[filled], observed)
+                np.testing.assert_allclose(found.predicted[filled], predicted)
+            else:
+                assert (found.counts[1:] <= 24).all()  # the first bin has the clipped zeros
+            assert found.counts.sum() == 150
+            assert found.brier == pytest.approx(brier_score_loss(Y[:, j], chances[:, j]))
+            by_hand = sum(
+                n * abs(p - o)
+                for n, p, o in zip(found.counts, found.predicted, found.observed, strict=True)
+                if n
+            )
+            assert found.calibration_error == pytest.approx(by_hand / 150)
+    (same,) = reliability([[1], [0]], [[0.5], [0.5]], strategy="quantile")
+    assert same.counts.tolist() == [2]
+    assert json.dumps(same.to_dict())
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_learned_probabilities(judged, method):
+    rng = np.random.default_rng(2)
+    truth = rng.random((4000, 1))
+    Y = rng.random((4000, 1)) < truth
+    scores = 20 * truth - 8  # far from probabilities, though in the right order
+    linear, learned = (probabilities(scores, Y, method=m) for m in ("linear", method))
+    before, after = (reliability(Y, p)[0].calibration_error for p in (linear, learned))
+    assert after < 0.05 < before
+    again = probabilities(scores, Y, method=method, random_state=1)
+    fewer = probabilities(scores, Y, method=method, cv=2)
+    assert not np.array_equal(again, learned)
+    assert not np.array_equal(fewer, learned)
+    # No row has a say in its own probability: noise is not learned by heart.
+    noise = rng.normal(size=Y.shape)
+    assert reliability(Y, probabilities(noise, Y, method=method))[0].brier >= 0.2499
+    rare = np.zeros((20, 1), dtype=int)
+    rare[3] = 1
+    np.testing.assert_allclose(probabilities(rng.normal(size=(20, 1)), rare, method=method), 1 / 20)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda Y, F: diagnose(Y[:5], F), "same shape"),
+        (lambda Y, F: diagnose(Y, F, label_names=["a"]), "label_names must be 4 names"),
+        (lambda Y, F: diagnose(Y, F, thresholds=[1.0]), "thresholds"),
+        (lambda Y, F: threshold_curve(Y, F, max_points=0), "max_points"),
+        (lambda Y, F: reliability(Y, F), "between 0 and 1"),
+        (lambda Y, F: reliability(Y, 0 * F, strategy="x"), "strategy"),
+        (lambda Y, F: reliability(Y, 0 * F, n_bins=0), "n_bins"),
+        (lambda Y, F: probabilities(F, Y, method="x"), "method"),
+        (lambda Y, F: probabilities(F, method="platt"), "y_true"),
+        (lambda Y, F: probabilities(F, Y, method="platt", cv=1), "cv"),
+        (lambda Y, F: draw_reliability([], "x.png"), "nothing to draw"),
+        (lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.bmp"), "must end in"),
+        (
+            lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.png", thresholds=[1]),
+            "1 entries for 4",
+        ),
+    ],
+)
+def test_bad_arguments(judged, call, message):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match=message):
+        call(*judged)
+
+
+def test_figures(judged, tmp_path):
+    pytest.importorskip("matplotlib")
+    Y, scores = judged
+    names = ["plain", "<b>&$x_1$", "zwei\nZeilen", "ein sehr langer Name, der nicht mehr passt"]
+    curves = threshold_curve(Y, scores, label_names=names)
+    for suffix in ("png", "svg"):
+        file = draw_threshold_curves(curves, tmp_path / f"f1.{suffix}", thresholds=[0, 1, 0, 0])
+        assert file.stat().st_size > 5000
+        records = reliability(Y, probabilities(scores), label_names=names)
+        assert draw_reliability(records, tmp_path / f"r.{suffix}").stat().st_size > 5000
+    text = (tmp_path / "f1.svg").read_text()
+    assert text.count('id="axes_') == 4
+    for draw, given in ((draw_threshold_curves, curves), (draw_reliability, records)):
+        few = draw(given, tmp_path / "few.svg", max_labels=2).read_text()
+        assert few.count('id="axes_') == 2
+    first = (tmp_path / "f1.svg").read_bytes()
+    draw_threshold_curves(curves, tmp_path / "f1.svg", thresholds=[0, 1, 0, 0.1])
+    assert (tmp_path / "f1.svg").read_bytes() != first

@@ -1,0 +1,446 @@
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.baselines import KernelRidgeBaseline
+from imcc.calibration import TunedThresholds
+from imcc.inspection import (
+    Explainer,
+    draw_clusters,
+    draw_correlations,
+    draw_explanation,
+    draw_map,
+    explain,
+    inspect_model,
+    page,
+    write_page,
+)
+from tests.naive import imcc as naive_imcc
+from tests.naive import inspection as naive
+
+HOSTILE = ("<script>alert(1)</script>", "[bold]", "two\nlines", "ü \"&amp;' $x_1$")
+
+
+def signs(Y):
+    return 2.0 * Y - 1
+
+
+def model(**options):
+    return IMCCClassifier(**{"n_clusters": 6, "random_state": 0, **options})
+
+
+KINDS = {
+    "rbf": {},
+    "laplacian": {"kernel": "laplacian", "width_scale": 0.5},
+    "linear": {"kernel": "linear"},
+    "augmented": {"span": "augmented", "alpha": 30.0},
+    "several clusterings": {"n_clusters": (3, 5), "gamma": 2.0},
+    "no virtual examples": {"alpha": 0.0, "gamma": 0.0},
+    "spectral": {"solver": "spectral", "beta": 0.01},
+    "cosine": {"kernel": "cosine"},
+}
+
+
+# Contributions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evidence_adds_up_to_the_score(small_problem, kind):
+    X, Y, X_new, _ = small_problem
+    clf = model(**KINDS[kind]).fit(X, Y)
+    explainer = Explainer(clf, X, Y)
+    for i, label in ((0, 0), (7, 2), (20, 3)):
+        found = explainer.explain(X_new[i], label)
+        total = found.contributions("row").sum() + found.contributions("center").sum()
+        assert abs(total - clf.decision_function(X_new[i : i + 1])[0, label]) < 1e-10
+        assert found.score == pytest.approx(total, abs=1e-10)
+        assert found.constant == 0
+        weights = found.weights["row"].sum() + found.weights["center"].sum()
+        assert weights == pytest.approx(1, abs=1e-9)
+        np.testing.assert_array_equal(found.values["row"], signs(Y)[:, label])
+        np.testing.assert_array_equal(found.values["center"], clf.soft_labels_[:, label])
+
+
+@pytest.mark.parametrize("augmented", [False, True])
+@pytest.mark.parametrize("n_clusters", [4, (2, 3)])
+def test_evidence_is_what_refitting_gives(small_problem, augmented, n_clusters):
+    X, Y, X_new, _ = (part[:30] for part in small_problem)
+    weights = {"alpha": 3.0, "beta": 0.5, "gamma": 0.7}
+    span = "augmented" if augmented else "train"
+    clf = model(n_clusters=n_clusters, span=span, **weights).fit(X, Y)
+    found = explain(clf, X_new[0], 0, Y=Y)
+    assignments = clf.assignment_.reshape(30, -1).T
+    assignments = [a - a.min() for a in assignments]
+    rows, centers = naive.evidence_weights(
+        X,
+        signs(Y),
+        X_new[0],
+        assignments,
+        **weights,
+        kernel=naive_imcc.rbf,
+        sigma=clf.width_,
+        augmented=augmented,
+    )
+    np.testing.assert_allclose(found.weights["row"], rows, atol=1e-8)
+    np.testing.assert_allclose(found.weights["center"], centers, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear", "several clusterings"])
+def test_evidence_says_what_another_label_would_have_done(small_problem, kind):
+    """Turn a training label round and fit again: a row speaks itself and through its clusters."""
+    X, Y, X_new, _ = small_problem
+    clf = model(**KINDS[kind]).fit(X, Y)
+    found = explain(clf, X_new[3], 1, X=X, Y=Y)
+    for i in (0, 11, 50):
+        turned = Y.copy()
+        turned[i, 1] = 1 - turned[i, 1]
+        again = model(**KINDS[kind]).fit(X, turned)
+        mine = clf.assignment_.reshape(len(X), -1)[i]
+        through = (found.weights["center"][mine] / clf.cluster_sizes_[mine]).sum()
+        step = signs(turned)[i, 1] - signs(Y)[i, 1]
+        expected = found.score + step * (found.weights["row"][i] + through)
+        assert again.decision_function(X_new[3:4])[0, 1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_wide_linear_and_sparse_rows(small_problem):
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.random((30, 50)) * (rng.random((30, 50)) < 0.3))
+    Y = (rng.random((30, 3)) < 0.4).astype(int)
+    for rows, more in ((X.toarray(), {}), (X, {}), (X[:, :12], {}), (X, {"kernel": "rbf"})):
+        clf = model(n_clusters=4, **{"kernel": "linear", **more}).fit(rows, Y)
+        found = explain(clf, rows[[2]], 1, X=rows, Y=Y)
+        assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
+        assert inspect_model(clf, X=rows).map.rows.shape == (30, 2)
+    found = explain(model(kernel="linear").fit(X, Y), X[[2]], 1, by="features")
+    assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "laplacian", "augmented", "cosine"])
+def test_support_adds_up_to_the_score(small_problem, kind):
+    X, Y, X_new, _ = small_problem
+    clf = model(**KINDS[kind]).fit(X, Y)
+    found = explain(clf, X_new[5], 2, by="support")
+    assert found.constant == clf.intercept_[2]
+    total = sum(found.totals().values())
+    assert abs(total - clf.decision_function(X_new[5:6])[0, 2]) < 1e-10
+    np.testing.assert_array_equal(found.values["row"], clf.dual_coef_[:, 2])
+    assert ("center" in found.weights) == (kind == "augmented")
+    if kind == "rbf":
+        similar = rbf_kernel(X_new[5:6], X, gamma=1 / (2 * clf.width_**2))[0]
+        np.testing.assert_allclose(found.weights["row"], similar, atol=1e-12)
+
+
+def test_features_are_measured_from_the_mean_row(small_problem):
+    X, Y, X_new, _ = small_problem
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    clf = model(kernel="linear", n_clusters=(3, 4)).fit(frame, Y)
+    found = explain(clf, pd.DataFrame(X_new[:1], columns=list("abcde")), 3, by="features")
+    mean_row = pd.DataFrame(X.mean(axis=0)[None], columns=list("abcde"))
+    assert found.constant == pytest.approx(clf.decision_function(mean_row)[0, 3])
+    np.testing.assert_allclose(
+        found.contributions("feature"), (X_new[0] - X.mean(axis=0)) * clf.coef_[3]
+    )
+    assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-12)
+    assert {part.name for part in found.top(5)} == set("abcde")
+
+
+def test_float32_rows(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = model().fit(X.astype(np.float32), Y)
+    for by in ("evidence", "support"):
+        found = explain(clf, X_new[0].astype(np.float32), 0, by=by, Y=Y)
+        assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
+        small = clf.decision_function(X_new[:1].astype(np.float32))[0, 0]
+        assert found.score == pytest.approx(small, abs=1e-4)
+
+
+def test_wrapped_models(small_problem):
+    X, Y, X_new, _ = small_problem
+    grid = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+    wrapped = [
+        IMCCClassifierCV(**grid, random_state=0),
+        make_pipeline(StandardScaler(), model()),
+        TunedThresholds(model(), cv=3),
+        make_pipeline(StandardScaler(), TunedThresholds(IMCCClassifierCV(**grid), cv=3)),
+        TunedThresholds(make_pipeline(StandardScaler(), model(kernel="linear")), cv=3),
+        GridSearchCV(model(), {"beta": [0.1, 1.0]}, cv=3),
+        KernelRidgeBaseline(cv=3),
+        make_pipeline(model()),
+    ]
+    for clf in wrapped:
+        clf.fit(X, Y)
+        found = explain(clf, X_new[0], 1, X=X, Y=Y)
+        assert found.score == pytest.approx(clf.decision_function(X_new[:1])[0, 1], abs=1e-10)
+        assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
+        assert (found.score >= found.threshold) == bool(clf.predict(X_new[:1])[0, 1])
+        assert len(inspect_model(clf, X, Y).clusters) > 0
+    assert explain(wrapped[2], X_new[0], 1, Y=Y).threshold == wrapped[2].thresholds_[1]
+
+
+def test_vectors_of_classes(small_problem):
+    X, Y, X_new, _ = small_problem
+    words = np.array(["cat", "dog", "emu"])[Y[:, 0] + Y[:, 1]]
+    clf = model().fit(X, words)
+    found = explain(clf, X_new[0], "dog", Y=words)
+    assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
+    assert inspect_model(clf, Y=words).label_names == ("cat", "dog", "emu")
+    two = model().fit(X, Y[:, 0])
+    assert explain(two, X_new[0], 0, Y=Y[:, 0]).label == "1"
+    assert inspect_model(two).label_names == ("1",)
+
+
+def test_top_and_to_dict(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = model().fit(X, pd.DataFrame(Y, columns=list("pqrs")))
+    found = explain(clf, X_new[0], "q", Y=Y)
+    parts = found.top(5)
+    sizes = [abs(part.contribution) for part in parts]
+    assert sizes == sorted(sizes, reverse=True)
+    every = np.concatenate([found.contributions("row"), found.contributions("center")])
+    assert sizes == pytest.approx(np.sort(np.abs(every))[::-1][:5])
+    plain = json.loads(json.dumps(found.to_dict(top=5)))
+    assert len(plain["parts"]) == 5
+    total = plain["others"] + plain["constant"] + sum(p["contribution"] for p in plain["parts"])
+    assert total == pytest.approx(found.score, abs=1e-10)
+    assert plain["label"] == "q"
+    assert plain["predicted"] is (found.score >= 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c, X, Y: explain(c, X[0], 0), "Y is needed"),
+        (lambda c, X, Y: explain(c, X[0], 0, Y=1 - Y), "Y must be the training labels"),
+        (lambda c, X, Y: explain(c, X[0], 0, Y=Y[:, :2]), "Y has 2 columns"),
+        (lambda c, X, Y: explain(c, X[0], 4, Y=Y), "from 0 to 3, got 4"),
+        (lambda c, X, Y: explain(c, X[0], "x", Y=Y), "none of the model's: 'label0'"),
+        (lambda c, X, Y: explain(c, X[0], 0, by="x"), "by must be one of"),
+        (lambda c, X, Y: explain(c, X[:2], 0, Y=Y), "one row, got 2"),
+        (lambda c, X, Y: explain(c, X[0], 0, by="features"), "kernel='linear'"),
+        (lambda c, X, Y: inspect_model(c, X[:9]), "fitted on 90 rows, X has 9"),
+        (lambda c, X, Y: inspect_model(c, X[::-1]), "not the model's centres"),
+        (lambda c, X, Y: inspect_model(c, label_names=["a"]), "must be 4 names"),
+        (lambda c, X, Y: inspect_model(c, together=np.eye(3)), "a row and a column"),
+        (lambda c, X, Y: inspect_model(c, together=np.eye(4)), "not of the training labels"),
+        (lambda c, X, Y: inspect_model(c, n_nearest=0), "n_nearest"),
+    ],
+)
+def test_bad_arguments(small_problem, call, message):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match=message):
+        call(model().fit(X, Y), X, Y)
+
+
+def test_what_cannot_be_looked_into(small_problem):
+    X, Y, X_new, _ = small_problem
+    with pytest.raises(TypeError, match="no virtual examples in a ExtraTreesClassifier"):
+        inspect_model(ExtraTreesClassifier(3).fit(X, Y))
+    with pytest.raises(NotFittedError):
+        inspect_model(model())
+    linear = model(kernel="linear").fit(X, Y)
+    with pytest.raises(ValueError, match="X is needed"):
+        explain(linear, X_new[0], 0, Y=Y)
+    with pytest.raises(ValueError, match="by='features'"):
+        explain(linear, X_new[0], 0, by="support")
+    changed = model().fit(X, Y).set_params(beta=100.0)
+    with pytest.raises(ValueError, match="parameters were changed"):
+        explain(changed, X_new[0], 0, Y=Y)
+
+
+# Virtual examples
+
+
+def test_clusters(small_problem):
+    X, Y, *_ = small_problem
+    clf = model(n_clusters=(3, 4)).fit(X, Y)
+    found = inspect_model(clf, Y=Y)
+    assert [c.clustering for c in found.clusters] == [0, 0, 0, 1, 1, 1, 1]
+    for cluster in found.clusters:
+        members = (clf.assignment_ == cluster.index).any(axis=1)
+        assert cluster.size == members.sum()
+        np.testing.assert_allclose(cluster.shares, Y[members].mean(axis=0))
+        np.testing.assert_allclose(cluster.soft_labels, signs(Y)[members].mean(axis=0))
+        distances = np.linalg.norm(X - X[members].mean(axis=0), axis=1)
+        assert [row for row, _ in cluster.nearest] == np.argsort(distances)[:3].tolist()
+        assert cluster.nearest[0][1] == pytest.approx(distances.min(), abs=1e-6)
+    assert [c.size for c in found.largest(7)] == sorted(clf.cluster_sizes_, reverse=True)
+    assert len(inspect_model(clf, n_nearest=5).clusters[0].nearest) == 5
+    json.dumps(found.to_dict())
+    assert found.to_dict()["map"]["rows"][0] == found.map.rows[0].tolist()
+    assert found.facts["rows"] == 90
+
+
+def test_what_is_not_known_is_left_out(small_problem):
+    X, Y, *_ = small_problem
+    linear = model(kernel="linear").fit(X, Y)
+    found = inspect_model(linear)
+    assert found.map is None
+    assert found.clusters[0].nearest == ()
+    assert found.correlations.total is None
+    assert np.isnan(found.correlations.share)
+    known = inspect_model(linear, X, Y)
+    assert known.map is not None
+    np.testing.assert_allclose(found.correlations.carried, known.correlations.carried)
+    json.dumps(found.to_dict())
+
+
+@pytest.mark.parametrize("n_clusters", [5, (3, 6)])
+def test_correlations_split_exactly(small_problem, n_clusters):
+    X, Y, *_ = small_problem
+    clf = model(n_clusters=n_clusters).fit(X, Y)
+    found = inspect_model(clf, Y=Y).correlations
+    assignments = clf.assignment_.reshape(len(X), -1).T
+    parts = np.mean([naive.split_covariance(Y, a) for a in assignments], axis=0)
+    units = np.outer(Y.std(axis=0), Y.std(axis=0))
+    np.testing.assert_allclose(found.total, np.corrcoef(Y.T), atol=1e-12)
+    np.testing.assert_allclose(found.carried, parts[0] / units, atol=1e-12)
+    np.testing.assert_allclose(found.total - found.carried, parts[1] / units, atol=1e-12)
+    again = inspect_model(clf, together=Y.T @ Y).correlations
+    np.testing.assert_allclose(again.total, found.total)
+    first = found.strongest(1)[0]
+    pairs = np.abs(found.total[np.triu_indices(4, 1)])
+    assert abs(first[2]) == pytest.approx(pairs.max())
+    assert len(found.strongest(99)) == 6
+    assert len(inspect_model(clf).correlations.strongest(2)) == 2
+
+
+def test_each_row_its_own_cluster_carries_everything(small_problem):
+    X, Y, *_ = small_problem
+    found = inspect_model(model(n_clusters=90).fit(X, Y), Y=Y).correlations
+    np.testing.assert_allclose(found.carried, found.total, atol=1e-12)
+    assert found.share == pytest.approx(1)
+    assert found.by_chance == pytest.approx(1)
+    one = inspect_model(model(n_clusters=1).fit(X, Y), Y=Y).correlations
+    assert one.share == pytest.approx(0, abs=1e-12)
+    assert one.by_chance == 0
+
+
+def test_random_clusters_carry_what_chance_gives(small_problem):
+    from tests.conftest import FixedClusters
+
+    X, Y, *_ = small_problem
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(200):
+        labels = rng.permutation(np.arange(90) % 6)
+        clf = IMCCClassifier(clusterer=FixedClusters(labels)).fit(X, Y)
+        found = inspect_model(clf, Y=Y).correlations
+        shares.append(found.share)
+    assert np.mean(shares) == pytest.approx(found.by_chance, abs=0.02)
+
+
+def test_labels_that_never_or_always_occur(small_problem):
+    X, Y, X_new, _ = small_problem
+    Y = Y.copy()
+    Y[:, 0], Y[:, 1] = 0, 1
+    clf = model().fit(X, Y)
+    for found in (inspect_model(clf, Y=Y), inspect_model(clf)):
+        assert np.isnan(found.correlations.carried[0]).all()
+        assert np.isnan(found.correlations.carried[1]).all()
+        assert len(found.correlations.strongest(10)) == 1
+    assert explain(clf, X_new[0], 0, Y=Y).score == pytest.approx(-1)
+
+
+def test_map_is_the_principal_plane(small_problem):
+    X, Y, *_ = small_problem
+    clf = model().fit(X, Y)
+    found = inspect_model(clf).map
+    moved = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(moved.T @ moved)
+    for k in (0, 1):
+        axis = vectors[:, -1 - k]
+        axis = axis * np.sign(axis[np.abs(axis).argmax()])
+        np.testing.assert_allclose(found.rows[:, k], moved @ axis, atol=1e-8)
+    np.testing.assert_allclose(found.explained, values[::-1][:2] / values.sum())
+    expected = [found.rows[clf.assignment_ == j].mean(axis=0) for j in range(6)]
+    np.testing.assert_allclose(found.centers, expected, atol=1e-8)
+    one = inspect_model(model(n_clusters=3).fit(X[:, :1], Y)).map
+    assert (one.rows[:, 1] == 0).all()
+    same = inspect_model(
+        IMCCClassifier(n_clusters=1, kernel="linear").fit(np.ones((4, 2)), Y[:4]), np.ones((4, 2))
+    )
+    assert (same.map.rows == 0).all()
+
+
+# Pictures and the page
+
+
+@pytest.fixture(scope="module")
+def hostile(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = model().fit(X, Y)
+    found = inspect_model(clf, Y=Y, label_names=HOSTILE)
+    return found, Explainer(clf, Y=Y, label_names=HOSTILE).explain(X_new[0], 0)
+
+
+def test_figures(hostile, tmp_path, small_problem):
+    pytest.importorskip("matplotlib")
+    found, explanation = hostile
+    for draw, record in (
+        (draw_clusters, found),
+        (draw_correlations, found),
+        (draw_map, found),
+        (draw_explanation, explanation),
+    ):
+        for suffix in ("png", "svg"):
+            assert draw(record, tmp_path / f"x.{suffix}").stat().st_size > 4000
+    plain = draw_map(found, tmp_path / "x.svg").read_text()
+    assert draw_map(found, tmp_path / "x.svg", label="[bold]").read_text() != plain
+    few = draw_clusters(found, tmp_path / "x.svg", max_clusters=2, max_labels=2).read_text()
+    assert draw_clusters(found, tmp_path / "x.svg").read_text() != few
+    assert len(draw_correlations(found, tmp_path / "y.svg", max_labels=2).read_text()) > 0
+    assert len(draw_explanation(explanation, tmp_path / "y.svg", top=3).read_text()) < len(
+        draw_explanation(explanation, tmp_path / "y.svg").read_text()
+    )
+    with pytest.raises(ValueError, match="none of the model's"):
+        draw_map(found, tmp_path / "x.svg", label="nope")
+    X, Y, *_ = small_problem
+    unknown = inspect_model(model(kernel="linear").fit(X, Y))
+    assert draw_correlations(unknown, tmp_path / "z.png")
+    with pytest.raises(ValueError, match="pass X"):
+        draw_map(unknown, tmp_path / "x.svg")
+
+
+def test_page(hostile, tmp_path):
+    pytest.importorskip("jinja2")
+    found, explanation = hostile
+    text = page(
+        found, title="<i>t</i>", facts={"a<b": "<u>"}, explanations=[("<row>", explanation)]
+    )
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "<script>alert" not in text
+    assert "<i>t" not in text
+    assert "<u>" not in text
+    assert "<row>" not in text
+    assert "[bold]" in text
+    assert not re.search(r"(src|href)=\"(?!data:)", text)
+    assert "http" not in text.replace("http-equiv", "")
+    assert text.count("<svg") == text.count('role="img"') == 2
+    assert f"{explanation.score:+.4f}" in text
+    few = page(found, max_clusters=2, max_labels=1)
+    assert "largest of 6 are shown" in few.replace("\n", " ")
+    assert few.count("<tr>") < text.count("<tr>")
+    file = write_page(tmp_path / "model.html", found, title="m")
+    assert file.read_text("utf-8") == page(found, title="m")
+
+
+def test_page_of_a_model_that_kept_nothing(small_problem):
+    pytest.importorskip("jinja2")
+    X, Y, *_ = small_problem
+    never = Y.copy()
+    never[:, 0] = 0
+    assert page(inspect_model(model().fit(X, never), Y=never))
+    text = page(inspect_model(model(kernel="linear").fit(X, Y)))
+    assert "not known" in text
+    assert "<svg" not in text

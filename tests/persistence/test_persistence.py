@@ -1,0 +1,502 @@
+import datetime
+import io
+import json
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import zipfile
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import imcc
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.baselines import (
+    JFSC,
+    LIFT,
+    LLSF,
+    LLSFCV,
+    MAHR,
+    BinaryRelevanceSVM,
+    EnsembleClassifierChains,
+    ExtraTreesBaseline,
+    KernelRidgeBaseline,
+)
+from imcc.calibration import TunedThresholds
+from imcc.datasets import Dataset
+from imcc.persistence import (
+    FORMAT,
+    ModelFileError,
+    UntrustedModelError,
+    load_model,
+    read_card,
+    save_model,
+    untrusted_types,
+)
+from imcc.persistence import _card as card_module
+
+pytest.importorskip("skops")
+
+GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+MODELS = {
+    "rbf": IMCCClassifier(n_clusters=4, random_state=0),
+    "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
+    "laplacian": IMCCClassifier(n_clusters=4, kernel="laplacian", random_state=0),
+    "augmented": IMCCClassifier(n_clusters=4, span="augmented", random_state=0),
+    "cosine": IMCCClassifier(n_clusters=4, kernel="cosine", random_state=0),
+    "polynomial": IMCCClassifier(n_clusters=4, kernel="poly", kernel_params={"degree": 2}),
+    "nystroem": IMCCClassifier(
+        n_clusters=4, approximation="nystroem", n_components=9, random_state=0
+    ),
+    "fourier": IMCCClassifier(
+        n_clusters=4, approximation="fourier", n_components=16, random_state=0
+    ),
+    "several clusterings": IMCCClassifier(n_clusters=(2, 4), random_state=np.random.RandomState(0)),
+    "a clusterer": IMCCClassifier(clusterer=AgglomerativeClustering(4)),
+    "search": IMCCClassifierCV(**GRID, random_state=0),
+    "shuffled search": IMCCClassifierCV(**{**GRID, "cv": KFold(3, shuffle=True, random_state=0)}),
+    "pipeline": make_pipeline(StandardScaler(), IMCCClassifier(n_clusters=4, random_state=0)),
+    "filled": make_pipeline(SimpleImputer(), IMCCClassifier(n_clusters=4)),
+    "thresholds": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
+    "kernel ridge": KernelRidgeBaseline(cv=3),
+    "BRsvm": BinaryRelevanceSVM(),
+    "ECC": EnsembleClassifierChains(random_state=0),
+    "MAHR": MAHR(),
+    "LIFT": LIFT(random_state=0),
+    "LLSF": LLSF(),
+    "LLSFCV": LLSFCV(budget=3, random_state=0),
+    "JFSC": JFSC(),
+}
+
+
+@pytest.fixture(scope="module")
+def data(small_problem):
+    X, Y, *_ = small_problem
+    return Dataset(X, Y, list("abcde"), list("pqrs"), "toy")
+
+
+@pytest.fixture(scope="module")
+def saved(data, tmp_path_factory):
+    model = IMCCClassifier(n_clusters=4, random_state=0).fit(data.X, data.Y)
+    return save_model(model, tmp_path_factory.mktemp("models") / "m.skops", data, notes="a note")
+
+
+def shown(model):
+    return re.sub(r" at 0x\w+", "", repr(model.get_params()))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip(data, small_problem, tmp_path, name):
+    X_new = small_problem[2]
+    model = MODELS[name].fit(data.X, data.Y)
+    file = save_model(model, tmp_path / "m.skops", data)
+    assert untrusted_types(file) == []
+    again = load_model(file)
+    np.testing.assert_array_equal(again.decision_function(X_new), model.decision_function(X_new))
+    np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
+    assert type(again) is type(model)
+    assert shown(again) == shown(model)
+    assert read_card(file).label_names == tuple("pqrs")
+    if hasattr(model, "cv_results_"):
+        assert list(again.cv_results_) == list(model.cv_results_)
+
+
+def test_vectors_of_classes(data, tmp_path):
+    words = np.array(["cat", "dog", "emu"])[data.Y[:, 0] + data.Y[:, 1]]
+    for y, names in ((words, ("cat", "dog", "emu")), (data.Y[:, 0], ("1",))):
+        model = IMCCClassifier(n_clusters=4, random_state=0).fit(data.X, y)
+        file = save_model(model, tmp_path / "m.skops")
+        np.testing.assert_array_equal(load_model(file).predict(data.X), model.predict(data.X))
+        assert read_card(file).label_names == names
+        assert read_card(file).feature_names == ("x0", "x1", "x2", "x3", "x4")
+
+
+def test_card(saved, data):
+    card = read_card(saved)
+    assert card.imcc_version == imcc.__version__
+    assert set(card.versions) == {"python", "numpy", "scipy", "scikit-learn", "skops"}
+    made = datetime.datetime.fromisoformat(card.created)
+    assert abs(datetime.datetime.now(datetime.UTC) - made) < datetime.timedelta(minutes=10)
+    assert (card.feature_names, card.label_names) == (tuple("abcde"), tuple("pqrs"))
+    assert (card.data_name, card.n_rows) == ("toy", 90)
+    assert card.fingerprint == data.fingerprint()
+    assert card.params["n_clusters"] == 4
+    assert card.model == "IMCCClassifier"
+    assert card.notes == "a note"
+    np.testing.assert_array_equal(card.together(), data.Y.T @ data.Y)
+    assert json.loads(json.dumps(card.to_dict()))["format"] == FORMAT
+
+
+def test_card_of_a_search(data, tmp_path):
+    model = make_pipeline(StandardScaler(), MODELS["thresholds"]).fit(data.X, data.Y)
+    card = read_card(save_model(model, tmp_path / "m", data))
+    search = model[-1].estimator_
+    assert card.metrics == {"cross-validated average_precision": search.best_score_}
+    assert card.params == search.best_params_
+    assert card.model == "StandardScaler -> TunedThresholds(IMCCClassifierCV)"
+    given = read_card(save_model(model, tmp_path / "m", data, metrics={"mine": 1}))
+    assert given.metrics == {"mine": 1.0}
+    named = save_model(model, tmp_path / "m", feature_names=list("vwxyz"), label_names=list("1234"))
+    assert read_card(named).feature_names == tuple("vwxyz")
+    assert read_card(named).together() is None
+    assert read_card(named).fingerprint == ""
+    with pytest.raises(ValueError, match="label_names has 1 names, the model 4 labels"):
+        save_model(model, tmp_path / "m", label_names=["one"])
+
+
+def test_names_of_frames(data, tmp_path):
+    X, Y = pd.DataFrame(data.X, columns=list("abcde")), pd.DataFrame(data.Y, columns=list("pqrs"))
+    plain = IMCCClassifier(n_clusters=4, random_state=0)
+    for model in (plain, make_pipeline(StandardScaler(), TunedThresholds(plain, cv=3))):
+        card = read_card(save_model(model.fit(X, Y), tmp_path / "m"))
+        assert (card.feature_names, card.label_names) == (tuple("abcde"), tuple("pqrs"))
+
+
+def test_many_labels_have_no_pairs(monkeypatch, data, tmp_path):
+    monkeypatch.setattr(card_module, "MOST_PAIRED_LABELS", 3)
+    model = IMCCClassifier(n_clusters=4).fit(data.X, data.Y)
+    assert read_card(save_model(model, tmp_path / "m", data)).label_pairs is None
+
+
+# Trust
+
+
+class Mine(ClusterMixin, BaseEstimator):
+    loaded = 0
+
+    def fit(self, X, y=None):
+        self.labels_ = np.arange(len(X)) % 3
+        return self
+
+    def __setstate__(self, state):
+        Mine.loaded += 1
+        self.__dict__.update(state)
+
+
+def similarity(a, b):
+    return float(np.exp(-np.abs(a - b).sum()))
+
+
+@pytest.fixture
+def foreign(data, tmp_path, monkeypatch):
+    # skops looks types up by their module's name.
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or _this_module())
+    model = IMCCClassifier(clusterer=Mine(), random_state=0).fit(data.X, data.Y)
+    return save_model(model, tmp_path / "m.skops", data)
+
+
+def _this_module():
+    import types
+
+    module = types.ModuleType(__name__)
+    module.Mine, module.similarity = Mine, similarity
+    return module
+
+
+def test_types_of_others_are_named_before_anything_runs(foreign, data):
+    name = f"{__name__}.Mine"
+    Mine.loaded = 0
+    assert untrusted_types(foreign) == [name]
+    with pytest.raises(UntrustedModelError, match="nothing was loaded") as caught:
+        load_model(foreign)
+    assert caught.value.types == (name,)
+    with pytest.raises(UntrustedModelError):
+        load_model(foreign, trusted=["another.Type"])
+    assert Mine.loaded == 0
+    assert load_model(foreign, trusted=[name]).predict(data.X).shape == (90, 4)
+    assert Mine.loaded > 0
+    with pytest.raises(TypeError, match="list of names"):
+        load_model(foreign, trusted=name)
+
+
+def test_functions_of_imcc_are_not_trusted():
+    from imcc.persistence._trust import trusted_types
+
+    assert "imcc._core.models.KernelModel" in trusted_types()
+    assert not any("datasets" in name or "persistence" in name for name in trusted_types())
+    assert not any(name.endswith(("fit_kernel", "check_kernel")) for name in trusted_types())
+
+
+def test_trees_need_trust(data, tmp_path):
+    """skops does not trust a tree's arrays, which are used without a check."""
+    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(data.X, data.Y)
+    file = save_model(model, tmp_path / "m.skops", data)
+    assert untrusted_types(file) == ["sklearn.tree._tree.Tree"]
+    again = load_model(file, trusted=untrusted_types(file))
+    np.testing.assert_array_equal(again.predict(data.X), model.predict(data.X))
+
+
+def test_what_cannot_be_saved(data, tmp_path):
+    file = tmp_path / "m.skops"
+    file.write_bytes(b"what was there before")
+    model = IMCCClassifier(n_clusters=3, kernel=lambda a, b: float(a @ b)).fit(data.X, data.Y)
+    with pytest.raises(ModelFileError, match="not lambdas"):
+        save_model(model, file, data)
+    with pytest.raises(NotFittedError):
+        save_model(IMCCClassifier(), file)
+    assert file.read_bytes() == b"what was there before"
+    assert os.listdir(tmp_path) == ["m.skops"]
+
+
+class Evil:
+    def __reduce__(self):
+        return (os.mkdir, (os.environ["EVIL"],))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_are_refused_by_content(tmp_path, monkeypatch, protocol):
+    trap = tmp_path / "sprung"
+    monkeypatch.setenv("EVIL", str(trap))
+    file = tmp_path / "m.skops"
+    file.write_bytes(pickle.dumps(Evil(), protocol))
+    with pytest.raises(ModelFileError, match=r"pickle.*refused"):
+        load_model(file)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("compress", [0, ("zlib", 3), ("gzip", 3), ("bz2", 3), ("xz", 3)])
+def test_joblib_files_are_refused(tmp_path, data, compress):
+    file = tmp_path / "m.skops"
+    joblib.dump(IMCCClassifier(n_clusters=3).fit(data.X, data.Y), file, compress=compress)
+    for action in (load_model, read_card, untrusted_types):
+        with pytest.raises(ModelFileError, match="refused"):
+            action(file)
+
+
+def archive(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in members.items():
+            file.writestr(name.replace("_dot_", "."), content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty"),
+        (b"a,b\n1,2\n", "no model file"),
+        (archive(data_dot_pkl=b"x"), "pickle in it"),
+        (archive(schema_dot_json=b"{}"), "without imcc's card"),
+        (archive(other=b"x"), "zip archive"),
+        (archive(imcc_dot_json=b"no json"), "no JSON"),
+        (archive(imcc_dot_json=b"[" * 100_000), "no JSON"),
+        (archive(imcc_dot_json=b"[]"), "does not say its format"),
+        (archive(imcc_dot_json=b'{"format": 1}'), "has no imcc_version"),
+        (b"PK\x03\x04 and then nothing", "damaged or cut off"),
+    ],
+)
+def test_other_files(tmp_path, content, message):
+    file = tmp_path / "m.skops"
+    file.write_bytes(content)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(file)
+    assert str(file) in str(caught.value)
+
+
+def test_no_file_and_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "nope")
+    with pytest.raises(ModelFileError, match="folder"):
+        load_model(tmp_path)
+
+
+# Versions
+
+
+def with_card(saved, target, change):
+    """Write the file again with another card."""
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename == "imcc.json":
+                card = json.loads(content)
+                change(card)
+                content = json.dumps(card).encode()
+            new.writestr(info.filename, content)
+    return target
+
+
+def test_a_newer_format(saved, tmp_path):
+    def change(card):
+        card.update(format=FORMAT + 1, imcc_version="99.0")
+
+    file = with_card(saved, tmp_path / "new.skops", change)
+    with pytest.raises(ModelFileError, match=r"imcc 99.0 in format 2.*install a newer imcc"):
+        load_model(file)
+
+
+def test_an_older_format_is_migrated_or_refused(saved, data, tmp_path, monkeypatch):
+    def change(card):
+        card.update(format=FORMAT - 1, imcc_version="0.0.1", labels=card.pop("label_names"))
+
+    file = with_card(saved, tmp_path / "old.skops", change)
+    with pytest.raises(ModelFileError, match=r"imcc 0.0.1 in format 0.*fit the model again"):
+        load_model(file)
+
+    def migrate(card):
+        return {**card, "label_names": card["labels"]}
+
+    monkeypatch.setitem(card_module.MIGRATIONS, FORMAT - 1, migrate)
+    assert read_card(file).label_names == tuple("pqrs")
+    np.testing.assert_array_equal(
+        load_model(file).predict(data.X), load_model(saved).predict(data.X)
+    )
+
+
+def test_a_newer_version_of_the_same_format_may_say_more(saved, tmp_path):
+    file = with_card(saved, tmp_path / "m", lambda card: card.update(mood="good"))
+    assert read_card(file) == read_card(saved)
+    load_model(file)
+
+
+def test_a_parameter_that_did_not_exist_yet(data, tmp_path):
+    model = make_pipeline(TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3))
+    model.fit(data.X, data.Y)
+    del model[-1].estimator_.best_estimator_.solver
+    del model[-1].estimator.span
+    del model[-1].nested
+    again = load_model(save_model(model, tmp_path / "m"))
+    assert again[-1].estimator_.best_estimator_.solver == "auto"
+    assert again[-1].estimator.span == "train"
+    assert again[-1].nested is False
+    np.testing.assert_array_equal(again.predict(data.X), model[-1].predict(data.X))
+    assert "solver" in repr(again[-1].estimator_.best_estimator_.get_params())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"label_names": "pqrs"},
+        {"label_names": [1, 2, 3, 4]},
+        {"n_rows": "many"},
+        {"metrics": []},
+        {"label_pairs": [[1]]},
+        {"label_pairs": [1, 2, 3, 4]},
+        {"sha256": 3},
+        {"sha256": "0" * 64},
+        {"feature_names": ["a"]},
+        {"format": "1"},
+    ],
+    ids=str,
+)
+def test_cards_that_make_no_sense(saved, tmp_path, change):
+    file = with_card(saved, tmp_path / "m", lambda card: card.update(change))
+    with pytest.raises(ModelFileError, match="damaged"):
+        load_model(file)
+
+
+# Damage
+
+
+def test_truncated_files(saved, tmp_path):
+    whole = saved.read_bytes()
+    file = tmp_path / "m.skops"
+    lengths = {*range(0, 64), *range(len(whole) - 64, len(whole))}
+    lengths |= set(random.Random(0).sample(range(len(whole)), 60))
+    for length in sorted(lengths):
+        file.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError):
+            load_model(file)
+
+
+def test_flipped_bits(saved, data, tmp_path):
+    """Either an error that says so, or the very same model (a bit in a date, say)."""
+    whole = bytearray(saved.read_bytes())
+    file = tmp_path / "m.skops"
+    expected = load_model(saved).decision_function(data.X)
+    rng = random.Random(1)
+    places = [*rng.sample(range(len(whole)), 150), *range(len(whole) - 400, len(whole), 3)]
+    failed = 0
+    for place in places:
+        whole[place] ^= 1 << rng.randrange(8)
+        file.write_bytes(whole)
+        try:
+            np.testing.assert_array_equal(load_model(file).decision_function(data.X), expected)
+        except ModelFileError:
+            failed += 1
+        whole[place] = saved.read_bytes()[place]
+    assert failed > 0.5 * len(places)
+
+
+def test_packed_members_are_refused(saved, tmp_path):
+    file = tmp_path / "bomb.skops"
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            new.writestr(info.filename, old.read(info))
+    with pytest.raises(ModelFileError, match="checksum"):
+        load_model(file)
+
+
+def test_a_schema_of_nonsense(saved, tmp_path):
+    from imcc.persistence._file import _digest
+
+    for nonsense in (b"{}", b"[]", b"{", b'{"__class__": "x", "__loader__": "Nope"}'):
+        file = tmp_path / "m.skops"
+        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(file, "w") as new:
+            for info in old.infolist():
+                if info.filename not in ("schema.json", "imcc.json"):
+                    new.writestr(info.filename, old.read(info))
+            new.writestr("schema.json", nonsense)
+            card = json.loads(old.read("imcc.json"))
+            card["sha256"] = _digest(new)
+            new.writestr("imcc.json", json.dumps(card))
+        with pytest.raises(ModelFileError, match="cannot be put together"):
+            load_model(file)
+
+
+# Writing
+
+
+def test_writing_is_atomic(saved, data, tmp_path, monkeypatch):
+    model = load_model(saved)
+    file = tmp_path / "m.skops"
+    file.write_bytes(b"before")
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", no_space)
+    with pytest.raises(OSError, match="No space"):
+        save_model(model, file, data)
+    assert file.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["m.skops"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_devices_are_written_to_and_stay(saved, data):
+    with pytest.raises(OSError, match="No space"):
+        save_model(load_model(saved), "/dev/full", data)
+    assert not os.path.isfile("/dev/full")
+
+
+def test_folders(saved, data, tmp_path):
+    with pytest.raises(IsADirectoryError):
+        save_model(load_model(saved), tmp_path, data)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        save_model(load_model(saved), tmp_path / "no" / "m.skops", data)
+
+
+def test_without_skops_the_message_says_what_to_install(tmp_path):
+    code = f"""
+import sys; sys.modules["skops"] = None
+from imcc.persistence import save_model
+from imcc import IMCCClassifier
+model = IMCCClassifier(n_clusters=1, kernel="linear").fit([[0.], [1.]], [[0], [1]])
+save_model(model, {str(tmp_path / "m")!r})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "pip install 'imcc[skops]'" in done.stderr

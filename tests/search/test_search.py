@@ -1,0 +1,332 @@
+"""The search is exact: the same winner, scores and coefficients as fitting every setting."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from joblib import parallel_config
+from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
+
+from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+from imcc._search.grid import _pairs_by_rho
+from imcc.metrics import METRICS, get_scorer
+
+AXES = {
+    "alpha": [1e-3, 1.0, 1e3],
+    "beta": [1e-3, 1e-1, 10.0],
+    "gamma": [0.0, 0.1, 10.0],
+    "n_clusters": [3, 12],
+}
+SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [3, 8]}
+
+
+def brute_force(X, Y, axes, cv, metrics=("average_precision",), **fixed):
+    scoring = {name: get_scorer(name) for name in metrics}
+    clf = IMCCClassifier(random_state=0, **fixed)
+    return GridSearchCV(clf, axes, scoring=scoring, refit=metrics[0], cv=cv).fit(X, Y)
+
+
+def exact_search(X, Y, axes, cv, metrics=("average_precision",), **fixed):
+    named = {f"{name}s".replace("n_clusterss", "n_clusters"): v for name, v in axes.items()}
+    return IMCCClassifierCV(
+        **named, cv=cv, scoring=list(metrics), refit=metrics[0], random_state=0, **fixed
+    ).fit(X, Y)
+
+
+def assert_same(found, expected, metrics, X_new):
+    assert found.best_params_ == expected.best_params_
+    assert found.cv_results_["params"] == expected.cv_results_["params"]
+    for name in metrics:
+        sign = 1 if METRICS[name].greater_is_better else -1
+        for key in (f"mean_test_{name}", f"split0_test_{name}"):
+            np.testing.assert_allclose(
+                found.cv_results_[key], sign * expected.cv_results_[key], atol=1e-8, err_msg=key
+            )
+        np.testing.assert_allclose(
+            found.cv_results_[f"std_test_{name}"],
+            expected.cv_results_[f"std_test_{name}"],
+            atol=1e-8,
+        )
+    np.testing.assert_array_equal(
+        found.decision_function(X_new), expected.best_estimator_.decision_function(X_new)
+    )
+
+
+@pytest.mark.parametrize("span", ["train", "augmented"])
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        {"kernel": ["rbf"], "width_scale": [1.0]},
+        {"kernel": ["linear"]},
+        {"kernel": ["rbf", "laplacian"], "width_scale": [0.5, 1.0]},
+    ],
+    ids=["rbf", "linear", "kernels and widths"],
+)
+def test_equals_fitting_every_setting(small_problem, span, kernels):
+    X, Y, X_new, _ = small_problem
+    metrics, cv = list(METRICS), KFold(3)
+    axes = {**AXES, **kernels}
+    expected = brute_force(X, Y, axes, cv, metrics, span=span)
+    found = exact_search(X, Y, axes, cv, metrics, span=span)
+    assert_same(found, expected, metrics, X_new)
+    assert set(found.cv_results_) == set(expected.cv_results_)
+
+
+def test_kernels_with_and_without_a_width(small_problem):
+    X, Y, X_new, _ = small_problem
+    small = {"alpha": [1.0], "beta": [0.1, 1.0], "gamma": [0.1], "n_clusters": [4]}
+    grids = [
+        {**small, "kernel": ["rbf", "laplacian"], "width_scale": [0.5, 2.0]},
+        {**small, "kernel": ["linear", "cosine"]},
+    ]
+    expected = brute_force(X, Y, grids, KFold(3))
+    axes = {**small, "kernel": ["linear", "rbf", "cosine", "laplacian"], "width_scale": [0.5, 2.0]}
+    found = exact_search(X, Y, axes, KFold(3))
+    assert_same(found, expected, ["average_precision"], X_new)
+    np.testing.assert_array_equal(
+        found.cv_results_["param_width_scale"].mask, expected.cv_results_["param_width_scale"].mask
+    )
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"clusterer": AgglomerativeClustering()},
+        {"width": 0.9},
+        {"kernel_params": {"degree": 2}},
+    ],
+    ids=str,
+)
+def test_other_parameters_reach_every_fit(small_problem, fixed):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "kernel": ["poly"] if "kernel_params" in fixed else ["rbf"]}
+    if "kernel_params" not in fixed:
+        axes["width_scale"] = [1.0]
+    expected = brute_force(X, Y, axes, KFold(3), **fixed)
+    assert_same(exact_search(X, Y, axes, KFold(3), **fixed), expected, ["average_precision"], X_new)
+
+
+def test_prototypes_as_clusterer(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "n_clusters": [None], "kernel": ["rbf"], "width_scale": [1.0]}
+    expected = brute_force(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    found = exact_search(X, Y, axes, KFold(3), clusterer=X[:5].copy())
+    assert_same(found, expected, ["average_precision"], X_new)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_sparse_and_wide_rows(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 90)) * (rng.random((40, 90)) < 0.1)
+    Y = rng.random((40, 3)) < 0.4
+    axes = {**AXES, "kernel": [kernel]} | ({"width_scale": [1.0]} if kernel == "rbf" else {})
+    expected = brute_force(sp.csr_matrix(X), Y, axes, KFold(3))
+    found = exact_search(sp.csr_matrix(X), Y, axes, KFold(3))
+    assert_same(found, expected, ["average_precision"], sp.csr_matrix(X))
+
+
+def test_several_clusterings_on_the_axis(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {"alpha": [1.0, 100.0], "beta": [0.01, 1.0], "gamma": [0.1, 10.0]}
+    axes |= {"n_clusters": [5, (3, 6), (4, 4)], "kernel": ["rbf"], "width_scale": [1.0]}
+    expected = brute_force(X, Y, axes, KFold(3))
+    assert_same(exact_search(X, Y, axes, KFold(3)), expected, ["average_precision"], X_new)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_class_a_row(small_problem, n_classes):
+    """Judged as a ranking of classes; split by class, as GridSearchCV does."""
+    X, _, X_new, _ = small_problem
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [0.0, 2.0][: n_classes - 1])]
+    found = IMCCClassifierCV(**SMALL, cv=3, scoring="one_error", random_state=0).fit(X, y)
+    axes = {"alpha": [0.1, 10.0], "beta": [0.1, 1.0], "gamma": [0.1], "n_clusters": [3, 8]}
+    expected = GridSearchCV(IMCCClassifier(random_state=0), axes, scoring="accuracy", cv=3).fit(
+        X, y
+    )
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], 1 - expected.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_array_equal(found.predict(X_new), expected.predict(X_new))
+
+
+def test_pairs_of_the_papers_grid_share_rho():
+    decades = 10.0 ** np.arange(-3, 4)
+    groups = _pairs_by_rho(decades, decades)
+    assert len(groups) == 34
+    assert sum(map(len, groups.values())) == 49
+    for rho, pairs in groups.items():
+        for i, j in pairs:
+            assert decades[i] / (1 + decades[j]) == pytest.approx(rho, rel=1e-12)
+
+
+def test_defaults_are_the_papers_grid(small_problem):
+    X, Y, *_ = small_problem
+    with pytest.warns(ConvergenceWarning, match="n_clusters=128 is more than"):
+        search = IMCCClassifierCV(random_state=0, cv=3).fit(X, Y)
+    assert len(search.cv_results_["params"]) == 2058
+    assert search.n_splits_ == 3
+
+
+def test_results_have_the_shape_of_grid_search(small_problem):
+    X, Y, *_ = small_problem
+    one = IMCCClassifierCV(**SMALL, random_state=0).fit(X, Y)
+    axes = {"alpha": [0.1, 10.0], "beta": [0.1, 1.0], "gamma": [0.1], "n_clusters": [3, 8]}
+    axes |= {"kernel": ["rbf"], "width_scale": [1.0]}
+    grid = GridSearchCV(
+        IMCCClassifier(random_state=0), axes, scoring=get_scorer("average_precision")
+    ).fit(X, Y)
+    assert set(one.cv_results_) == set(grid.cv_results_)
+    for key, column in grid.cv_results_.items():
+        assert len(one.cv_results_[key]) == len(column), key
+        if key.startswith("param"):
+            np.testing.assert_array_equal(np.asarray(one.cv_results_[key]), np.asarray(column))
+        elif "time" not in key:
+            np.testing.assert_allclose(one.cv_results_[key], column, atol=1e-12, err_msg=key)
+    assert one.best_index_ == grid.best_index_
+    assert one.best_score_ == pytest.approx(grid.best_score_)
+    assert one.refit_time_ > 0
+
+
+def test_scoring_chooses_the_winner(small_problem):
+    X, Y, *_ = small_problem
+    metrics = list(METRICS)
+    for decides in metrics:
+        search = IMCCClassifierCV(**SMALL, scoring=metrics, refit=decides, random_state=0).fit(X, Y)
+        column = search.cv_results_[f"mean_test_{decides}"]
+        best = column.max() if METRICS[decides].greater_is_better else column.min()
+        assert search.best_score_ == best
+        assert column[search.best_index_] == best
+        assert search.cv_results_[f"rank_test_{decides}"][search.best_index_] == 1
+
+
+def test_without_refit(small_problem):
+    X, Y, *_ = small_problem
+    search = IMCCClassifierCV(**SMALL, refit=False, random_state=0).fit(X, Y)
+    assert search.best_params_
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.predict(X)
+    several = ["coverage", "one_error"]
+    search = IMCCClassifierCV(**SMALL, scoring=several, refit=False, random_state=0).fit(X, Y)
+    assert not hasattr(search, "best_params_")
+    assert "mean_test_coverage" in search.cv_results_
+
+
+def test_any_splitter(small_problem):
+    X, Y, *_ = small_problem
+    groups = np.repeat(np.arange(9), 10)
+    by_group = IMCCClassifierCV(**SMALL, cv=GroupKFold(4), random_state=0).fit(X, Y, groups=groups)
+    assert by_group.n_splits_ == 4
+    shuffled = ShuffleSplit(2, random_state=0)
+    assert IMCCClassifierCV(**SMALL, cv=shuffled, random_state=0).fit(X, Y).n_splits_ == 2
+    pairs = [(np.arange(60), np.arange(60, 90))]
+    once = IMCCClassifierCV(**SMALL, cv=pairs, random_state=0).fit(X, Y)
+    assert once.n_splits_ == 1
+    with pytest.raises(ValueError, match="without held-out rows"):
+        IMCCClassifierCV(**SMALL, cv=[(np.arange(9), np.array([], int))]).fit(X, Y)
+
+
+def test_held_out_rows_have_no_influence_on_training(small_problem):
+    """Changing held-out rows beyond recognition changes nothing in what is trained for them."""
+    X, Y, *_ = small_problem
+    odd = X.copy()
+    odd[75:] += 1e3
+    narrow = [(np.arange(60), np.arange(60, 75))]
+    kept = IMCCClassifierCV(**SMALL, cv=narrow, refit=False, random_state=0)
+    a = kept.fit(X, Y).cv_results_["mean_test_score"].copy()
+    b = kept.fit(odd, Y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_jobs_make_no_difference(small_problem):
+    X, Y, *_ = small_problem
+    expected = IMCCClassifierCV(**SMALL, **KERNEL_SEARCH, random_state=0).fit(X, Y)
+    alone = expected.cv_results_["mean_test_score"]
+    with parallel_config("threading"):
+        threads = IMCCClassifierCV(**SMALL, **KERNEL_SEARCH, random_state=0, n_jobs=2).fit(X, Y)
+    np.testing.assert_allclose(threads.cv_results_["mean_test_score"], alone, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_processes_make_no_difference_and_lose_no_warning(small_problem):
+    X, Y, *_ = small_problem
+    axes = {**SMALL, "n_clusters": [3, 80]}
+    results = []
+    for n_jobs in (None, 2):
+        with pytest.warns(ConvergenceWarning, match="n_clusters=80"):
+            search = IMCCClassifierCV(**axes, random_state=0, n_jobs=n_jobs).fit(X, Y)
+        results.append(search.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(*results, atol=1e-12)
+
+
+def test_progress(small_problem, capsys):
+    X, Y, *_ = small_problem
+    calls = []
+    kernels = {"kernels": ["rbf", "linear"], "width_scales": [0.5, 1.0]}
+    IMCCClassifierCV(
+        **SMALL, **kernels, cv=3, progress=lambda *now: calls.append(now), random_state=0
+    ).fit(X, Y)
+    assert calls == [(i, 9) for i in range(1, 10)]
+    IMCCClassifierCV(**SMALL, cv=3, progress=True, random_state=0).fit(X, Y)
+    assert "3 of 3 pieces done" in capsys.readouterr().err
+    IMCCClassifierCV(**SMALL, cv=3, random_state=0).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+def test_more_clusters_than_a_fold_has_rows(small_problem):
+    X, Y = small_problem[0][:12], small_problem[1][:12]
+    with pytest.warns(ConvergenceWarning, match="n_clusters=64 is more than"):
+        search = IMCCClassifierCV(**{**SMALL, "n_clusters": [4, 64]}, cv=3, random_state=0).fit(
+            X, Y
+        )
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_single_values_stay_fixed(small_problem):
+    X, Y, *_ = small_problem
+    search = IMCCClassifierCV(1.0, [0.1, 1.0], 0.1, 8, kernels="linear", random_state=0).fit(X, Y)
+    assert [p["beta"] for p in search.cv_results_["params"]] == [0.1, 1.0]
+    assert search.best_params_["kernel"] == "linear"
+
+
+def test_a_metric_without_rows_to_judge(small_problem):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match=r"undefined on every fold.*hamming_loss"):
+        IMCCClassifierCV(**SMALL, random_state=0).fit(X, Y[:, :1])
+    search = IMCCClassifierCV(**SMALL, scoring="hamming_loss", random_state=0).fit(X, Y[:, :1])
+    assert search.predict(X).shape == (90, 1)
+    # Undefined on one fold only: that fold is left out of the means.
+    Y = Y.copy()
+    Y[:30] = 0
+    some = IMCCClassifierCV(**SMALL, cv=KFold(3), random_state=0).fit(X, Y)
+    assert np.isnan(some.cv_results_["split0_test_score"]).all()
+    mean = (some.cv_results_["split1_test_score"] + some.cv_results_["split2_test_score"]) / 2
+    np.testing.assert_allclose(some.cv_results_["mean_test_score"], mean)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": []}, "alphas must have at least one value"),
+        ({"alphas": [-1]}, "alphas must be a finite number >= 0"),
+        ({"betas": [0]}, "betas must be a finite number > 0"),
+        ({"gammas": [np.inf]}, "gammas must be a finite number >= 0"),
+        ({"n_clusters": [0]}, "n_clusters must be a whole number"),
+        ({"width_scales": [0]}, "width_scales must be a finite number > 0"),
+        ({"kernels": ["gauss"]}, "kernel must be a callable or one of"),
+        ({"kernels": ["linear"], "width": 2.0}, "has no width"),
+        ({"scoring": "f1"}, "scoring must be one of"),
+        ({"scoring": []}, "scoring must name"),
+        ({"scoring": ["coverage", "coverage"]}, "scoring must name different metrics"),
+        ({"scoring": ["coverage", "one_error"]}, "refit must name the metric"),
+        ({"refit": "coverage"}, "refit must be True or False"),
+        ({"span": "all"}, "span must be one of"),
+        ({"progress": "bar"}, "progress must be True, False or a callable"),
+        ({"cv": 1}, "k-fold"),
+        ({"clusterer": DBSCAN()}, "cannot be passed on"),
+    ],
+)
+def test_bad_parameters_are_named(small_problem, parameters, message):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match=message):
+        IMCCClassifierCV(**{**SMALL, **parameters}).fit(X, Y)

@@ -1,0 +1,426 @@
+"""Streams: the same model as from arrays, whatever the chunks; and streams that are not good."""
+
+import contextlib
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._core import approximations, models
+from imcc._stream import fitting as streaming
+from imcc._stream import sources
+from tests.naive import imcc as naive
+
+HEAVY = {"alpha": 5.0, "beta": 0.1, "gamma": 2.0}
+CUTS = ([0, 90], [0, 1, 90], [0, 30, 31, 77, 90], list(range(0, 91, 9)))
+KINDS = {
+    "linear": {"kernel": "linear"},
+    "nystroem": {"approximation": "nystroem", "n_components": 20},
+    "laplacian": {"approximation": "nystroem", "n_components": 20, "kernel": "laplacian"},
+    "fourier": {"approximation": "fourier", "n_components": 24},
+}
+
+
+def cut(X, Y, edges):
+    return [(X[a:b], Y[a:b]) for a, b in itertools.pairwise(edges)]
+
+
+def fixed(problem, kind):
+    """Parameters that leave nothing to be learned but sums."""
+    X = problem[0]
+    parameters = {**KINDS[kind], **HEAVY, "clusterer": X[:90:15].copy(), "random_state": 0}
+    if kind != "linear":
+        parameters["width"] = 2.5
+    if parameters.get("approximation") == "nystroem":
+        parameters |= {"landmarks": X[::6].copy(), "n_components": None}
+    return parameters
+
+
+def nearest_of(X, prototypes):
+    return np.linalg.norm(X[:, np.newaxis] - prototypes, axis=2).argmin(axis=1)
+
+
+@contextlib.contextmanager
+def few_rows():
+    """Chunks so small that some prototypes have no rows yet, which is warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def coefficients(clf):
+    coef = clf.coef_ if hasattr(clf, "coef_") else clf.dual_coef_
+    return np.vstack([coef.ravel()[:, np.newaxis], clf.intercept_[:, np.newaxis]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("edges", CUTS, ids=str)
+def test_a_stream_with_everything_fixed_is_the_fit_on_arrays(small_problem, kind, edges):
+    X, Y, X_new, _ = small_problem
+    parameters = fixed(small_problem, kind)
+    whole = IMCCClassifier(**parameters).fit(X, Y)
+    chunks = cut(X, Y, edges)
+    for stream in (chunks, lambda: iter(chunks), iter(chunks)):
+        clf = IMCCClassifier(**parameters).fit(stream)
+        np.testing.assert_allclose(coefficients(clf), coefficients(whole), atol=1e-8)
+    for name in ("cluster_centers_", "soft_labels_", "cluster_sizes_"):
+        np.testing.assert_allclose(getattr(clf, name), getattr(whole, name), atol=1e-10)
+    np.testing.assert_allclose(
+        clf.decision_function(X_new), whole.decision_function(X_new), atol=1e-8
+    )
+    assert clf.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("edges", CUTS, ids=str)
+@pytest.mark.parametrize("order", [1, -1])
+def test_partial_fit_is_the_fit_on_arrays(small_problem, kind, edges, order):
+    X, Y, *_ = small_problem
+    parameters = fixed(small_problem, kind)
+    whole = IMCCClassifier(**parameters).fit(X, Y)
+    clf = IMCCClassifier(**parameters)
+    with few_rows():
+        for chunk in cut(X, Y, edges)[::order]:
+            clf.partial_fit(*chunk)
+    np.testing.assert_allclose(coefficients(clf), coefficients(whole), atol=1e-8)
+    assert clf.cluster_sizes_.sum() == 90
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("passes", [0, 3])
+def test_the_chunks_make_no_difference(small_problem, monkeypatch, kind, passes):
+    """Nothing fixed: width, landmarks and centres are learned from a sample of the rows."""
+    monkeypatch.setattr(approximations, "WIDTH_ROWS", 30)
+    monkeypatch.setattr(approximations, "ROWS_PER_LANDMARK", 2)
+    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 50)
+    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
+    monkeypatch.setattr(models, "SUM_ENTRIES", 300)
+    X, Y, *_ = small_problem
+    found = [
+        IMCCClassifier(6, **KINDS[kind], **HEAVY, lloyd_passes=passes, random_state=0).fit(
+            cut(X, Y, edges)
+        )
+        for edges in CUTS
+    ]
+    for clf in found[1:]:
+        np.testing.assert_allclose(coefficients(clf), coefficients(found[0]), atol=1e-8)
+        assert clf.width_ is None or clf.width_ == pytest.approx(found[0].width_, rel=1e-12)
+
+
+def test_width_and_landmarks_are_those_of_arrays(small_problem):
+    X, Y, *_ = small_problem
+    parameters = {**KINDS["nystroem"], "clusterer": X[:5].copy(), "random_state": 0, **HEAVY}
+    whole, stream = (
+        IMCCClassifier(**parameters).fit(*data) for data in ((X, Y), (cut(X, Y, CUTS[2]),))
+    )
+    assert stream.width_ == pytest.approx(whole.width_, rel=1e-12)
+    np.testing.assert_allclose(stream.landmarks_, whole.landmarks_, atol=1e-12)
+    np.testing.assert_allclose(coefficients(stream), coefficients(whole), atol=1e-8)
+
+
+def test_several_clusterings(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = IMCCClassifier((4, 7), kernel="linear", lloyd_passes=1, random_state=0, **HEAVY)
+    clf.fit(cut(X, Y, CUTS[2]))
+    assert clf.cluster_sizes_.sum() == 180
+    plan = clf._plan(clf._check_parameters())
+    fitted = streaming.fit_stream(sources.ChunkSource(cut(X, Y, CUTS[3])), plan)
+    assert [len(p) for p in fitted.rules.prototypes] == [4, 7]
+    parts = [nearest_of(X, p) for p in fitted.rules.prototypes]
+    expected = naive.linear_scores(X, np.where(Y, 1.0, -1.0), X_new, parts, *HEAVY.values())
+    np.testing.assert_allclose(clf.decision_function(X_new), expected, atol=1e-8)
+
+
+def test_lloyd_passes_are_the_steps_of_k_means(small_problem, monkeypatch):
+    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 25)  # a start that is not good yet
+    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
+    X, Y, *_ = small_problem
+    start = IMCCClassifier(9, kernel="linear", random_state=0).fit(cut(X, Y, CUTS[2]))
+    # Centres without a pass are the means of the rows nearest to the prototypes: that is one step.
+    expected = KMeans(9, init=start.cluster_centers_, n_init=1, max_iter=2, tol=0)
+    with few_rows():
+        expected.fit(X)
+    found = IMCCClassifier(9, kernel="linear", lloyd_passes=2, random_state=0)
+    found.fit(cut(X, Y, CUTS[3]))
+    np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, atol=1e-9)
+    assert np.abs(found.cluster_centers_ - start.cluster_centers_).max() > 1e-3
+
+
+def test_centres_are_true_means(small_problem):
+    X, Y, *_ = small_problem
+    clf = IMCCClassifier(6, **KINDS["nystroem"], random_state=0).fit(cut(X, Y, CUTS[2]))
+    signs = np.where(Y, 1.0, -1.0)
+    total = (clf.cluster_sizes_[:, np.newaxis] * clf.cluster_centers_).sum(axis=0)
+    np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-9)
+    total = (clf.cluster_sizes_[:, np.newaxis] * clf.soft_labels_).sum(axis=0)
+    np.testing.assert_allclose(total, signs.sum(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_mapped_arrays(small_problem, tmp_path, monkeypatch, kind):
+    X, Y, *_ = small_problem
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Y.npy", Y)
+    mapped = [np.load(tmp_path / name, mmap_mode="r") for name in ("X.npy", "Y.npy")]
+    monkeypatch.setattr(sources, "SLICE_ENTRIES", 100)  # 20 rows at a time
+    parameters = {"n_clusters": 6, "random_state": 0, **KINDS[kind]}
+    expected = IMCCClassifier(**parameters).fit(cut(X, Y, CUTS[2]))
+    labels = [
+        *(mapped[1], Y, Y.tolist(), sp.csr_matrix(Y), sp.coo_array(Y)),
+        pd.DataFrame(Y, columns=list("abcd")),
+    ]
+    for y in labels:
+        clf = IMCCClassifier(**parameters).fit(mapped[0], y)
+        np.testing.assert_allclose(coefficients(clf), coefficients(expected), atol=1e-8)
+    assert list(clf.label_names_) == list("abcd")
+    with pytest.raises(ValueError, match="as many rows"):
+        IMCCClassifier(**parameters).fit(mapped[0], Y[:-1])
+
+
+def test_a_memory_mapped_array_is_never_copied_as_a_whole(tmp_path, monkeypatch):
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(5000, 3))
+    X[:] = np.random.default_rng(0).normal(size=X.shape)
+    monkeypatch.setattr(sources, "SLICE_ENTRIES", 3000)
+    seen = []
+    original = sources.check_array
+    monkeypatch.setattr(
+        sources, "check_array", lambda X, **kw: seen.append(X.shape) or original(X, **kw)
+    )
+    IMCCClassifier(4, kernel="linear").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), X > 0)
+    assert set(seen) == {(1000, 3)}
+
+
+def test_the_exact_kernel_takes_a_memory_mapped_array_as_an_array(small_problem, tmp_path):
+    X, Y, X_new, _ = small_problem
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    expected, found = (IMCCClassifier(4, random_state=0).fit(rows, Y) for rows in (X, mapped))
+    np.testing.assert_array_equal(found.decision_function(X_new), expected.decision_function(X_new))
+
+
+def test_memory_mapped_arrays_that_are_taken_as_arrays(small_problem, tmp_path):
+    """By clusterers that need all rows; and those that joblib maps behind the caller's back."""
+    X, Y, *_ = small_problem
+    folder = tmp_path / "joblib_memmapping_folder_1"
+    folder.mkdir()
+    for place, change in ((tmp_path, {"clusterer": AgglomerativeClustering(5)}), (folder, {})):
+        np.save(place / "X.npy", X)
+        clf = IMCCClassifier(kernel="linear", n_clusters=5, random_state=0, **change)
+        expected = clf.fit(X, Y).coef_
+        found = clf.fit(np.load(place / "X.npy", mmap_mode="r"), Y)
+        np.testing.assert_array_equal(found.coef_, expected)
+        assert found.assignment_.shape == (90,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sparse_chunks(kind):
+    rng = np.random.default_rng(0)
+    X = rng.random((90, 12)) * (rng.random((90, 12)) < 0.3)
+    Y = (rng.random((90, 3)) < 0.4).astype(int)
+    landmarks = {} if kind in ("linear", "fourier") else {"landmarks": "random"}
+    parameters = {**KINDS[kind], **landmarks, "clusterer": X[:5].copy(), "random_state": 0}
+    expected = IMCCClassifier(**parameters).fit(cut(X, Y, CUTS[2]))
+    sparse = IMCCClassifier(**parameters).fit(cut(sp.csr_matrix(X), sp.csr_matrix(Y), CUTS[2]))
+    scores = expected.decision_function(X)
+    np.testing.assert_allclose(sparse.decision_function(X), scores, atol=1e-7)
+    mixed = [(sp.csr_matrix(X[:40]), Y[:40]), (X[40:], Y[40:])]
+    some = IMCCClassifier(**parameters).fit(mixed)
+    np.testing.assert_allclose(some.decision_function(X), scores, atol=1e-7)
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
+def test_one_class_a_row(small_problem, names):
+    X, _, X_new, _ = small_problem
+    y = np.array(names)[np.digitize(X[:, 0], np.linspace(-1, 1, len(names) + 1)[1:-1])]
+    order = np.argsort(y, kind="stable")  # no chunk has all classes
+    parameters = fixed(small_problem, "nystroem")
+    expected = IMCCClassifier(**parameters).fit(X, y)
+    found = IMCCClassifier(**parameters).fit(cut(X[order], y[order], CUTS[3]))
+    np.testing.assert_array_equal(found.classes_, names)
+    assert found.target_kind_ == expected.target_kind_
+    np.testing.assert_array_equal(found.predict(X_new), expected.predict(X_new))
+    later = IMCCClassifier(**parameters)
+    with few_rows():
+        for X_part, y_part in cut(X[order], y[order], CUTS[3]):
+            later.partial_fit(X_part, y_part, classes=names)
+    np.testing.assert_allclose(coefficients(later), coefficients(expected), atol=1e-8)
+    with pytest.raises(ValueError, match="classes must be given in the first call"):
+        IMCCClassifier(**parameters).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"chunk 10 .*the class .*other.* is none of those"):
+        later.partial_fit(X[:1], ["other"])
+    with pytest.raises(ValueError, match="which classes there are is known at its end"):
+        IMCCClassifier(**parameters).fit(iter([(X, y)]))
+
+
+def test_names_of_features_and_labels_are_kept(small_problem):
+    X, Y, X_new, _ = small_problem
+    frames = [
+        (pd.DataFrame(a, columns=list("uvwxy")), pd.DataFrame(b, columns=list("abcd")))
+        for a, b in cut(X, Y, CUTS[2])
+    ]
+    clf = IMCCClassifier(4, kernel="linear", random_state=0).fit(frames)
+    assert list(clf.feature_names_in_) == list("uvwxy")
+    assert list(clf.label_names_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(pd.DataFrame(X_new, columns=list("uvwxz")))
+    clf.fit(cut(X, Y, CUTS[2]))
+    assert not hasattr(clf, "feature_names_in_")
+    frames[2][1].columns = list("abce")
+    with pytest.raises(ValueError, match=r"chunk 2 .*other label_names.*'e' instead of 'd'"):
+        clf.fit(frames)
+
+
+def test_partial_fit_learns_from_the_first_chunk_and_goes_on_after_pickling(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = IMCCClassifier(5, **KINDS["nystroem"], random_state=0).partial_fit(X[:50], Y[:50])
+    first = clf.decision_function(X_new)
+    whole = clone(clf).fit([(X[:50], Y[:50])])
+    np.testing.assert_allclose(first, whole.decision_function(X_new), atol=1e-9)
+    again = pickle.loads(pickle.dumps(clf)).partial_fit(X[50:], Y[50:])
+    clf.partial_fit(X[50:], Y[50:])
+    assert np.abs(clf.decision_function(X_new) - first).max() > 1e-3
+    np.testing.assert_array_equal(clf.decision_function(X_new), again.decision_function(X_new))
+    assert clf.cluster_sizes_.sum() == 90
+    # fit starts anew, and partial_fit after it too.
+    clf.fit(X, Y).partial_fit(X[:50], Y[:50])
+    np.testing.assert_allclose(clf.decision_function(X_new), first, atol=1e-12)
+
+
+def test_partial_fit_is_not_there_for_exact_kernels(small_problem):
+    X, Y, *_ = small_problem
+    assert not hasattr(IMCCClassifier(), "partial_fit")
+    assert hasattr(IMCCClassifier(kernel="linear"), "partial_fit")
+    with pytest.raises(AttributeError):
+        IMCCClassifier(kernel="laplacian").partial_fit(X, Y)
+
+
+def test_prototypes_as_clusterer(small_problem):
+    X, Y, *_ = small_problem
+    clf = IMCCClassifier(clusterer=X[:4].copy()).fit(X, Y)
+    distances = np.linalg.norm(X[:, np.newaxis] - X[:4], axis=2)
+    np.testing.assert_array_equal(clf.assignment_, distances.argmin(axis=1))
+    far = np.vstack([X[:4], [[1e3] * 5]])
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+        some = IMCCClassifier(clusterer=far).fit(X, Y)
+    np.testing.assert_allclose(some.dual_coef_, clf.dual_coef_)
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+        stream = IMCCClassifier(clusterer=far, kernel="linear").fit(cut(X, Y, CUTS[1]))
+    assert stream.cluster_centers_.shape == (4, 5)
+    shifted = IMCCClassifier(clusterer=X[:4] + 1e6).fit(X + 1e6, Y)
+    np.testing.assert_array_equal(shifted.assignment_, clf.assignment_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"clusterer": np.ones(5)}, "holds a prototype a row"),
+        ({"clusterer": np.full((2, 5), np.nan)}, "finite numbers"),
+        ({"clusterer": np.ones((2, 3))}, "have 3 features"),
+        ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters=3, but 2 prototypes"),
+        ({"lloyd_passes": -1}, "lloyd_passes must be a whole number >= 0"),
+        ({"lloyd_passes": 1.5}, "lloyd_passes must be a whole number >= 0"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(small_problem, parameters, message):
+    X, Y, *_ = small_problem
+    for data in ((X, Y), ([(X, Y)],)):
+        with pytest.raises(ValueError, match=message):
+            IMCCClassifier(kernel="linear", **parameters).fit(*data)
+
+
+class Shrinking:
+    """A stream that gives fewer rows each time."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+        self.passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return iter(self.chunks[: len(self.chunks) + 1 - self.passes])
+
+
+def test_bad_streams_are_named(small_problem):
+    X, Y, *_ = small_problem
+    clf = IMCCClassifier(4, **KINDS["nystroem"], random_state=0)
+    chunks = cut(X, Y, CUTS[2])
+
+    def refused(stream, message, estimator=clf):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(stream)
+
+    refused(Shrinking(chunks), r"77 rows in pass 2, but 90 before: it ended early")
+    refused(iter(chunks), "can be read only once.*partial_fit")
+    refused([], "the stream is empty")
+    refused(iter([]), "the stream is empty", IMCCClassifier(**fixed(small_problem, "linear")))
+    refused([chunks[0], (X[:, :4], Y)], r"chunk 1 \(from row 30 on\) has 4 features.* have 5")
+    refused([chunks[0], (X, Y[:, :3])], r"chunk 1 .* has 3 labels, but the chunks before it have 4")
+    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class a row, but the chunks before it")
+    refused(
+        [chunks[0], (X, Y[:-1])], r"chunk 1 .*as many rows: X has 90, y has the shape \(89, 4\)"
+    )
+    refused([chunks[0], (X, Y + 2)], "chunk 1 .*y must hold labels coded")
+    refused([chunks[0], (X, None)], "chunk 1 .*it has no labels")
+    refused([chunks[0], X], "chunk 1 of the stream is no pair")
+    refused([chunks[0], (np.char.add(X.astype(str), "x"), Y)], "chunk 1 .*could not convert string")
+    refused(chunks, "cannot be trained on a stream.*approximation='nystroem'", IMCCClassifier())
+    refused(chunks, "KMeans cannot be used on a stream", clone(clf).set_params(clusterer=KMeans()))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_row_that_is_not_finite_is_named(small_problem, sparse):
+    X, Y = small_problem[0].copy(), small_problem[1]
+    X[80, 3] = np.nan
+    rows = sp.csr_matrix(X) if sparse else X
+    message = r"NaN or infinite: chunk 3, row 3 of it \(row 80 of all\), column 3"
+    for clf in (
+        IMCCClassifier(4, **KINDS["nystroem"]),
+        IMCCClassifier(**fixed(small_problem, "linear")),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clf.fit(cut(rows, Y, CUTS[2]))
+        assert not hasattr(clf, "classes_")
+    once = IMCCClassifier(**fixed(small_problem, "linear"))
+    with pytest.raises(ValueError, match=message):
+        once.fit(iter(cut(rows, Y, CUTS[2])))
+
+
+def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
+    X, Y, X_new, _ = small_problem
+    clf = IMCCClassifier(**fixed(small_problem, "nystroem")).partial_fit(X, Y)
+    before = clf.decision_function(X_new)
+    bad = X.copy()
+    bad[3, 1] = np.inf
+    for chunk, message in (
+        ((X[:, :4], Y), "X has 4 features, but IMCCClassifier is expecting 5"),
+        ((X, Y[:, :3]), "chunk 1 .* has 3 labels"),
+        ((X, Y[:, 0]), "chunk 1 .*one class a row"),
+        ((bad, Y), "infinity"),
+        ((X, Y[:-1]), "as many rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clf.partial_fit(*chunk)
+    np.testing.assert_array_equal(clf.decision_function(X_new), before)
+    clf.partial_fit(X, Y)
+    assert clf.cluster_sizes_.sum() == 180
+
+
+def test_the_search_needs_arrays(small_problem):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match=r"IMCCClassifierCV needs arrays.*search on a sample"):
+        IMCCClassifierCV(approximation="nystroem").fit(cut(X, Y, CUTS[2]))
+
+
+def test_a_stream_of_too_many_features_is_refused():
+    wide = sp.csr_matrix((3, 2**15 + 1))
+    with pytest.raises(ValueError, match=r"linear model of 32769 features needs a matrix of 8 GiB"):
+        IMCCClassifier(1, kernel="linear").fit([(wide, np.eye(3))])
