@@ -142,3 +142,122 @@ def test_finite_or_an_error():
         check_finite_result(
             np.inf, "the scores", X=with_value(1e200), names=list("abcde"), remedy="do that"
         )
+
+
+# Labels that no row or every row has.
+
+CONSTANT = np.column_stack([Y[:, 0], np.zeros(40, int), Y[:, 1], np.ones(40, int)])
+EXACT = [
+    *MODELS,
+    {"solver": "cholesky"},
+    {"solver": "spectral"},
+    {"span": "augmented"},
+    {"kernel": "linear", "solver": "spectral"},
+    {"approximation": "nystroem", "n_components": 10, "solver": "spectral"},
+    {"n_clusters": (2, 3)},
+    {"alpha": 0.0, "gamma": 0.0},
+    {"alpha": 100.0, "beta": 1e-3, "gamma": 10.0},
+]
+
+
+def assert_exactly_constant(clf, rows, q=2):
+    scores = np.asarray(clf.decision_function(rows))
+    np.testing.assert_array_equal(scores[:, 1], -1.0)
+    np.testing.assert_array_equal(scores[:, 3], 1.0)
+    np.testing.assert_array_equal(np.asarray(clf.intercept_)[[1, 3]], [-1.0, 1.0])
+    coef = np.asarray(clf.coef_).T if hasattr(clf, "coef_") else np.asarray(clf.dual_coef_)
+    np.testing.assert_array_equal(coef[:, [1, 3]], 0.0)
+    if hasattr(clf, "center_dual_coef_"):
+        np.testing.assert_array_equal(np.asarray(clf.center_dual_coef_)[:, [1, 3]], 0.0)
+    np.testing.assert_array_equal(np.asarray(clf.soft_labels_)[:, 1], -1.0)
+    np.testing.assert_array_equal(np.asarray(clf.soft_labels_)[:, 3], 1.0)
+
+
+@pytest.mark.parametrize("model", EXACT, ids=str)
+@pytest.mark.parametrize("wide", [False, True])
+def test_labels_that_do_not_vary_have_exactly_constant_scores(model, wide):
+    rows = random.normal(size=(40, 60)) if wide else X  # more features than rows: in the dual
+    model = {"n_clusters": 4, **model}
+    clf = IMCCClassifier(**model, random_state=0).fit(rows, CONSTANT)
+    assert_exactly_constant(clf, rows)
+    # The others are as if these were not there.
+    alone = IMCCClassifier(**model, random_state=0).fit(rows, CONSTANT[:, [0, 2]])
+    np.testing.assert_allclose(
+        clf.decision_function(rows)[:, [0, 2]], alone.decision_function(rows), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize("model", MODELS, ids=IDS)
+def test_they_are_constant_on_devices(model, library):
+    rows = array(library, X)
+    clf = IMCCClassifier(4, random_state=0, **model).fit(rows, CONSTANT)
+    assert_exactly_constant(clf, rows)
+
+
+@pytest.mark.parametrize("model", MODELS[2:3] + MODELS[4:], ids=IDS[2:3] + IDS[4:])
+def test_they_are_constant_from_streams_and_partial_fit(model):
+    chunks = [(X[:15], CONSTANT[:15]), (X[15:30], CONSTANT[15:30]), (X[30:], CONSTANT[30:])]
+    clf = IMCCClassifier(4, random_state=0, lloyd_passes=1, **model).fit(chunks)
+    assert_exactly_constant(clf, X)
+    clf = IMCCClassifier(4, random_state=0, **model)
+    for chunk in chunks:
+        clf.partial_fit(*chunk)
+        assert_exactly_constant(clf, X)
+    # A label is constant until it is not.
+    clf.partial_fit(X[:5], 1 - CONSTANT[:5])
+    assert np.ptp(clf.decision_function(X)[:, 1]) > 0
+
+
+@pytest.mark.parametrize("model", MODELS[2:3] + MODELS[4:], ids=IDS[2:3] + IDS[4:])
+def test_they_are_constant_on_dask(model):
+    da = pytest.importorskip("dask.array")
+    rows, labels = da.from_array(X, chunks=(15, -1)), da.from_array(CONSTANT, chunks=(15, -1))
+    clf = IMCCClassifier(4, random_state=0, **model).fit(rows, labels)
+    assert_exactly_constant(clf, X)
+
+
+def test_a_single_class():
+    clf = IMCCClassifier(4, random_state=0).fit(X, np.full(40, "a"))
+    np.testing.assert_array_equal(clf.decision_function(X), 1.0)
+
+
+# Widths.
+
+
+@pytest.mark.parametrize("model", [{}, {"kernel": "laplacian"}, *MODELS[4:]], ids=str)
+@pytest.mark.parametrize(
+    ("width", "width_scale", "size"),
+    [
+        (1e-300, 1.0, "small"),
+        (1e300, 1.0, "large"),
+        (1e300, 1e300, "large"),
+        (1e-200, 1e-200, "small"),
+        ("mean_distance", 1e-300, "small"),
+        ("mean_distance", 1e300, "large"),
+    ],
+)
+def test_extreme_widths_are_an_error_that_says_so(model, width, width_scale, size):
+    clf = IMCCClassifier(4, width=width, width_scale=width_scale, random_state=0, **model)
+    with pytest.raises(ValueError, match=f"width is too {size} to compute with"):
+        clf.fit(X, Y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("width", [1e-140, 1e140])
+def test_widths_that_can_be_computed_with_are_no_error(kernel, width):
+    clf = IMCCClassifier(4, width=width, kernel=kernel, random_state=0).fit(X, Y)
+    assert np.isfinite(clf.decision_function(X)).all()
+
+
+def test_rows_that_differ_too_little_are_not_called_identical_only():
+    with pytest.raises(ValueError, match="or differ by so little"):
+        IMCCClassifier(random_state=0, clusterer=np.zeros((1, 5))).fit(X * 1e-200, Y)
+
+
+def test_a_solution_that_overflows_names_the_setting():
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises((ValueError, np.linalg.LinAlgError), match=r"alpha=1e\+308|not finite"),
+    ):
+        IMCCClassifier(4, alpha=1e308, gamma=1e308, random_state=0).fit(X, Y)
