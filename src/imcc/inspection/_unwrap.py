@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
-from imcc._core.virtual import VirtualExamples, virtual_examples
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc.calibration import TunedThresholds
 from imcc.estimators.imcc import IMCCClassifier

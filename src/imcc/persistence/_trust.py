@@ -18,7 +18,7 @@ from imcc.persistence._errors import ModelFileError
 
 # Modules whose classes are models or parts of models; a new one is added here.
 MODULES = (
-    "imcc._core.approximations",
+    "imcc._core.maps",
     "imcc.estimators.imcc",
     "imcc.estimators.imcc_cv",
     "imcc._core.kernels",
