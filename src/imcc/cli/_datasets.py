@@ -19,10 +19,7 @@ import imcc.datasets as data
 from imcc.cli._help import examples
 from imcc.cli._reading import JSON, DataPath, load, reading_options
 from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
-from imcc.datasets._fetch import TIMEOUT
-from imcc.datasets._formats import FORMATS
-from imcc.datasets._load import DEFAULT
-from imcc.datasets._registry import GROUPS
+from imcc.datasets import DEFAULT, FORMATS, GROUPS, TIMEOUT
 
 
 @click.group(

@@ -12,10 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import imcc.datasets as data
-from imcc.datasets._encode import NOMINAL
-from imcc.datasets._files import MAX_BYTES, Content
-from imcc.datasets._formats import FORMATS
-from imcc.datasets._svmlight import INDEX_BASES
+from imcc.datasets import FORMATS, INDEX_BASES, NOMINAL, Content
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 # The standard input where data are read, the standard output where they are written.
@@ -93,6 +90,12 @@ READING: dict[str, Callable[..., Any]] = {
         help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
         "rows are stacked.",
     ),
+    "transpose_labels": click.option(
+        "--transpose-labels/--no-transpose-labels",
+        default=None,
+        help="Whether the label variable of a .mat or .npz file is labels x rows.  [default: by "
+        "the shapes]",
+    ),
     "delimiter": click.option("--delimiter", help="What stands between the values of a CSV file."),
     "header": click.option(
         "--header/--no-header",
@@ -112,7 +115,8 @@ READING: dict[str, Callable[..., Any]] = {
     "max_bytes": click.option(
         "--max-bytes",
         type=click.IntRange(min=1),
-        help="The most bytes that a packed file may unpack to.  [default: 1 GiB]",
+        help="The most bytes that a packed file may unpack to.  [default: 1 GiB, and less for "
+        "small files]",
     ),
 }
 
@@ -185,5 +189,5 @@ def _standard_input(reading: dict[str, Any]) -> Content:
     # Without a name to tell the format from, it is CSV unless --format says otherwise.
     suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
     content = sys.stdin.buffer.read()
-    limit = reading.get("max_bytes", MAX_BYTES)
+    limit = reading.get("max_bytes")
     return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
