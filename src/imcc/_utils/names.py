@@ -27,9 +27,28 @@ CLASSES: dict[str, str] = {
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
 }
 
+#: What fitted models consist of besides estimators, for model files only: short name ->
+#: "module:class".
+PARTS: dict[str, str] = {
+    "Chain": "imcc.baselines.ecc:Chain",
+    "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
+    "FourierMap": "imcc._core.approximations:FourierMap",
+    "FourierModel": "imcc._core.models:FourierModel",
+    "Kernel": "imcc._core.kernels:Kernel",
+    "KernelModel": "imcc._core.models:KernelModel",
+    "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
+    "LinearKernel": "imcc._core.kernels:LinearKernel",
+    "LinearModel": "imcc._core.models:LinearModel",
+    "LinearScore": "imcc.baselines._svm:LinearScore",
+    "NystroemMap": "imcc._core.approximations:NystroemMap",
+    "RBFKernel": "imcc._core.kernels:RBFKernel",
+    "Round": "imcc.baselines.mahr:Round",
+    "Sigmoid": "imcc.baselines._platt:Sigmoid",
+}
+
 
 def class_of(name: str) -> Any:
-    """Return the class with a short name; it is imported when it is asked for.
+    """Return the estimator with a short name; it is imported when it is asked for.
 
     >>> class_of("MAHR").__name__
     'MAHR'
@@ -47,4 +66,4 @@ def name_of(kind: type) -> str | None:
     return _NAMES.get(f"{kind.__module__}:{kind.__qualname__}")
 
 
-_NAMES = {path: name for name, path in CLASSES.items()}
+_NAMES = {path: name for name, path in {**CLASSES, **PARTS}.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from imcc._core.models import SPANS
 from imcc._utils.files import save
 from imcc._utils.plain import to_plain
+from imcc._utils.wrappers import without_search
 from imcc.calibration import TunedThresholds
 from imcc.cli._help import examples
 from imcc.cli._options import (
@@ -40,8 +41,7 @@ from imcc.datasets import DataFormatError, Dataset
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IMCCClassifierCV
 from imcc.metrics import METRICS
-from imcc.persistence import ModelCard, read_card, save_model
-from imcc.persistence._trust import skops_io
+from imcc.persistence import ModelCard, read_card, require_skops, save_model
 
 
 @click.command(
@@ -119,7 +119,7 @@ def tune(
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
     with problems_reported():
-        skops_io()  # without it, the work would be for nothing
+        require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
@@ -228,7 +228,7 @@ def fit(
     The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
     """
     with problems_reported():
-        skops_io()
+        require_skops()
         check_output(output, force)
         dataset = _training_data(inputs, reading, fill_missing)
         classifier = IMCCClassifier(
@@ -279,22 +279,6 @@ def _wrapped(
         steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
     model = Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
     return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
-
-
-def without_search(model: Any) -> tuple[Any, IMCCClassifierCV]:
-    """Return the model with the best setting in place of the search, and the search.
-
-    The table of all settings would be most of the file, and is of no use in predicting.
-    """
-    if isinstance(model, TunedThresholds):
-        model.estimator_, search = without_search(model.estimator_)
-        model.estimator = clone(model.estimator_)
-        return model, search
-    if isinstance(model, Pipeline):
-        name, last = model.steps[-1]
-        best, search = without_search(last)
-        return Pipeline([*model.steps[:-1], (name, best)]), search
-    return model.best_estimator_, model
 
 
 def _table_of(results: dict[str, Any]) -> str:
