@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 import numpy as np
@@ -216,6 +217,35 @@ def test_named_data_and_arff(program, tmp_path):
     assert table(done.stdout)[0] == list(yeast.label_names)
     done = program("evaluate", tmp_path / "a.skops", tmp_path / "my.arff")
     assert "300 rows" in done.stdout
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe: what is read from it is gone, so a second reading would find nothing."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", [("tune", *GRID), ("fit", "--clusters", 6)], ids=lambda c: c[0])
+def test_the_model_is_not_read_again_after_writing(imcc, pets, tmp_path, pipe, command):
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        out = imcc(*command, pets / "train.csv", *NAMED, "-o", pipe, "--json").stdout
+        (tmp_path / "m.skops").write_bytes(read.result(timeout=30))
+    card = read_card(tmp_path / "m.skops")
+    assert json.loads(out)["params"] == card.params
+    assert json.loads(out)["created"] == card.created
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_model_is_read_once(imcc, pets, pipe, command):
+    expected = imcc(command, pets / "model.skops", pets / "test.csv").stdout
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_bytes, (pets / "model.skops").read_bytes())
+        assert imcc(command, pipe, pets / "test.csv").stdout == expected
+        written.result(timeout=30)
 
 
 # predict

@@ -106,13 +106,13 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card; at a terminal, types that are not trusted are asked for."""
-    from imcc.persistence import UntrustedModelError, load_model, read_card
+    from imcc.persistence import ModelFile, UntrustedModelError
 
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
-    card = read_card(path)
+    file = ModelFile(path)
     try:
-        return load_model(path, trusted=trust), card
+        return file.load(trust), file.card
     except UntrustedModelError as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
@@ -124,7 +124,7 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         )
         if not click.confirm("Load them?", default=False, err=True):
             raise
-        return load_model(path, trusted=[*trust, *error.types]), card
+        return file.load([*trust, *error.types]), file.card
 
 
 def check_output(path: str, force: bool) -> Path:
