@@ -77,13 +77,12 @@ def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
 
 
 def _standard_input(reading: dict[str, Any]) -> Any:
-    from imcc.datasets._files import MAX_BYTES, Content
-    from imcc.datasets._formats import FORMATS
+    from imcc.datasets import FORMATS, Content
 
     # Without a name to tell the format from, it is CSV unless --format says otherwise.
     suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
     content = sys.stdin.buffer.read()
-    limit = reading.get("max_bytes", MAX_BYTES)
+    limit = reading.get("max_bytes")
     return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
 
 
