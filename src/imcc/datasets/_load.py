@@ -51,7 +51,7 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     --------
     >>> from imcc.datasets import load_dataset
     >>> load_dataset("yeast")
-    Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels a row
+    Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels per row
     """
     info = dataset_info(name)
     check_number("timeout", timeout, above=0)

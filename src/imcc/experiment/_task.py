@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from imcc.datasets import Dataset, paper_splits
-from imcc.datasets._splits import split_seed
+from imcc.datasets import Dataset, paper_splits, split_seed
 from imcc.experiment._measure import Meter, environment, now
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._core.models import KernelModel
 from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import first_with, innermost, transformers
 from imcc.estimators.imcc import IMCCClassifier
@@ -142,9 +143,10 @@ def unwrap(model: Any) -> Unwrapped:
     classifier = innermost(model)
     check_is_fitted(classifier)
     if not isinstance(classifier, IMCCClassifier):
-        raise TypeError(
-            f"there are no virtual examples in a {type(classifier).__name__}: only IMCCClassifier "
-            "has them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline"
+        raise InvalidTypeError(
+            "model",
+            f"has no virtual examples in a {type(classifier).__name__}: only IMCCClassifier has "
+            "them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline",
         )
     before = transformers(model)
 
