@@ -32,7 +32,7 @@ CLASSES: dict[str, str] = {
 PARTS: dict[str, str] = {
     "Chain": "imcc.baselines.ecc:Chain",
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
-    "FourierMap": "imcc._core.approximations:FourierMap",
+    "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
     "Kernel": "imcc._core.kernels:Kernel",
     "KernelModel": "imcc._core.models:KernelModel",
@@ -40,7 +40,7 @@ PARTS: dict[str, str] = {
     "LinearKernel": "imcc._core.kernels:LinearKernel",
     "LinearModel": "imcc._core.models:LinearModel",
     "LinearScore": "imcc.baselines._svm:LinearScore",
-    "NystroemMap": "imcc._core.approximations:NystroemMap",
+    "NystroemMap": "imcc._core.maps:NystroemMap",
     "RBFKernel": "imcc._core.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
     "Sigmoid": "imcc.baselines._platt:Sigmoid",
