@@ -22,7 +22,7 @@ from imcc.datasets._mulan import read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._parquet import read_parquet, write_parquet
 from imcc.datasets._registry import DatasetInfo, RemoteFile, dataset_info, list_datasets
-from imcc.datasets._splits import paper_splits
+from imcc.datasets._splits import paper_splits, split_seed
 from imcc.datasets._stream import FileStream, open_stream
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
@@ -59,6 +59,7 @@ __all__ = [
     "read_npz",
     "read_parquet",
     "read_svmlight",
+    "split_seed",
     "write",
     "write_csv",
     "write_meka",
