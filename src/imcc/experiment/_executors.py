@@ -45,6 +45,9 @@ class Executor(Protocol):
     def result(self, handle: Any) -> Any:
         """Return what an ended call returned; raise WorkerDiedError if its worker died."""
 
+    def begun(self, handle: Any) -> float | None:
+        """Return when a call began to be computed (``time.perf_counter``); None if unknown."""
+
     def stop(self, handle: Any) -> None:
         """Give a call up; its result is not wanted any more."""
 
@@ -71,6 +74,9 @@ class SerialExecutor:
         """Return the result."""
         return handle.result()
 
+    def begun(self, handle: Any) -> float | None:
+        """Return None: the call has ended."""
+
     def stop(self, handle: Any) -> None:
         """Do nothing: the call has ended."""
 
@@ -82,6 +88,7 @@ class _Call:
     """A call that a worker computes, and what became of it."""
 
     def __init__(self) -> None:
+        self.begun: float | None = None
         self.value: Any = None
         self.error: str | None = None
 
@@ -108,6 +115,8 @@ def serve() -> None:
             except Exception:  # an argument that makes no sense here, whatever it is
                 answer = (None, traceback.format_exc())
             else:
+                pickle.dump("begun", results)
+                results.flush()
                 answer = _answer(*call)
             pickle.dump(answer, results)
             results.flush()
@@ -163,7 +172,11 @@ class _Worker:
                 if call is None:
                     return
                 try:
-                    call.value, call.error = pickle.load(pipe)
+                    answer = pickle.load(pipe)
+                    if answer == "begun":
+                        call.begun = time.perf_counter()
+                        answer = pickle.load(pipe)
+                    call.value, call.error = answer
                 except Exception:  # half an answer, or none
                     call.error = self._how_it_ended()
                     self._ended.put(call)
@@ -321,6 +334,10 @@ class ProcessExecutor:
             raise WorkerDiedError(handle.error)
         return handle.value
 
+    def begun(self, handle: _Call) -> float | None:
+        """Return when a worker had started and taken the call up; None before that."""
+        return handle.begun
+
     def stop(self, handle: _Call) -> None:
         """End the worker of a call."""
         if (worker := self._busy.pop(handle, None)) is not None:
@@ -394,6 +411,9 @@ class DaskExecutor:
             return handle.result()
         except self._distributed.scheduler.KilledWorker as error:
             raise WorkerDiedError(str(error)) from error
+
+    def begun(self, handle: Any) -> float | None:
+        """Return None: only the cluster knows."""
 
     def stop(self, handle: Any) -> None:
         """Ask the cluster to drop a call; one that has begun goes on there, unheard."""

@@ -15,7 +15,7 @@ import numpy as np
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
-from imcc.experiment._describe import ALLOWED, canonical, check_allowed, short_name
+from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of, short_name
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
 from imcc.metrics import METRICS
@@ -272,6 +272,12 @@ class Experiment:
         self.methods = [by(method) for method in self.methods]
         if self.studied_datasets:
             self.studied_method = by(self.studied_method)
+
+    def packages(self) -> list[str]:
+        """Return the packages besides imcc and sklearn that the methods name."""
+        named = (packages_of(method.to_dict()) for method in self.methods)
+        found = dict.fromkeys(package for packages in named for package in packages)
+        return [package for package in found if package not in ALLOWED]
 
     def check_resolved(self) -> None:
         """Raise an error if the values of some parameters are not known."""

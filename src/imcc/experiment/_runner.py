@@ -181,9 +181,10 @@ def run_alone(timeout: float | None, task: Task, *how: Any) -> Outcome:
     start = time.perf_counter()
     try:
         handle = executor.submit(run_task, task, *how)
-        if not executor.wait([handle], timeout):
-            executor.stop(handle)
-            return _too_slow(task, timeout, start)
+        while not executor.wait([handle], 0.5 if timeout is None else min(timeout, 0.5)):
+            begun = executor.begun(handle)
+            if timeout is not None and begun and time.perf_counter() - begun >= timeout:
+                return _too_slow(task, timeout, begun)
         return _outcome(executor, handle, task, start)
     finally:
         executor.close(kill=True)
@@ -288,14 +289,15 @@ class _Run:
         if self.deadline is not None:
             moments.append(self.deadline)
         if self.timeout is not None:
-            moments += [start + self.timeout for start in self.since.values()]
+            begun = (self.executor.begun(handle) for handle in self.handles)
+            moments += [start + self.timeout for start in begun if start is not None]
         return max(min(moments) - present, 0.0)
 
     def _stop_late_tasks(self) -> None:
         present = time.perf_counter()
         for handle, task in list(self.handles.items()):
-            start = self.since[task.key]
-            if self.timeout is not None and present - start >= self.timeout:
+            start = self.executor.begun(handle)
+            if self.timeout is not None and start is not None and present - start >= self.timeout:
                 self._give_up(handle)
                 self._keep(_too_slow(task, self.timeout, start))
             elif self.deadline is not None and present >= self.deadline:
