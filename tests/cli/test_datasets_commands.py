@@ -232,7 +232,7 @@ def test_fetch_goes_on_after_a_failure(monkeypatch):
     found = json.loads(result.stdout)
     assert list(found["fetched"]) == ["yeast"]
     assert "could not get the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
-    assert "1 of 2 could not be got" in result.stderr
+    assert "1 of 2 could not be fetched" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["t.arff", "t.svm", "t.csv", "t.parquet", "t.npz", "t.arff.gz"])

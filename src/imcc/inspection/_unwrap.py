@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._core.models import KernelModel
 from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc.calibration import TunedThresholds
 from imcc.estimators.imcc import IMCCClassifier
@@ -156,9 +157,10 @@ def unwrap(model: Any) -> Unwrapped:
             inner = inner.best_estimator_
         else:
             check_is_fitted(inner)
-            raise TypeError(
-                f"there are no virtual examples in a {type(inner).__name__}: only IMCCClassifier "
-                "has them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline"
+            raise InvalidTypeError(
+                "model",
+                f"has no virtual examples in a {type(inner).__name__}: only IMCCClassifier has "
+                "them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline",
             )
     check_is_fitted(inner)
     classifier = inner
