@@ -235,21 +235,22 @@ def test_small_tasks_get_one_thread(pets):
 
 @pytest.mark.slow
 def test_a_run_ends_when_its_time_is_over_and_goes_on_later(pets_file, tmp_path):
-    slow = {"estimator": DICE, "params": {"delay": 1.0}}
-    experiment = Experiment(pets_file, {"slow": slow}, n_repeats=6, allow=ALLOW)
+    slow = {"estimator": DICE, "params": {"delay": 0.3}}
+    experiment = Experiment(pets_file, {"slow": slow}, n_repeats=80, allow=ALLOW)
     path = tmp_path / "x.sqlite"
     summary = run(experiment, path, budget=0)
-    assert (summary.n_computed, summary.n_out_of_time) == (0, 6)
+    assert (summary.n_computed, summary.n_out_of_time) == (0, 80)
     start = time.perf_counter()
-    summary = run(experiment, path, budget=8)
-    assert time.perf_counter() - start < 14
-    assert 0 < summary.n_computed < 6
-    assert summary.n_out_of_time == summary.n_missing == 6 - summary.n_computed
+    summary = run(experiment, path, budget=20)
+    assert time.perf_counter() - start < 28
+    assert 0 < summary.n_computed < 80
+    assert summary.n_out_of_time == summary.n_missing == 80 - summary.n_computed
     assert summary.failures == []
     with Store(path) as store:
         assert store.running() == []
-    summary = run(experiment, path)
-    assert (summary.n_missing, summary.n_out_of_time) == (0, 0)
+    done = summary.n_computed
+    summary = run(experiment.subset(n_repeats=done + 1), path)
+    assert (summary.n_computed, summary.n_missing, summary.n_out_of_time) == (1, 0, 0)
 
 
 @pytest.mark.slow

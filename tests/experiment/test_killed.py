@@ -20,6 +20,7 @@ def slow_dice(pets_file, tmp_path):
     """An experiment whose fits take some time and leave a line in a log."""
     (tmp_path / "mine.toml").write_text(
         f"""
+        allow = ["imcc_test_methods"]
         n_repeats = {N_REPEATS}
         datasets = ["{pets_file}"]
         [methods.dice]

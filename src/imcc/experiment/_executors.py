@@ -306,20 +306,21 @@ class ProcessExecutor:
     def wait(self, handles: list[_Call], timeout: float | None = None) -> list[_Call]:
         """Return the calls that have ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        found: list[_Call] = []
-        while not found:
+        ended: list[_Call] = []
+        while not ended:
             # What a dead worker has started may hold its pipe open, so that no end is seen there.
             for worker in self._busy.values():
                 if not worker.is_alive():
                     worker.kill()
             step = 0.5 if deadline is None else min(0.5, max(deadline - time.monotonic(), 0.0))
+            found: list[_Call] = []
             with suppress(queue.Empty):
                 found.append(self._ended.get(timeout=step))
                 while True:
                     found.append(self._ended.get_nowait())
+            ended = [call for call in found if call in self._busy]  # not those that were given up
             if deadline is not None and time.monotonic() >= deadline:
                 break
-        ended = [call for call in found if call in self._busy]  # not those that were given up
         for call in ended:
             worker = self._busy.pop(call)
             if worker.is_alive():
