@@ -37,7 +37,7 @@ INSIDE = {
     "_utils": ["optional", "plain", "files", "validation"],
     "_core": [
         *("kmeans", "virtual", "kernels", "features", "statistics", "sampling"),
-        *("approximations", "solver", "dual", "models"),
+        *("approximations", "solver", "dual", "models", "logistic"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
     "_stream": ["sources", "passes", "fitting", "dask"],
