@@ -6,8 +6,8 @@ that its models have not seen.
 Without tuning a label is predicted where its score is at least 0 (Eq. 22 of the paper), or its
 probability at least 1/2.  That is the right place for the share of wrong labels when scores are
 good estimates, and a poor one for the F1 of a rare label, whose scores seldom get there.
-:func:`choose_thresholds` finds the best cut of every label exactly; :class:`TunedThresholds` does so
-on cross-validated scores, for any classifier.
+:func:`choose_thresholds` finds the best cut of every label exactly; :class:`TunedThresholds` does
+so on cross-validated scores, for any classifier.
 """
 
 from imcc.calibration._calibrator import MultilabelCalibrator

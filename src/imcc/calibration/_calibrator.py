@@ -88,8 +88,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
     >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
     >>> clf = MultilabelCalibrator(IMCCClassifier(n_clusters=8, random_state=0))
     >>> clf.fit(X[:150], Y[:150]).predict_proba(X[150:152]).round(2)
-    array([[0.16, 0.1 , 0.16, 0.77],
-           [0.81, 0.92, 0.91, 0.05]])
+    array([[0.23, 0.33, 0.13, 0.96],
+           [0.89, 0.62, 0.7 , 0.18]])
     """
 
     def __init__(
@@ -182,7 +182,9 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
         return tags
 
 

@@ -91,8 +91,8 @@ def fit_score_maps(
         weights = None if sample_weight is None else sample_weight[used]
         for j in range(on.shape[1]):
             labels, values = on[used, j], scores[used, j]
-            support = min(int(labels.sum()), int((~labels).sum()))
-            if support >= min_support:
+            counted = np.ones(len(labels)) if weights is None else weights
+            if min(counted[labels].sum(), counted[~labels].sum()) >= min_support:
                 isotonic[j] = _fit_isotonic(values, labels, weights)
     return ScoreMaps(logistic, isotonic)
 
@@ -102,7 +102,8 @@ def _fit_isotonic(
 ) -> IsotonicMap:
     # Away from 0 and 1 by what one more row of the other kind would bring, so that log-odds are
     # finite: a score beyond all others is no proof.
-    margin = 1.0 / (len(on) + 2.0)
+    total = len(on) if sample_weight is None else float(sample_weight.sum())
+    margin = 1.0 / (total + 2.0)
     fitted = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip").fit(
         scores, on.astype(np.float64), sample_weight
     )

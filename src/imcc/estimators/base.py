@@ -149,3 +149,23 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
             # A single class is always on: its column is the only one.
             return np.hstack([1 - chances, chances])[:, -len(self.classes_) :]
         return chances / chances.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+        """Predict the labels of every row: those with a probability of at least 1/2.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        thresholds : float or array-like of shape (n_labels,), optional
+            The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            For a 1-D training target: shape (n_samples,), the most probable class, the first one if
+            several are.
+        """
+        check_is_fitted(self)
+        if thresholds is None and self.target_kind_ == "binary":
+            thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
+        return super().predict(X, thresholds)
