@@ -34,10 +34,13 @@ ROOMS = [
 # The order inside of the rooms that a training row walks through.
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
-    "_utils": ["config", "optional", "plain", "files", "validation"],
+    "_utils": [
+        *("config", "errors", "names", "text", "optional", "plain", "wrappers"),
+        *("files", "validation"),
+    ],
     "_core": [
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
-        *("solver", "dual", "fitting"),
+        *("solver", "dual", "fitting", "logistic"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
     "_stream": ["sources", "dask", "passes", "fitting"],
