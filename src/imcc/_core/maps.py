@@ -172,7 +172,7 @@ class KernelMap:
 
     Attributes
     ----------
-    basis : array of shape (n_rows, rank)
+    basis : array of shape (n_samples, rank)
         Q diag(lam)^(-1/2).
     eigenvalues : array of shape (rank,)
         lam, those at or below ``n * eps * max(lam)`` left out.
@@ -428,7 +428,7 @@ class Approximation:
         ----------
         sample : array or CSR matrix of shape (n, n_features)
             Drawn by :func:`imcc._core.sampling.sample_rows` with ``sample_size`` and the same seed.
-            Decides where the map goes.
+            The map is of the same library and on the same device.
         width_scale : float
         seed : int
         landmarks : array or CSR matrix, optional

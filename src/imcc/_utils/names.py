@@ -35,10 +35,12 @@ PARTS: dict[str, str] = {
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
+    "IdentityMap": "imcc._core.maps:IdentityMap",
     "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
     "Kernel": "imcc._core.kernels:Kernel",
     "KernelModel": "imcc._core.models:KernelModel",
     "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
+    "Layout": "imcc._stream.sources:Layout",
     "LinearKernel": "imcc._core.kernels:LinearKernel",
     "LinearModel": "imcc._core.models:LinearModel",
     "LinearScore": "imcc.baselines._svm:LinearScore",
@@ -48,6 +50,10 @@ PARTS: dict[str, str] = {
     "Round": "imcc.baselines.mahr:Round",
     "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
     "Sigmoid": "imcc.baselines._platt:Sigmoid",
+    "Statistics": "imcc._core.statistics:Statistics",
+    "StreamPlan": "imcc._stream.passes:StreamPlan",
+    "StreamState": "imcc._stream.fitting:StreamState",
+    "StreamSums": "imcc._stream.passes:StreamSums",
 }
 
 
