@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
@@ -71,18 +70,6 @@ def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if probabilities.shape[1] == 2:
         return probabilities[:, 1]
     return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
-
-
-def best_setting(estimator: Any) -> Any:
-    """Return an unfitted model with the setting that a fitted search has chosen.
-
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
-    """
-    if isinstance(estimator, Pipeline):
-        steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
-        name, last = estimator.steps[-1]
-        return Pipeline([*steps, (name, best_setting(last))])
-    return clone(getattr(estimator, "best_estimator_", estimator))
 
 
 def cross_fit_scores(

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc.cli._help import examples
+from imcc.cli._options import examples
 from imcc.cli._progress import duration, task_name
 from imcc.cli._running import run_shown, running_options
 from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.experiment import (
-    Experiment,
-    Failure,
-    Store,
-    StoreError,
-    export,
-    list_experiments,
-    load_experiment,
-    merge,
-)
-from imcc.experiment._plan import SENSITIVITY
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Failure
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _STORE = click.argument("store", type=click.Path(path_type=Path))
@@ -85,6 +77,8 @@ def run_(
     Results are stored as they come. What is stored already is not computed again, so the same
     command goes on where it was stopped; with more repeats, methods or data sets it adds them.
     """
+    from imcc.experiment import load_experiment
+
     with problems_reported():
         wanted = _restricted(load_experiment(source), datasets, methods, repeats, no_sensitivity)
     _run(wanted, store or Path(f"{wanted.name}.sqlite"), **running)
@@ -103,6 +97,8 @@ def resume(store: Path, **running: Any) -> None:
 
     The store holds the description of its experiment: it may have been moved.
     """
+    from imcc.experiment import Store
+
     with problems_reported(), Store(store) as opened:
         wanted = opened.experiment
     _run(wanted, store, **running)
@@ -152,6 +148,8 @@ def _restricted(
     no_sensitivity: bool,
 ) -> Experiment:
     """Return the part of an experiment that is asked for."""
+    from imcc.experiment import Experiment
+
     plain = wanted.to_dict()
     if datasets is not None:
         known = {entry["name"]: entry for entry in plain["datasets"]}
@@ -184,6 +182,8 @@ def _checked(option: str, names: list[str], known: dict[str, Any]) -> list[str]:
 @_JSON
 def status(store: Path, as_json: bool) -> None:
     """Say what is done, what is missing and what failed."""
+    from imcc.experiment import Store
+
     with problems_reported(), Store(store, read_only=True) as opened:
         wanted, done = opened.experiment, opened.keys()
         failures, running = opened.failures(), opened.running()
@@ -206,7 +206,7 @@ def status(store: Path, as_json: bool) -> None:
     counts = Counter(key[:3] for key in tasks if key in done)
     totals = Counter(key[:3] for key in tasks)
     rows = [
-        (dataset, "sensitivity" if kind == SENSITIVITY else method, f"{counts[cell]} of {total}")
+        (dataset, kind if kind == "sensitivity" else method, f"{counts[cell]} of {total}")
         for cell, total in totals.items()
         for kind, dataset, method in [cell]
     ]
@@ -233,6 +233,8 @@ def status(store: Path, as_json: bool) -> None:
 @_JSON
 def list_(folder: Path, as_json: bool) -> None:
     """List the experiments that come with the package, and the stores in a folder."""
+    from imcc.experiment import list_experiments
+
     with problems_reported():
         shipped = list_experiments()
         stores = [_glance(path) for path in sorted(folder.glob("*.sqlite"))]
@@ -249,6 +251,8 @@ def list_(folder: Path, as_json: bool) -> None:
 
 
 def _glance(path: Path) -> dict[str, Any]:
+    from imcc.experiment import Store, StoreError
+
     try:
         with Store(path, read_only=True) as store:
             n_tasks = len(store.experiment.tasks())
@@ -281,6 +285,8 @@ def _glance(path: Path) -> dict[str, Any]:
 @_JSON
 def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
     """Write all results into a CSV or Parquet file, one line for each chosen setting."""
+    from imcc.experiment import Store, export
+
     with problems_reported(), Store(store, read_only=True) as opened:
         written = export(opened, output, overwrite=force)
     if as_json:
@@ -308,6 +314,8 @@ def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
     """Take into a store results that were computed elsewhere: exported files or other stores."""
+    from imcc.experiment import Store, load_experiment, merge
+
     with problems_reported():
         if described is not None:
             Store.create(store, load_experiment(described)).close()

@@ -6,19 +6,18 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
 from imcc.cli._terminal import stderr
-from imcc.experiment import Failure, Progress
 
-Show = Callable[[Progress], None]
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from rich.live import Live
+
+    from imcc.experiment import Progress
+
+    Show = Callable[[Progress], None]
 
 
 @contextmanager
@@ -34,6 +33,8 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
     elif as_json:
         yield _print_json
     elif console.is_terminal:
+        from rich.live import Live
+
         with Live(console=console, refresh_per_second=4, transient=True) as live:
             yield lambda progress: _update(live, name, progress)
     else:
@@ -58,6 +59,8 @@ def duration(seconds: float | None) -> str:
 
 def outcome_line(progress: Progress) -> str:
     """Return what is to be said of a task that has ended."""
+    from imcc.experiment import Failure
+
     last = progress.last
     assert last is not None
     what = task_name(last.key)
@@ -95,6 +98,8 @@ def _print_line(progress: Progress) -> None:
 
 
 def _print_json(progress: Progress) -> None:
+    from imcc.experiment import Failure
+
     last = progress.last
     if last is None:
         return
@@ -118,6 +123,13 @@ def _print_json(progress: Progress) -> None:
 
 
 def _update(live: Live, name: str, progress: Progress) -> None:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    from imcc.experiment import Failure
+
     if progress.last is not None:
         style = "red" if isinstance(progress.last, Failure) else ""
         live.console.print(Text(outcome_line(progress), style=style))

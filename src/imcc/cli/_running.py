@@ -6,13 +6,15 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from imcc.cli._progress import shown_progress
 from imcc.cli._terminal import problems_reported
-from imcc.experiment import Experiment, Summary, run
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Summary
 
 INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
 
@@ -69,6 +71,8 @@ def run_shown(
     as_json: bool,
 ) -> Summary:
     """Run an experiment with its progress shown; Ctrl-C ends it with a word on how to go on."""
+    from imcc.experiment import run
+
     try:
         with (
             problems_reported(),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc.cli._help import examples
+from imcc.cli._choices import METRICS as METRIC_NAMES
+from imcc.cli._options import examples
 from imcc.cli._running import run_shown, running_options
 from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.experiment import Experiment, Store, Study
-from imcc.metrics import METRICS
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Study
 
 
 @click.command(
@@ -31,7 +33,7 @@ from imcc.metrics import METRICS
 )
 @click.option(
     "--metric",
-    type=click.Choice(list(METRICS)),
+    type=click.Choice(METRIC_NAMES),
     default="coverage",
     show_default=True,
     help="What to show; all five metrics are stored.",
@@ -47,6 +49,8 @@ def sensitivity(
     Section 4.3 of the paper: all settings of its grid are cross-validated in one exact search.
     Shown are alpha x gamma jointly, beta, and the number of clusters, the others at their best.
     """
+    from imcc.experiment import Experiment, Store
+
     with problems_reported():
         wanted = Experiment((), sensitivity=[dataset], seed=seed, cv=cv, name="sensitivity")
         name = wanted.studied_datasets[0].name
@@ -62,12 +66,16 @@ def sensitivity(
 
 
 def _has_study(path: Path, wanted: Experiment) -> bool:
+    from imcc.experiment import Store
+
     with Store(path, read_only=True) as store:
         done = store.keys()
         return all(task.key in done for task in wanted.tasks())
 
 
 def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
+    from imcc.metrics import METRICS
+
     surface, _ = study.along(metric, "alpha", "gamma")
     curves = {axis: study.along(metric, axis) for axis in ("beta", "n_clusters")}
     if as_json:
