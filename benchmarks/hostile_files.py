@@ -54,6 +54,7 @@ LONG = {
     "gz arff of attributes",
     "gz svmlight of short rows",
     "gz svmlight of labels",
+    "gz svmlight of one line",
     "gz arff of one attribute",
     "npz of names",
     "parquet distinct words",
