@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.datasets._dataset import Dataset
@@ -151,7 +152,7 @@ def _check_size(metadata: Any, content: Content) -> None:
     if size > limit:
         raise DataFormatError(
             f"the table would take {size:,} bytes, more than the limit of {limit:,}; if you trust "
-            "the file, allow more with max_bytes=",
+            "the file, allow more with " + given("max_bytes"),
             content.path,
         )
 
