@@ -47,9 +47,9 @@ INSIDE = {
 PURE = ["_core", "_stream", "metrics", "comparison"]
 # The only room that may know what torch or CuPy do in their own way.
 LIBRARIES = ["_backend"]
-CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib"]
+CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib", "threadpoolctl"]
 # What these bring along themselves.
-BROUGHT = ["threadpoolctl", "narwhals", "loky", "cloudpickle"]
+BROUGHT = ["narwhals", "loky", "cloudpickle"]
 
 
 def modules():

@@ -97,8 +97,8 @@ def _as_text(name: str, value: Any) -> Any:
 
 def as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
     """Return lines as Parquet."""
-    pyarrow = require("pyarrow", "report", "Writing Parquet")
-    parquet = require("pyarrow.parquet", "report", "Writing Parquet")
+    pyarrow = require("pyarrow", "parquet", "Writing Parquet")
+    parquet = require("pyarrow.parquet", "parquet", "Writing Parquet")
     table: dict[str, list[Any]] = {name: [] for name in columns}
     for line in lines:
         for name in columns:
@@ -147,7 +147,7 @@ def _read_csv(path: Path) -> Iterator[Line]:
 
 
 def _read_parquet(path: Path) -> list[Line]:
-    parquet = require("pyarrow.parquet", "report", "Reading Parquet")
+    parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
     try:
         return list(parquet.read_table(path).to_pylist())
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
