@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
-from imcc._core.virtual import VirtualExamples, virtual_examples
 from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import first_with, innermost, transformers
