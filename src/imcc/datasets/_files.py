@@ -128,7 +128,7 @@ class Content:
         if n_columns > allowed:
             raise DataFormatError(
                 f"there are more than {allowed:,} columns, which is too much for a file of this "
-                "size; if you trust it, allow more with max_bytes=",
+                "size; if you trust it, allow more with " + given("max_bytes"),
                 self.path,
             )
 
