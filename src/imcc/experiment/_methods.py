@@ -181,7 +181,8 @@ def _make(name: str, given: Any) -> Method:
         raise ExperimentError(f"{where}: the name is empty or begins or ends with a space")
     if isinstance(given, Method):
         return replace(given, name=name)
-    grid, trusted = None, ()
+    grid: Any = None
+    trusted: tuple[str, ...] = ()
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ExperimentError(f"{where}: a pair is (estimator, grid), got {len(given)} parts")
