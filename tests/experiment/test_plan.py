@@ -236,3 +236,14 @@ def test_a_part_of_an_experiment():
             paper.subset(**wrong)
     with pytest.raises(ExperimentError, match="nothing to compute"):
         paper.subset(methods=[], sensitivity=False)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_named_method_is_known_as_one(name):
+    (plain,) = make_methods([name])
+    assert plain.is_named
+    assert plain.resolve().is_named
+    (other,) = make_methods({name: {"estimator": name, "params": {"random_state": 3}}})
+    assert not other.is_named
+    (renamed,) = make_methods({"mine": name})
+    assert not renamed.is_named
