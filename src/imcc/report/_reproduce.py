@@ -61,8 +61,8 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         lines = ("import json", "from imcc.experiment import Experiment", code)
         return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
     # In the command, where it is seen, not in the file.
-    allow = [word for package in experiment.packages() for word in ("--allow", package)]
-    command = shlex.join(["imcc", "experiment", "run", file, *allow, "-o", store])
+    flags = [word for package in experiment.packages() for word in ("--allow", package)]
+    command = shlex.join(["imcc", "experiment", "run", file, *flags, "-o", store])
     return Reproduction((command, look), text, file, "")
 
 
