@@ -152,7 +152,7 @@ def test_more_reading_options(tmp_path):
     options = ["--no-header", "--labels=-1", "--json"]
     assert json.loads(good("describe", tmp_path / "bare.csv", *options).stdout)["n_rows"] == 2
     np.savez(tmp_path / "v.npz", u=np.ones((2, 3)), v=np.eye(2))
-    options = ["--variables", "u,v", "--variables", "u,v", "--json"]
+    options = ["--variables", "u,v", "--variables", "u,v", "--no-transpose-labels", "--json"]
     assert json.loads(good("describe", tmp_path / "v.npz", *options).stdout)["n_rows"] == 4
     assert imcc("describe", tmp_path / "v.npz", "--variables", "u").exit_code == 2
     (tmp_path / "s.svm").write_text("1 1:1\n")

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from imcc.cli._app import app
-from imcc.experiment import Experiment
+from imcc.experiment import Experiment, load_experiment
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets
 
 __all__ = ["importable_methods", "pets"]  # fixtures
@@ -15,7 +15,8 @@ __all__ = ["importable_methods", "pets"]  # fixtures
 @pytest.fixture
 def small_demo(pets, monkeypatch):
     def small(name):
-        assert name == "quick"
+        if name != "quick":  # the report asks for the paper's
+            return load_experiment(name)
         return Experiment(
             {"yeast": pets}, {"imcc": DICE, "dice": DICE}, n_repeats=2, name="quick", allow=ALLOW
         )

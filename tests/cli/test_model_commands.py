@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 import numpy as np
@@ -216,6 +217,35 @@ def test_named_data_and_arff(program, tmp_path):
     assert table(done.stdout)[0] == list(yeast.label_names)
     done = program("evaluate", tmp_path / "a.skops", tmp_path / "my.arff")
     assert "300 rows" in done.stdout
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe: what is read from it is gone, so a second reading would find nothing."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", [("tune", *GRID), ("fit", "--clusters", 6)], ids=lambda c: c[0])
+def test_the_model_is_not_read_again_after_writing(imcc, pets, tmp_path, pipe, command):
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        out = imcc(*command, pets / "train.csv", *NAMED, "-o", pipe, "--json").stdout
+        (tmp_path / "m.skops").write_bytes(read.result(timeout=30))
+    card = read_card(tmp_path / "m.skops")
+    assert json.loads(out)["params"] == card.params
+    assert json.loads(out)["created"] == card.created
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_model_is_read_once(imcc, pets, pipe, command):
+    expected = imcc(command, pets / "model.skops", pets / "test.csv").stdout
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_bytes, (pets / "model.skops").read_bytes())
+        assert imcc(command, pipe, pets / "test.csv").stdout == expected
+        written.result(timeout=30)
 
 
 # predict
@@ -862,3 +892,55 @@ def test_the_other_module():
         [sys.executable, "-m", "imcc.cli", "--version"], capture_output=True, text=True
     )
     assert done.stdout.startswith("imcc, version ")
+
+
+LINEAR = ("--kernel", "linear")
+
+
+def write_plain_svmlight(data, path, base, labelled=True):
+    """Write rows as other programs do: no header, so that nothing says where the indices begin."""
+    lines = []
+    for row, labels in zip(data.X, data.Y, strict=True):
+        cells = [f"{j + base}:{value!r}" for j, value in enumerate(row.tolist()) if value]
+        lines.append(" ".join([",".join(map(str, np.flatnonzero(labels))) * labelled, *cells]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_svmlight_files_keep_the_index_base_of_the_model(imcc, training, testing, tmp_path, base):
+    train = write_plain_svmlight(training, tmp_path / "train.svm", base)
+    model = tmp_path / "model.skops"
+    imcc("fit", train, "-o", model, *LINEAR, *(("--index-base", "one") if base else ()))
+    assert read_card(model).columns["index_base"] == base
+    # No index 0 occurs in the test rows, so nothing in them says where they are counted from.
+    X = testing.X.copy()
+    X[:, 0] = 0
+    test = Dataset(X, testing.Y)
+    assert test.Y.sum(axis=0).min() > 0
+    file = write_plain_svmlight(test, tmp_path / "test.svm", base)
+    shown = json.loads(imcc("evaluate", model, file, "--json").stdout)["metrics"]
+    fitted = load_model(model)
+    expected = evaluate_metrics(test.Y, fitted.decision_function(test.X))
+    assert shown["average_precision"] == pytest.approx(expected["average_precision"])
+    # Without labels, and as .npz.
+    new = write_plain_svmlight(test, tmp_path / "new.svm", base, labelled=False)
+    predicted = np.array(table(imcc("predict", model, new).stdout)[1:], dtype=int)
+    np.testing.assert_array_equal(predicted, fitted.predict(test.X))
+    np.savez(tmp_path / "new.npz", X=test.X)
+    assert imcc("predict", model, tmp_path / "new.npz").stdout == imcc("predict", model, new).stdout
+
+
+def test_evaluate_takes_files_in_which_a_label_never_occurs(imcc, training, testing, tmp_path):
+    train = write_plain_svmlight(training, tmp_path / "train.svm", 0)
+    model = tmp_path / "model.skops"
+    imcc("fit", train, "-o", model, *LINEAR)
+    rows = np.flatnonzero(testing.Y[:, 0] == 0)
+    file = write_plain_svmlight(testing[rows], tmp_path / "test.svm", 0)
+    labels = json.loads(imcc("evaluate", model, file, "--json").stdout)["labels"]
+    assert [label["support"] for label in labels] == testing.Y[rows].sum(axis=0).tolist()
+    assert labels[0]["support"] == 0
+    named = Dataset(testing.X[rows], testing.Y[rows], (), tuple("012"[: testing.n_labels]))
+    write(named, tmp_path / "test.npz")
+    again = json.loads(imcc("evaluate", model, tmp_path / "test.npz", "--json").stdout)["labels"]
+    assert [label["support"] for label in again] == [label["support"] for label in labels]

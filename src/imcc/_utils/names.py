@@ -24,12 +24,35 @@ CLASSES: dict[str, str] = {
     "LLSF": "imcc.baselines.llsf:LLSF",
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
     "MAHR": "imcc.baselines.mahr:MAHR",
+    "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
+}
+
+#: What fitted models consist of besides estimators, for model files only: short name ->
+#: "module:class".
+PARTS: dict[str, str] = {
+    "Chain": "imcc.baselines.ecc:Chain",
+    "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
+    "FourierMap": "imcc._core.maps:FourierMap",
+    "FourierModel": "imcc._core.models:FourierModel",
+    "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
+    "Kernel": "imcc._core.kernels:Kernel",
+    "KernelModel": "imcc._core.models:KernelModel",
+    "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
+    "LinearKernel": "imcc._core.kernels:LinearKernel",
+    "LinearModel": "imcc._core.models:LinearModel",
+    "LinearScore": "imcc.baselines._svm:LinearScore",
+    "LogisticMaps": "imcc._core.logistic:LogisticMaps",
+    "NystroemMap": "imcc._core.maps:NystroemMap",
+    "RBFKernel": "imcc._core.kernels:RBFKernel",
+    "Round": "imcc.baselines.mahr:Round",
+    "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
+    "Sigmoid": "imcc.baselines._platt:Sigmoid",
 }
 
 
 def class_of(name: str) -> Any:
-    """Return the class with a short name; it is imported when it is asked for.
+    """Return the estimator with a short name; it is imported when it is asked for.
 
     >>> class_of("MAHR").__name__
     'MAHR'
@@ -47,4 +70,4 @@ def name_of(kind: type) -> str | None:
     return _NAMES.get(f"{kind.__module__}:{kind.__qualname__}")
 
 
-_NAMES = {path: name for name, path in CLASSES.items()}
+_NAMES = {path: name for name, path in {**CLASSES, **PARTS}.items()}

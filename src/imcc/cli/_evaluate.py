@@ -23,8 +23,6 @@ from imcc.cli._options import (
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from imcc.inspection import Diagnostics
 
 
@@ -87,6 +85,7 @@ def evaluate(
 
     from imcc import inspection
     from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
     from imcc.calibration import label_scores
     from imcc.metrics import evaluate as evaluate_metrics
 
@@ -99,7 +98,8 @@ def evaluate(
         X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=ignore_extra)
         names = card.label_names
         scores = label_scores(model, X, len(names))
-        limits = thresholds_of(model, len(names))
+        tuned = first_with(model, "thresholds_")
+        limits = np.zeros(len(names)) if tuned is None else np.asarray(tuned.thresholds_)
         metrics = evaluate_metrics(Y, scores)
         # The ranking metrics are of the scores; this one is of the decisions.
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
@@ -126,14 +126,6 @@ def evaluate(
     for file in (draw, draw_calibration):
         if file is not None and not quiet:
             say(f"Drew {file}", err=True)
-
-
-def thresholds_of(model: Any, n_labels: int) -> np.ndarray:
-    """Return the score from which on a model predicts each label."""
-    import numpy as np
-
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    return np.asarray(getattr(last, "thresholds_", np.zeros(n_labels)))
 
 
 def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> None:

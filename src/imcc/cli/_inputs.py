@@ -77,13 +77,12 @@ def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
 
 
 def _standard_input(reading: dict[str, Any]) -> Any:
-    from imcc.datasets._files import MAX_BYTES, Content
-    from imcc.datasets._formats import FORMATS
+    from imcc.datasets import FORMATS, Content
 
     # Without a name to tell the format from, it is CSV unless --format says otherwise.
     suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
     content = sys.stdin.buffer.read()
-    limit = reading.get("max_bytes", MAX_BYTES)
+    limit = reading.get("max_bytes")
     return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
 
 
@@ -106,13 +105,13 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card; at a terminal, types that are not trusted are asked for."""
-    from imcc.persistence import UntrustedModelError, load_model, read_card
+    from imcc.persistence import ModelFile, UntrustedModelError
 
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
-    card = read_card(path)
+    file = ModelFile(path)
     try:
-        return load_model(path, trusted=trust), card
+        return file.load(trust), file.card
     except UntrustedModelError as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
@@ -124,7 +123,7 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         )
         if not click.confirm("Load them?", default=False, err=True):
             raise
-        return load_model(path, trusted=[*trust, *error.types]), card
+        return file.load([*trust, *error.types]), file.card
 
 
 def check_output(path: str, force: bool) -> Path:

@@ -220,8 +220,8 @@ def _explanations(
 ) -> list[Explanation]:
     import numpy as np
 
+    from imcc._utils.wrappers import first_with
     from imcc.inspection import Explainer
-    from imcc.inspection._unwrap import unwrap
 
     if row_inputs:
         X, _ = load_matching(row_inputs, reading, card, with_labels=False, ignore_extra=True)
@@ -239,7 +239,7 @@ def _explanations(
         )
     x = X[[row]]
     if by is None:
-        linear = hasattr(unwrap(model).classifier, "coef_")
+        linear = first_with(model, "coef_") is not None
         by = "evidence" if training is not None else "features" if linear else "support"
     data = (None, None) if training is None else (training.X, training.Y)
     explainer = Explainer(model, *data, label_names=card.label_names)

@@ -128,6 +128,12 @@ READING: dict[str, Callable[..., Any]] = {
         help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
         "rows are stacked.",
     ),
+    "transpose_labels": click.option(
+        "--transpose-labels/--no-transpose-labels",
+        default=None,
+        help="Whether the label variable of a .mat or .npz file is labels x rows.  [default: by "
+        "the shapes]",
+    ),
     "delimiter": click.option("--delimiter", help="The character between the cells of a CSV file."),
     "header": click.option(
         "--header/--no-header",
@@ -147,7 +153,8 @@ READING: dict[str, Callable[..., Any]] = {
     "max_bytes": click.option(
         "--max-bytes",
         type=click.IntRange(min=1),
-        help="The most bytes that a packed file may unpack to.  [default: 1 GiB]",
+        help="The most bytes that a packed file may unpack to.  [default: 1 GiB, and less for "
+        "small files]",
     ),
 }
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from sklearn.model_selection import KFold
 
     from imcc.datasets import Dataset
-    from imcc.estimators import IMCCClassifierCV
     from imcc.persistence import ModelCard
 
 
@@ -118,14 +117,14 @@ def tune(
     """
     from sklearn.model_selection import KFold
 
+    from imcc._utils.wrappers import without_search
     from imcc.estimators import KERNEL_SEARCH, IMCCClassifierCV
-    from imcc.persistence import read_card
-    from imcc.persistence._trust import skops_io
+    from imcc.persistence import require_skops
 
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
     with problems_reported():
-        skops_io()  # without it, the work would be for nothing
+        require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
@@ -157,10 +156,9 @@ def tune(
             f"cross-validated {name}": found.cv_results_[f"mean_test_{name}"][found.best_index_]
             for name in METRICS
         }
-        _save(model, output, dataset, metrics)
+        card = _save(model, output, dataset, metrics)
         if results is not None:
             save(results, _table_of(found.cv_results_, raw_csv).encode())
-        card = read_card(output)
     if as_json:
         print_json({**_result(card, model, output), "settings": len(found.cv_results_["params"])})
     elif not quiet:
@@ -236,11 +234,10 @@ def fit(
     from sklearn.model_selection import KFold
 
     from imcc.estimators import IMCCClassifier
-    from imcc.persistence import read_card
-    from imcc.persistence._trust import skops_io
+    from imcc.persistence import require_skops
 
     with problems_reported():
-        skops_io()
+        require_skops()
         check_output(output, force)
         dataset = _training_data(inputs, reading, fill_missing)
         classifier = IMCCClassifier(
@@ -258,8 +255,7 @@ def fit(
         model = _wrapped(classifier, dataset, scale, fill_missing, thresholds, shuffled)
         with _spinner("fitting", quiet):
             model.fit(dataset.X, dataset.Y)
-        _save(model, output, dataset, {})
-        card = read_card(output)
+        card = _save(model, output, dataset, {})
     if as_json:
         print_json(_result(card, model, output))
     elif not quiet:
@@ -301,27 +297,6 @@ def _wrapped(
     return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
 
 
-def without_search(model: Any) -> tuple[Any, IMCCClassifierCV]:
-    """Return the model with the best setting in place of the search, and the search.
-
-    The table of all settings would be most of the file, and is of no use in predicting.
-    """
-    from sklearn.base import clone
-    from sklearn.pipeline import Pipeline
-
-    from imcc.calibration import TunedThresholds
-
-    if isinstance(model, TunedThresholds):
-        model.estimator_, search = without_search(model.estimator_)
-        model.estimator = clone(model.estimator_)
-        return model, search
-    if isinstance(model, Pipeline):
-        name, last = model.steps[-1]
-        best, search = without_search(last)
-        return Pipeline([*model.steps[:-1], (name, best)]), search
-    return model.best_estimator_, model
-
-
 def _table_of(results: dict[str, Any], raw: bool) -> str:
     """Return the settings and their cross-validated metrics as CSV."""
     params: list[dict[str, Any]] = results["params"]
@@ -336,9 +311,10 @@ def _table_of(results: dict[str, Any], raw: bool) -> str:
     return buffer.getvalue()
 
 
-def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> None:
+def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> ModelCard:
+    """Write the model, and return what the file says about it."""
     from imcc.calibration import TunedThresholds
-    from imcc.persistence import save_model
+    from imcc.persistence import make_card, save_model
 
     if isinstance(model, TunedThresholds):
         name = f"cross-validated {model.criterion}"
@@ -347,7 +323,9 @@ def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) 
             f"{name}, thresholds at 0": model.default_score_,
             f"{name}, thresholds chosen": model.best_score_,
         }
-    save_model(model, output, dataset, metrics=metrics)
+    card = make_card(model, dataset, metrics=metrics)
+    save_model(model, output, card=card)
+    return card
 
 
 def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
