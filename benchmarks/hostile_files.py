@@ -53,6 +53,8 @@ LONG = {
     "gz arff of sparse rows",
     "gz arff of attributes",
     "gz svmlight of short rows",
+    "gz svmlight of labels",
+    "gz arff of one attribute",
     "npz of names",
     "parquet distinct words",
 }
@@ -65,11 +67,11 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
     just_read = 16 * MiB - 2000  # what a small file of text may unpack to
     y = {"labels": ["y"]}
 
-    def packed(name: str, text: bytes, options: dict[str, Any]) -> Callable[[], Case]:
-        return lambda: (name + ".gz", gzip.compress(text, 9), options)
+    def packed(name: str, text: Callable[[], bytes], options: dict[str, Any]) -> Callable[[], Case]:
+        return lambda: (name + ".gz", gzip.compress(text(), 9), options)
 
-    def filled(head: bytes, row: bytes) -> bytes:
-        return head + row * ((just_read - len(head)) // len(row))
+    def filled(head: bytes, row: bytes, end: bytes = b"") -> Callable[[], bytes]:
+        return lambda: head + row * ((just_read - len(head)) // len(row)) + end
 
     arff = b"@relation r\n@attribute x numeric\n@attribute y {0,1}\n"
     yield "zip bzip2", _zip_bzip2
@@ -78,16 +80,23 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
     yield "bz2 zeros", lambda: ("t.csv.bz2", bz2.compress(b"x,y\n" + bytes(300 * MiB)), y)
     yield "gz csv of short rows", packed("t.csv", filled(b"x,y\n", b"0,1\n"), y)
     yield "gz csv of one wide row", packed(
-        "t.csv", b"0," * (just_read // 4) + b"1\n" + b"0," * (just_read // 4) + b"1\n",
+        "t.csv", lambda: (b"0," * (just_read // 4) + b"1\n") * 2,
         {"labels": -1, "header": False},
     )  # fmt: skip
     yield "gz csv of words", packed("t.csv", filled(b"x,y\n", b"a,1\nb,0\nc,1\n"), y)
     yield (
         "gz csv of distinct words",
-        packed("t.csv", b"x,y\n" + b"".join(b"%x,1\n" % (k % 2**20) for k in range(2_000_000)), y),
+        packed(
+            "t.csv",
+            lambda: b"x,y\n" + b"".join(b"%x,1\n" % (k % 2**20) for k in range(2_000_000)),
+            y,
+        ),
     )
-    yield "gz csv of one cell", packed("t.csv", b"x,y\n" + b"a" * (just_read - 10) + b",1\n", y)
-    yield "gz csv of commas", packed("t.csv", b"," * just_read, {"labels": 1})
+    yield (
+        "gz csv of one cell",
+        packed("t.csv", lambda: b"x,y\n" + b"a" * (just_read - 10) + b",1\n", y),
+    )
+    yield "gz csv of commas", packed("t.csv", lambda: b"," * just_read, {"labels": 1})
     yield "gz arff of short rows", packed("t.arff", filled(arff + b"@data\n", b"0,1\n"), y)
     yield "gz arff of one attribute", packed("t.arff", filled(arff + b"@data\n", b"{}\n"), y)
     yield "gz arff of sparse rows", packed("t.arff", filled(arff + b"@data\n", b"{0 12,1 1}\n"), y)
@@ -95,13 +104,16 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
         "gz arff of attributes",
         packed(
             "t.arff",
-            filled(b"@relation r\n", b"@attribute a real\n") + b"@data\n{}\n",
+            filled(b"@relation r\n", b"@attribute a real\n", b"@data\n{}\n"),
             {"labels": 1},
         ),
     )
     yield "gz svmlight of short rows", packed("t.svm", filled(b"", b"1 0:1\n"), {})
     yield "gz svmlight of labels", packed("t.svm", filled(b"", b"1\n"), {})
-    yield "gz svmlight of one line", packed("t.svm", b"1," * (just_read // 2) + b"1 0:1\n", {})
+    yield (
+        "gz svmlight of one line",
+        packed("t.svm", lambda: b"1," * (just_read // 2) + b"1 0:1\n", {}),
+    )
     yield "svmlight labels declared", lambda: ("t.svm", b"1 5 500000000\n0 1:1\n", {})
     yield "svmlight features declared", lambda: ("t.svm", b"1 500000000 5\n0 1:1\n", {})
     yield "svmlight features used", lambda: ("t.svm", b"1 0:1 499999999:1\n", {})
