@@ -72,8 +72,8 @@ def read_parquet(
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the labels' names if the file was written here."""
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     try:
@@ -105,7 +105,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
 
 def parquet_errors() -> tuple[type[Exception], ...]:
     """Return what pyarrow raises for damaged files: many of Python's own errors, and its own."""
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     return (
         arrow.ArrowException,
         ValueError,
@@ -162,7 +162,7 @@ def _is_text(kind: Any, types: Any) -> bool:
 
 
 def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     types = arrow.types
     name = field.name or "unnamed"
     kind = column.type
@@ -222,8 +222,8 @@ def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     'one.parquet'
     >>> folder.cleanup()
     """
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     check_names(dataset, "Parquet")
     X = dataset.X.tocsc() if dataset.is_sparse else dataset.X
     columns = [
