@@ -6,8 +6,8 @@
     python -m benchmarks.baselines --variants lift               all metrics of LIFT's two scores
     python -m benchmarks.baselines --ratio                       old and new time of the machines
 
-``--ratio`` trains BRsvm, ECC and LIFT on arts, bibtex and corel5k, and beside it times what they did
-before: one libsvm machine from the rows for each label, chain and calibration fold, as kept in
+``--ratio`` trains BRsvm, ECC and LIFT on arts, bibtex and corel5k, and beside it times what they
+did before: one libsvm machine from the rows for each label, chain and calibration fold, as kept in
 ``tests/naive/baselines.py``.  The old way takes hours, so only a few labels are timed, spread over
 the labels in the order of their frequency, and their mean is multiplied by the number of labels.
 All times are of the CPU, with one thread.

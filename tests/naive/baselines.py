@@ -143,7 +143,7 @@ def svm_scores(X, on, X_new, C, scores, seed, **kernel):
 
 
 def chain_link(X, Y, k, C=1.0):
-    """The machine of link k of a chain in the order of Y, from the rows and the labels before it."""
+    """The machine of link k of a chain in the order of Y, from rows and the labels before it."""
     return SVC(kernel="linear", C=C).fit(np.column_stack([X, Y[:, :k]]), Y[:, k])
 
 
