@@ -23,7 +23,7 @@ from imcc._utils.validation import Features
 
 @dataclass(frozen=True)
 class Stumps:
-    """One stump a label: ``left`` where x[feature] <= threshold, otherwise ``right``.
+    """One stump per label: ``left`` where x[feature] <= threshold, otherwise ``right``.
 
     Attributes
     ----------
@@ -40,6 +40,20 @@ class Stumps:
     left: np.ndarray
     right: np.ndarray
     cut: np.ndarray
+
+
+#: Weights sum up to 1: edges that differ by less are equal but for rounding.
+SAME_EDGE = 1e-12
+
+
+def first_of_largest(edges: np.ndarray, axis: int) -> np.ndarray:
+    """Return where the largest edge is; the first one where several are equal up to rounding.
+
+    Features that split the rows alike have the same edge.  Were the last digit to decide between
+    them, another order of the same sums would give another model.
+    """
+    largest = edges.max(axis=axis, keepdims=True)
+    return (edges >= largest - SAME_EDGE).argmax(axis=axis)
 
 
 class BinnedRows:
@@ -88,6 +102,8 @@ class BinnedRows:
     def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
         """Return each label's stump with the largest edge, the first one among equals.
 
+        Edges that differ by less than 1e-12 are equal.
+
         Parameters
         ----------
         signed_weights : ndarray of shape (n_rows, q)
@@ -99,7 +115,7 @@ class BinnedRows:
         left = np.cumsum(sums, axis=0)
         before = left[self._starts] - sums[self._starts]
         left -= before[self._feature]
-        best = (np.abs(left) + np.abs(total - left)).argmax(axis=0)
+        best = first_of_largest(np.abs(left) + np.abs(total - left), axis=0)
         at_best = left[best, np.arange(len(best))]
         return Stumps(
             self._feature[best],
