@@ -40,7 +40,7 @@ INSIDE = {
     ],
     "_core": [
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
-        *("solver", "dual", "fitting"),
+        *("solver", "dual", "fitting", "platt"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
     "_stream": ["sources", "dask", "passes", "fitting"],

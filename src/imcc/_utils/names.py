@@ -43,7 +43,7 @@ PARTS: dict[str, str] = {
     "NystroemMap": "imcc._core.maps:NystroemMap",
     "RBFKernel": "imcc._core.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
-    "Sigmoid": "imcc.baselines._platt:Sigmoid",
+    "Sigmoid": "imcc._core.platt:Sigmoid",
 }
 
 

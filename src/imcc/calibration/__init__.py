@@ -6,7 +6,7 @@ F1 of a rare label, whose scores seldom get there.  :func:`choose_thresholds` fi
 every label exactly; :class:`TunedThresholds` does so on cross-validated scores, for any classifier.
 """
 
-from imcc.calibration._cross_fit import cross_fit_scores, label_scores
+from imcc.calibration._cross_fit import cross_fit_scores, label_scores, scoring_method
 from imcc.calibration._cuts import CRITERIA, Cuts, ThresholdChoice, choose_thresholds, cuts
 from imcc.calibration._tuned import TunedThresholds
 
@@ -19,4 +19,5 @@ __all__ = [
     "cross_fit_scores",
     "cuts",
     "label_scores",
+    "scoring_method",
 ]

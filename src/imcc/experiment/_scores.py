@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import f1_score, roc_auc_score
 
-from imcc.calibration import label_scores
-from imcc.calibration._cross_fit import scoring_method
+from imcc.calibration import label_scores, scoring_method
 from imcc.metrics import METRICS, evaluate
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.

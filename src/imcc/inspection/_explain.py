@@ -16,7 +16,7 @@ from imcc._utils.validation import Features, check_choice, check_count
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
 from imcc.inspection._unwrap import unwrap
 
-WAYS = ("evidence", "support", "features")
+EXPLANATIONS = ("evidence", "support", "features")
 # How far the evidence may be from the score, relative to its size, before it is called wrong: the
 # fit may have lost digits that the eigenbasis keeps.
 _AGREEMENT = 1e-6
@@ -135,9 +135,9 @@ class Explainer:
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
         Fitted; with an IMCCClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), optional
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
         The training rows; needed for the evidence in a linear model, which has not kept them.
-    Y : array-like of shape (n_rows, n_labels) or (n_rows,), optional
+    Y : array-like of shape (n_samples, n_labels) or (n_samples,), optional
         The training labels; needed for the evidence.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.
@@ -159,7 +159,7 @@ class Explainer:
 
     def explain(self, x: Any, label: int | str, by: str = "evidence") -> Explanation:
         """Take the score of one label of one row apart; see :func:`explain`."""
-        check_choice("by", by, WAYS)
+        check_choice("by", by, EXPLANATIONS)
         j = self._label(label)
         row = self._row(x)
         model = self._inside.classifier._model

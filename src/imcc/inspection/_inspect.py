@@ -52,7 +52,7 @@ class RowMap:
 
     Attributes
     ----------
-    rows : ndarray of shape (n_rows, 2)
+    rows : ndarray of shape (n_samples, 2)
     centers : ndarray of shape (n_clusters, 2)
     explained : ndarray of shape (2,)
         The share of the rows' variance along each axis.
@@ -75,7 +75,7 @@ class Inspection:
     thresholds : ndarray of shape (n_labels,)
         From which score on a label is predicted.
     clusters : tuple of Cluster
-    assignment : ndarray of shape (n_rows, n_clusterings)
+    assignment : ndarray of shape (n_samples, n_clusterings)
         The clusters of the training rows.
     correlations : LabelCorrelations
     map : RowMap or None
@@ -140,10 +140,10 @@ def inspect_model(
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
         Fitted; with an IMCCClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), optional
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
         The training rows, as they were given to the model.  A kernel model has kept them; for a
         linear one, nearest rows and the map need them.
-    Y : array-like of shape (n_rows, n_labels), optional
+    Y : array-like of shape (n_samples, n_labels), optional
         The training labels, for their correlations.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.utils import check_array
 
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_count, check_thresholds
+from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
-from imcc.inspection._per_label_records import checked
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def diagnose(
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Scores of the same rows.
     thresholds : float or array-like of shape (n_labels,), optional
         The score from which on a label counts as predicted; 0 unless given.
@@ -178,7 +178,7 @@ def threshold_curve(
     y_true, scores, label_names
         As for :func:`diagnose`.
     max_points : int, optional
-        Keep at most so many thresholds a label, evenly spread over all of them, but always the
+        Keep at most so many thresholds per label, evenly spread over all of them, but always the
         first, the last and the best one (for drawing; everything is kept unless given).
 
     Examples
@@ -244,3 +244,22 @@ def _shares(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def _mean_defined(values: Sequence[float]) -> float:
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else float("nan")
+
+
+def checked(
+    y_true: Any, scores: Any, label_names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return labels as booleans, scores of the same shape, and the labels' names."""
+    on = label_matrix(y_true, "y_true")
+    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+    if scores.shape != on.shape:
+        raise ValueError(
+            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        )
+    if label_names is None:
+        return on, scores, [f"label{j}" for j in range(on.shape[1])]
+    if isinstance(label_names, str) or len(label_names) != on.shape[1]:
+        raise ValueError(
+            f"label_names must be {on.shape[1]} names, one per label, got {label_names!r}"
+        )
+    return on, scores, [str(name) for name in label_names]
