@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
 from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
+from imcc.inspection._tables import as_frame, as_text
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,29 @@ class Diagnostics:
     micro_precision: float
     micro_recall: float
 
+    def __repr__(self) -> str:
+        title = (
+            f"Diagnostics of {len(self.labels):,} labels on {self.n_rows:,} rows: macro-F1 "
+            f"{self.macro_f1:.3f}, micro-F1 {self.micro_f1:.3f}, macro-AUC {self.macro_auc:.3f}"
+        )
+        names = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
+        rows = [[getattr(label, name) for name in names] for label in self.labels]
+        return as_text(title, names, rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by label, with the other columns of :class:`LabelDiagnosis`.
+        """
+        names = [field.name for field in fields(LabelDiagnosis) if field.name != "label"]
+        return as_frame(
+            {name: [getattr(label, name) for label in self.labels] for name in names},
+            index={"label": [label.label for label in self.labels]},
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, with None for what is undefined."""
         return to_plain(asdict(self))
@@ -104,6 +129,30 @@ class ThresholdCurve:
     precision: np.ndarray
     recall: np.ndarray
     f1: np.ndarray
+
+    def __repr__(self) -> str:
+        title = f"ThresholdCurve of {printable(self.label)}: {len(self.thresholds):,} thresholds"
+        if np.isnan(self.f1).all():
+            return title
+        best = int(np.nanargmax(self.f1))
+        return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per threshold, falling.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``threshold``, ``precision``, ``recall`` and ``f1``.
+        """
+        return as_frame(
+            {
+                "threshold": self.thresholds,
+                "precision": self.precision,
+                "recall": self.recall,
+                "f1": self.f1,
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for what is undefined."""

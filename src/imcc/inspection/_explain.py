@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ import scipy.sparse as sp
 from imcc._core.maps import IdentityMap, KernelMap
 from imcc._core.models import KernelModel, LinearModel, Setting
 from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
 from imcc._utils.validation import Features, check_choice, check_count
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
+from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
 EXPLANATIONS = ("evidence", "support", "features")
@@ -44,6 +46,9 @@ class Part:
     weight: float
     value: float
     contribution: float
+
+
+_PART = tuple(field.name for field in fields(Part))
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,35 @@ class Explanation:
         name = f"{word} {i}" if word else str(self.names[kind][i])
         weight, value = float(self.weights[kind][i]), float(self.values[kind][i])
         return Part(kind, i, name, weight, value, weight * value)
+
+    def __repr__(self) -> str:
+        predicted = "predicted" if self.score >= self.threshold else "not predicted"
+        title = (
+            f"Explanation of {printable(self.label)} by {self.by}: score {self.score:.3f}, "
+            f"{predicted} (from {self.threshold:.3f} on)"
+        )
+        rows: list[list[Any]] = [
+            [part.name, part.weight, part.value, part.contribution] for part in self.top(8)
+        ]
+        count = sum(len(weights) for weights in self.weights.values())
+        nan = float("nan")
+        if others := count - len(rows):
+            rest = self.score - self.constant - sum(row[3] for row in rows)
+            rows.append([f"{others:,} others", nan, nan, rest])
+        rows.append(["constant", nan, nan, self.constant])
+        return as_text(title, ["part", "weight", "value", "contribution"], rows)
+
+    def to_frame(self) -> Any:
+        """Return all parts as a data frame, the largest contributions first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of :class:`Part`.  The contributions and the constant add up to the
+            score.
+        """
+        parts = self.top(max(sum(len(weights) for weights in self.weights.values()), 1))
+        return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
         """Return plain values: the largest contributions and the sum of all the others."""

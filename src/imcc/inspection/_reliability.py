@@ -25,8 +25,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from imcc._core.platt import fit_sigmoid
 from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
 from imcc._utils.validation import check_choice, check_count
 from imcc.inspection._diagnostics import checked
+from imcc.inspection._tables import as_frame, as_text
 
 METHODS = ("linear", "platt", "isotonic")
 STRATEGIES = ("uniform", "quantile")
@@ -60,6 +62,42 @@ class Reliability:
     observed: np.ndarray
     brier: float
     calibration_error: float
+
+    def __repr__(self) -> str:
+        title = (
+            f"Reliability of {printable(self.label)}: Brier score {self.brier:.3f}, calibration "
+            f"error {self.calibration_error:.3f}"
+        )
+        rows = [
+            [float(left), float(right), int(count), float(predicted), float(observed)]
+            for left, right, count, predicted, observed in zip(
+                self.edges[:-1],
+                self.edges[1:],
+                self.counts,
+                self.predicted,
+                self.observed,
+                strict=True,
+            )
+        ]
+        return as_text(title, ["from", "to", "rows", "predicted", "observed"], rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per bin.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``left``, ``right``, ``count``, ``predicted`` and ``observed``.
+        """
+        return as_frame(
+            {
+                "left": self.edges[:-1],
+                "right": self.edges[1:],
+                "count": self.counts,
+                "predicted": self.predicted,
+                "observed": self.observed,
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for empty bins."""
