@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from imcc.cli._app import app
 from imcc.experiment import Experiment, load_experiment
-from tests.experiment.conftest import DICE, importable_methods, pets
+from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets
 
 __all__ = ["importable_methods", "pets"]  # fixtures
 
@@ -17,7 +17,9 @@ def small_demo(pets, monkeypatch):
     def small(name):
         if name != "quick":  # the report asks for the paper's
             return load_experiment(name)
-        return Experiment({"yeast": pets}, {"imcc": DICE, "dice": DICE}, n_repeats=2, name="quick")
+        return Experiment(
+            {"yeast": pets}, {"imcc": DICE, "dice": DICE}, n_repeats=2, name="quick", allow=ALLOW
+        )
 
     monkeypatch.setattr("imcc.experiment.load_experiment", small)
 
@@ -48,6 +50,6 @@ def test_it_ends_with_a_table_and_a_report(small_demo, tmp_path, monkeypatch):
 def test_a_failure_is_told(pets, tmp_path, monkeypatch):
     bad = {"imcc": {"estimator": DICE, "params": {"fails": True}}}
     monkeypatch.setattr(
-        "imcc.experiment.load_experiment", lambda _: Experiment(pets, bad, n_repeats=1)
+        "imcc.experiment.load_experiment", lambda _: Experiment(pets, bad, n_repeats=1, allow=ALLOW)
     )
     assert "the dice fell off the table" in call("-o", tmp_path, code=1).stderr

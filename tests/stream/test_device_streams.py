@@ -309,15 +309,15 @@ def test_partial_fit(small_problem, kind, library, used):
     there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
     there.partial_fit(*chunks[1])
     assert used == {"torch"}
-    assert type(there._progress.sums.statistics.gram) is np.ndarray
-    assert type(there._progress.rules.prototypes[0]) is np.ndarray
+    assert type(there._stream_state.sums.statistics.gram) is np.ndarray
+    assert type(there._stream_state.plan.prototypes[0]) is np.ndarray
     there = pickle.loads(pickle.dumps(there)).set_params(device=None).partial_fit(*chunks[2])
     same_models(there, expected)
     same(there.decision_function(X_new), expected.decision_function(X_new))
 
 
 class FakeQueues:
-    """As much of torch.cuda as the mover uses, which writes down what it is told."""
+    """As much of torch.cuda as the mover uses, which records the calls."""
 
     def __init__(self, torch):
         self.torch, self.log, self.count = torch, [], 0

@@ -24,6 +24,7 @@ CLASSES: dict[str, str] = {
     "LLSF": "imcc.baselines.llsf:LLSF",
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
     "MAHR": "imcc.baselines.mahr:MAHR",
+    "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
 }
 
@@ -34,15 +35,18 @@ PARTS: dict[str, str] = {
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
+    "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
     "Kernel": "imcc._core.kernels:Kernel",
     "KernelModel": "imcc._core.models:KernelModel",
     "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
     "LinearKernel": "imcc._core.kernels:LinearKernel",
     "LinearModel": "imcc._core.models:LinearModel",
     "LinearScore": "imcc.baselines._svm:LinearScore",
+    "LogisticMaps": "imcc._core.logistic:LogisticMaps",
     "NystroemMap": "imcc._core.maps:NystroemMap",
     "RBFKernel": "imcc._core.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
+    "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
     "Sigmoid": "imcc._core.platt:Sigmoid",
 }
 

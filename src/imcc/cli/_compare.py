@@ -9,7 +9,7 @@ import click
 
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
 from imcc.cli._options import ALPHA, CONTROL, examples
-from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
+from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.comparison import Comparison
@@ -125,9 +125,9 @@ def _show(result: Comparison) -> None:
         rows,
     )
     for line in (*_wins(result), *_tests(result)):
-        click.echo(line)
+        say(line)
     for note in result.notes:
-        click.echo(f"Note: {note}")
+        say(f"Note: {note}")
     click.echo()
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from imcc._utils.text import printable
 from imcc.cli._options import examples
-from imcc.cli._running import run_shown, running_options
+from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
@@ -46,7 +47,8 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
         wanted = load_experiment("quick")
     summary = run_shown(wanted, store, as_json=False, quiet=quiet or as_json, **running)
     for failure in summary.failures:
-        raise click.ClickException(f"{failure.key}: {failure.error}")
+        raise click.ClickException(printable(f"{failure.key}: {failure.error}", keep="\n"))
+    stopped_in_time(summary, store)
     with problems_reported():
         with Store(store, read_only=True) as opened:
             means, stds = _by_method(opened, np.mean), _by_method(opened, _spread)

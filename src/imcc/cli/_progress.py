@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from imcc.cli._terminal import stderr
+from imcc._utils.text import printable
+from imcc.cli._terminal import print_json, say, stderr
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from rich.live import Live
@@ -63,22 +61,10 @@ def outcome_line(progress: Progress) -> str:
 
     last = progress.last
     assert last is not None
-    what = task_name(last.key)
+    what = str(last.key)
     if isinstance(last, Failure):
         return f"{what} failed: {last.error}"
     return f"{what} done in {duration(last.seconds)}"
-
-
-def task_name(key: Any) -> str:
-    """Return a task's key as words.
-
-    >>> task_name(("scores", "yeast", "imcc", 0)), task_name(("sensitivity", "enron", "imcc", 0))
-    ('yeast, imcc, split 1', 'enron, sensitivity of imcc')
-    """
-    kind, dataset, method, repetition = key
-    if kind == "sensitivity":
-        return f"{dataset}, sensitivity of {method}"
-    return f"{dataset}, {method}, split {repetition + 1}"
 
 
 def _say_nothing(_: Progress) -> None:
@@ -94,7 +80,7 @@ def _left(progress: Progress) -> str:
 def _print_line(progress: Progress) -> None:
     if progress.last is not None:
         count = f"[{progress.n_done} of {progress.n_tasks}]"
-        click.echo(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
+        say(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
 
 
 def _print_json(progress: Progress) -> None:
@@ -118,7 +104,7 @@ def _print_json(progress: Progress) -> None:
     }
     if isinstance(last, Failure):
         event["error"] = last.error
-    click.echo(json.dumps(event))
+    print_json(event, indent=None)
     sys.stdout.flush()  # who reads this wants it now
 
 
@@ -132,8 +118,8 @@ def _update(live: Live, name: str, progress: Progress) -> None:
 
     if progress.last is not None:
         style = "red" if isinstance(progress.last, Failure) else ""
-        live.console.print(Text(outcome_line(progress), style=style))
-    head = Text(f"{name}: {progress.n_done} of {progress.n_tasks} done", style="bold")
+        live.console.print(Text(printable(outcome_line(progress)), style=style))
+    head = Text(f"{printable(name)}: {progress.n_done} of {progress.n_tasks} done", style="bold")
     if progress.n_failed:
         head.append(f", {progress.n_failed} failed", style="red")
     head.append(f", {duration(progress.seconds)} so far{_left(progress)}", style="default")
@@ -141,5 +127,5 @@ def _update(live: Live, name: str, progress: Progress) -> None:
     bar.add_row(ProgressBar(total=progress.n_tasks, completed=progress.n_done, width=60))
     running = Table.grid(padding=(0, 2))
     for key, seconds in progress.running.items():
-        running.add_row(Text("  running"), Text(task_name(key)), Text(duration(seconds)))
+        running.add_row(Text("  running"), Text(printable(key)), Text(duration(seconds)))
     live.update(Group(head, bar, running))

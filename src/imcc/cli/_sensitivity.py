@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from imcc._utils.text import printable
 from imcc.cli._choices import METRICS as METRIC_NAMES
 from imcc.cli._options import examples
-from imcc.cli._running import run_shown, running_options
-from imcc.cli._terminal import print_json, print_table, problems_reported
+from imcc.cli._running import run_shown, running_options, stopped_in_time
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.experiment import Experiment, Study
@@ -59,7 +60,8 @@ def sensitivity(
         quiet = running.pop("quiet") or as_json  # with --json, the result is all there is to print
         summary = run_shown(wanted, store, quiet=quiet, as_json=False, **running)
         for failure in summary.failures:
-            raise click.ClickException(failure.error)
+            raise click.ClickException(printable(failure.error, keep="\n"))
+        stopped_in_time(summary, store)
     with problems_reported(), Store(store, read_only=True) as opened:
         study = next(s for s in opened.studies() if s.key[1] == name)
     _show(study, metric, store, as_json)
@@ -96,7 +98,7 @@ def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
         return
     best = ", ".join(f"{name} = {value:g}" for name, value in study.best(metric).items())
     better = "higher" if METRICS[metric].greater_is_better else "lower"
-    click.echo(f"{study.key[1]}, {metric} ({better} is better), best at {best}\n")
+    say(f"{study.key[1]}, {metric} ({better} is better), best at {best}\n")
     gammas = study.axes["gamma"]
     print_table(
         "alpha (down) x gamma (across), the others at their best",
@@ -115,4 +117,4 @@ def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
                 for value, m, s in zip(study.axes[axis], mean, std, strict=True)
             ],
         )
-    click.echo(f"Stored in {path}")
+    say(f"Stored in {path}")

@@ -49,7 +49,7 @@ def parse_arff(content: Content, encoding: str | None = None) -> Table:
         The text's encoding; found out unless given.
     """
     lines = enumerate(each_line(decode(content, encoding)), 1)
-    relation, columns = parse_header(lines, content.path)
+    relation, columns = parse_header(lines, content)
     parts: list[Any] = []
     numbers = array("q")
     read = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from imcc.datasets._errors import DataFormatError, listed, repeated
+from imcc.datasets._files import Content
 from imcc.datasets._text import plain_float
 
 # Possessive quantifiers ("*+") never try again with less: no row, however hostile, takes more
@@ -61,8 +62,9 @@ class Column:
         return float("nan") if cell == "?" else self.words[unquote(cell)]
 
 
-def parse_header(lines: Iterator[tuple[int, str]], path: str) -> tuple[str, list[Column]]:
+def parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[str, list[Column]]:
     """Return the relation's name and the columns; the next of the lines is the one after @data."""
+    path = content.path
     relation = ""
     columns: list[Column] = []
     number, empty = 0, True
@@ -78,6 +80,7 @@ def parse_header(lines: Iterator[tuple[int, str]], path: str) -> tuple[str, list
             return relation, columns
         if word == "@attribute":
             columns.append(_column(stripped, path, number))
+            content.check_table(len(columns))
         elif match := _RELATION.match(stripped):
             relation = unquote(match[1].strip())
         elif word.startswith("@"):

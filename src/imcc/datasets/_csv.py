@@ -103,6 +103,7 @@ def parse_csv(
     _line, first = next(rows, (0, None))
     if first is None:
         raise DataFormatError("the file is empty", content.path)
+    content.check_table(len(first))
     names = first if header else []
     names = [name or f"column{i}" for i, name in enumerate(names)]
     names = names or [f"column{i}" for i in range(len(first))]

@@ -37,15 +37,16 @@ MAX_COLUMNS = 5_000_000
 # What a file of up to 1 MiB may unpack to: as text, which becomes many small objects while it is
 # parsed, and as arrays, which do not.  Every further byte on disk may unpack to _RATIO bytes.
 _SMALL_FILE = 2**20
-_SMALL_TEXT = 2**25
+_SMALL_TEXT = 2**24
 _SMALL_ARRAYS = 2**27
 _RATIO = 100
 
 # What any file may declare: numbers of a matrix, and columns.  A larger file may declare as many
 # numbers as 64 per byte on disk, and as many columns as it has bytes.
-_FEW_CELLS = 2**25
+_FEW_CELLS = 2**24
 _CELLS_PER_BYTE = 64
 _FEW_COLUMNS = 2**21
+_FEW_TABLE_COLUMNS = 2**18  # those of a table have more to them than a name
 
 COMPRESSIONS = (".gz", ".bz2", ".zip")
 
@@ -119,6 +120,16 @@ class Content:
     def max_columns(self) -> int:
         """The most columns that the file may declare."""
         return min(MAX_COLUMNS, max(_FEW_COLUMNS, self.size, (self.max_bytes or 0) // 8))
+
+    def check_table(self, n_columns: int) -> None:
+        """Refuse a table of more columns than a file of its size should have."""
+        allowed = max(_FEW_TABLE_COLUMNS, self.size, (self.max_bytes or 0) // 8)
+        if n_columns > allowed:
+            raise DataFormatError(
+                f"there are more than {allowed:,} columns, which is too much for a file of this "
+                "size; if you trust it, allow more with max_bytes=",
+                self.path,
+            )
 
     @property
     def stem(self) -> str:

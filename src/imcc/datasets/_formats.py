@@ -74,7 +74,7 @@ def read(
     max_bytes : int, optional
         The most bytes that a compressed file may unpack to; a file that would give more is refused
         before it fills the memory.  Unless given, 1 GiB at most, and less for a small file: one
-        of 1 MB on disk may be 32 MiB of text or 128 MiB of arrays (.mat, .npz, Parquet).
+        of 1 MB on disk may be 16 MiB of text or 128 MiB of arrays (.mat, .npz, Parquet).
     **options
         What the format's own function takes, and nothing else: ``labels`` and ``label_prefix``
         say which columns are labels; ``nominal`` what to do with words; ``encoding``; ``header``

@@ -173,13 +173,14 @@ def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
 def _variables_5(data: memoryview, order: str, max_bytes: int) -> Iterator[tuple[str, Any]]:
     left = max_bytes
     for element in _elements(data, order, padded=False):
+        size = len(element.data)
         if element.kind == _COMPRESSED:
             unpacked = _inflate(element.data, left)
             left -= len(unpacked)
             inner = list(_elements(memoryview(unpacked), order, padded=True))
             element = inner[0] if inner else element
         if element.kind == _MATRIX and element.data:
-            variable = _matrix(element.data, order, max_bytes)
+            variable = _matrix(element.data, order, max(max_bytes, 8 * size))
             if variable is not None:
                 yield variable
 
@@ -243,7 +244,7 @@ def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | N
         return None
     if len(shape) != 2 or min(shape) < 0:
         return None
-    if kind != _SPARSE_CLASS and 8 * shape[0] * shape[1] > max(max_bytes, 8 * len(data)):
+    if kind != _SPARSE_CLASS and 8 * shape[0] * shape[1] > max_bytes:
         # One byte of the file can be a number of 8 bytes.
         raise _MatlabError(
             f"the variable {name!r} is {shape[0]} x {shape[1]}, which takes more bytes than "

@@ -54,7 +54,8 @@ class FileStream:
         self.paths = [reader.path for reader in readers]
         self.feature_names: tuple[str, ...] = first.feature_names
         self.label_names: tuple[str, ...] = first.label_names
-        entries = CHUNK_ENTRIES // max(1, len(self.feature_names))
+        width = max(1, len(self.feature_names), len(self.label_names))
+        entries = CHUNK_ENTRIES // width
         self.chunk_rows = max(1, entries) if chunk_rows is None else chunk_rows
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:

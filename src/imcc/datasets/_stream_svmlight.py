@@ -90,7 +90,7 @@ class SvmlightRows:
             size = sum(path.stat().st_size for path in paths)
             limits = Content(b"", "", "", paths[0], packed=size)
             _, feature_names = features_of(seen, n_features, base, limits.max_columns)
-            _, label_names = labels_of(seen, limits.max_cells)
+            _, label_names = labels_of(seen, limits.max_cells, limits.max_columns)
         except ValueError as error:
             if isinstance(error, DataFormatError):
                 raise

@@ -107,7 +107,7 @@ def read_svmlight(
         path, n_features, index_base, encoding=encoding, member=member, max_bytes=max_bytes
     )
     try:
-        Y, label_names = labels_of(parsed.rows, parsed.max_cells)
+        Y, label_names = labels_of(parsed.rows, parsed.max_cells, parsed.max_columns)
         title = name or parsed.rows.header.get("name") or parsed.name
         coding = None if parsed.index_base is None else Coding(index_base=parsed.index_base)
         return Dataset(parsed.X, Y, parsed.feature_names, label_names, title, parsed.path, coding)
@@ -126,6 +126,7 @@ class Parsed:
     path: str
     name: str
     max_cells: int
+    max_columns: int
 
 
 def parse_svmlight(
@@ -154,13 +155,13 @@ def parse_svmlight(
     declared = [_parse(content, rows, encoding) for content in contents]
     shown = ", ".join(content.path for content in contents)
     base = base_of(rows, index_base, n_features, all(declared), known_base, shown)
+    limit = max(content.max_columns for content in contents)
     try:
-        limit = max(content.max_columns for content in contents)
         X, feature_names = features_of(rows, n_features, base, limit)
     except (ValueError, TypeError) as error:
         raise DataFormatError(str(error), shown) from error
     max_cells = max(content.max_cells for content in contents)
-    return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells)
+    return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells, limit)
 
 
 def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
@@ -339,11 +340,12 @@ def features_of(
     return X, names if len(names) == width else default_names("x", width)
 
 
-def labels_of(rows: Rows, max_cells: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def labels_of(rows: Rows, max_cells: int, max_columns: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the labels of rows as an indicator matrix, and their names."""
     names = tuple(rows.header.get("label_names", ()))
     count = len(names) or rows.header.get("n_labels")
     if count:
+        check_columns(count, max_columns, "labels")
         check_cells(len(rows), count, max_cells, "labels")
         names = names or default_names("label", count)
         return indicators_of(rows, range(count)), names
