@@ -40,7 +40,7 @@ INSIDE = {
     ],
     "_core": [
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
-        *("solver", "dual", "fitting", "logistic"),
+        *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
     "_stream": ["sources", "dask", "passes", "fitting"],

@@ -25,7 +25,7 @@ from imcc.baselines import (
     ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
-from imcc.calibration import TunedThresholds
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
 
 pytest.importorskip("skops")
@@ -49,6 +49,8 @@ MODELS = {
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
+    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
+    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "kernel ridge": KernelRidgeBaseline(cv=3),
     "BRsvm": BinaryRelevanceSVM(),
     "ECC": EnsembleClassifierChains(random_state=0),

@@ -49,7 +49,7 @@ PARTS: dict[str, str] = {
     "RBFKernel": "imcc._core.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
     "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
-    "Sigmoid": "imcc.baselines._platt:Sigmoid",
+    "Sigmoid": "imcc._core.platt:Sigmoid",
     "Statistics": "imcc._core.statistics:Statistics",
     "StreamPlan": "imcc._stream.passes:StreamPlan",
     "StreamState": "imcc._stream.fitting:StreamState",

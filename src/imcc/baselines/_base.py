@@ -57,9 +57,3 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 def is_constant(on: np.ndarray) -> bool:
     """Whether a label is on in every row or in none: there is nothing to learn."""
     return bool(on.all() or not on.any())
-
-
-def prior_log_odds(on: np.ndarray) -> float:
-    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
-    positives = int(np.count_nonzero(on))
-    return float(np.log((positives + 1) / (len(on) - positives + 1)))

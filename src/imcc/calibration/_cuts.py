@@ -73,9 +73,9 @@ def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
 
     Parameters
     ----------
-    on : ndarray of bool, shape (n_rows,)
+    on : ndarray of bool, shape (n_samples,)
         Which rows have the label.
-    scores : ndarray of shape (n_rows,)
+    scores : ndarray of shape (n_samples,)
         Finite.
 
     Examples
@@ -187,9 +187,9 @@ def choose_thresholds(
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
         What to make as large as possible: the F1, the balanced accuracy or the accuracy of each

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.utils import check_array
 
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_count, check_thresholds
+from imcc._utils.text import printable
+from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
-from imcc.inspection._per_label_records import checked
+from imcc.inspection._tables import as_frame, as_text
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,29 @@ class Diagnostics:
     micro_precision: float
     micro_recall: float
 
+    def __repr__(self) -> str:
+        title = (
+            f"Diagnostics of {len(self.labels):,} labels on {self.n_rows:,} rows: macro-F1 "
+            f"{self.macro_f1:.3f}, micro-F1 {self.micro_f1:.3f}, macro-AUC {self.macro_auc:.3f}"
+        )
+        names = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
+        rows = [[getattr(label, name) for name in names] for label in self.labels]
+        return as_text(title, names, rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by label, with the other columns of :class:`LabelDiagnosis`.
+        """
+        names = [field.name for field in fields(LabelDiagnosis) if field.name != "label"]
+        return as_frame(
+            {name: [getattr(label, name) for label in self.labels] for name in names},
+            index={"label": [label.label for label in self.labels]},
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, with None for what is undefined."""
         return to_plain(asdict(self))
@@ -105,6 +130,30 @@ class ThresholdCurve:
     recall: np.ndarray
     f1: np.ndarray
 
+    def __repr__(self) -> str:
+        title = f"ThresholdCurve of {printable(self.label)}: {len(self.thresholds):,} thresholds"
+        if np.isnan(self.f1).all():
+            return title
+        best = int(np.nanargmax(self.f1))
+        return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per threshold, falling.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``threshold``, ``precision``, ``recall`` and ``f1``.
+        """
+        return as_frame(
+            {
+                "threshold": self.thresholds,
+                "precision": self.precision,
+                "recall": self.recall,
+                "f1": self.f1,
+            }
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for what is undefined."""
         return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
@@ -121,9 +170,9 @@ def diagnose(
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Scores of the same rows.
     thresholds : float or array-like of shape (n_labels,), optional
         The score from which on a label counts as predicted; 0 unless given.
@@ -178,7 +227,7 @@ def threshold_curve(
     y_true, scores, label_names
         As for :func:`diagnose`.
     max_points : int, optional
-        Keep at most so many thresholds a label, evenly spread over all of them, but always the
+        Keep at most so many thresholds per label, evenly spread over all of them, but always the
         first, the last and the best one (for drawing; everything is kept unless given).
 
     Examples
@@ -244,3 +293,22 @@ def _shares(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def _mean_defined(values: Sequence[float]) -> float:
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else float("nan")
+
+
+def checked(
+    y_true: Any, scores: Any, label_names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return labels as booleans, scores of the same shape, and the labels' names."""
+    on = label_matrix(y_true, "y_true")
+    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+    if scores.shape != on.shape:
+        raise ValueError(
+            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        )
+    if label_names is None:
+        return on, scores, [f"label{j}" for j in range(on.shape[1])]
+    if isinstance(label_names, str) or len(label_names) != on.shape[1]:
+        raise ValueError(
+            f"label_names must be {on.shape[1]} names, one per label, got {label_names!r}"
+        )
+    return on, scores, [str(name) for name in label_names]

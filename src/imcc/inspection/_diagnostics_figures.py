@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics: small multiples, one a label."""
+"""Pictures of the diagnostics: small multiples, one per label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
-from imcc.inspection._per_label import ThresholdCurve
+from imcc.inspection._diagnostics import ThresholdCurve
 from imcc.inspection._reliability import Reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
