@@ -39,9 +39,9 @@ INSIDE = {
         *("kmeans", "virtual", "kernels", "features", "statistics", "sampling"),
         *("approximations", "solver", "dual", "models"),
     ],
-    "_search": ["judges", "grid", "fold", "search", "results"],
+    "_search": ["judges", "labels", "grid", "folds", "fold", "search", "results"],
     "_stream": ["sources", "passes", "fitting", "dask"],
-    "estimators": ["base", "_stream", "imcc", "imcc_cv"],
+    "estimators": ["base", "base_search", "_stream", "imcc", "imcc_cv"],
 }
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = ["_core", "_stream", "metrics", "comparison"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, astype, dense, side_by_side, submatrix, take_rows
+from imcc._backend.array import Array, asarray, astype, dense, side_by_side, submatrix, take_rows
 from imcc._backend.device import require_memory
 from imcc._core.approximations import Approximation
 from imcc._core.features import IdentityMap, KernelMap
@@ -18,22 +18,15 @@ from imcc._core.models import REMEDY, approximate_statistics
 from imcc._core.sampling import sample_rows
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
 from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
 from imcc._search.judges import judge_of
+from imcc._search.labels import DistinctLabels
 from imcc._utils.validation import Features
-from imcc.metrics import METRICS, Judge
 
 # n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
 # matrix, the eigenvectors and what their computation needs.
 FOLD_MATRICES = 6
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One split of the rows."""
-
-    train: np.ndarray
-    test: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,6 +36,8 @@ class FoldResult:
     Attributes
     ----------
     values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite numbers.
     fit_seconds, score_seconds : float
         Time spent on solving and on the metrics, for all settings together.
     negative : float
@@ -50,6 +45,7 @@ class FoldResult:
     """
 
     values: np.ndarray
+    finite: np.ndarray
     fit_seconds: float
     score_seconds: float
     negative: float
@@ -63,7 +59,8 @@ class Shared:
     ----------
     rows : array or CSR matrix of shape (n_rows, n_features)
         In float64, moved by the kernel's origin.
-    signs : array of shape (n_rows, q)
+    signs : ndarray of shape (n_rows, q)
+        Labels as -1 and +1; on the host.
     judged : ndarray of bool, shape (n_rows, q or 2)
         The label sets that scores are judged by; on the host.
     kernel : Kernel
@@ -76,7 +73,7 @@ class Shared:
     """
 
     rows: Features
-    signs: Array
+    signs: np.ndarray
     judged: np.ndarray
     kernel: Kernel
     base: Array | None
@@ -87,7 +84,7 @@ class Shared:
     def of(
         cls,
         X: Features,
-        signs: Array,
+        signs: np.ndarray,
         judged: np.ndarray,
         kernel: Kernel,
         folds: Sequence[Fold],
@@ -139,7 +136,8 @@ def search_fold(
         Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
-    rows, signs = take_rows(share.rows, fold.train), take_rows(share.signs, fold.train)
+    rows, labels = take_rows(share.rows, fold.train), DistinctLabels.of(share.signs[fold.train])
+    signs = asarray(labels.signs, rows)
     virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
     if share.approximation is not None:
         problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
@@ -148,9 +146,9 @@ def search_fold(
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
     judge = judge_of(share.judged[fold.test], problem.held_out)
-    values, score_seconds = score_grid(problem, judge, grid, metrics)
+    values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
     fit_seconds = time.perf_counter() - start - score_seconds
-    return FoldResult(values, fit_seconds, score_seconds, problem.negative)
+    return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)
 
 
 def _kernel_problem(
@@ -230,22 +228,3 @@ def _approximate_problem(
     ]
     tests = feature_map.transform(take_rows(share.rows, fold.test))
     return EigenProblem(problems, tests @ rotation.vectors)
-
-
-def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
-    """Return the label sets that scores are judged by.
-
-    A binary 1-D target has one score; it is judged as the ranking of its two classes.
-    """
-    on = signs > 0
-    return np.hstack([~on, on]) if kind == "binary" else on
-
-
-def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
-    """Refuse a metric that no fold has rows for, before any work is done."""
-    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
-    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
-        raise ValueError(
-            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
-            "label or all of them; use scoring='hamming_loss'"
-        )

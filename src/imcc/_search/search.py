@@ -10,21 +10,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._backend.array import asarray, is_numpy, take_rows
+from imcc._backend.array import is_numpy, take_rows
 from imcc._core.approximations import Approximation
 from imcc._core.features import warn_if_indefinite
 from imcc._core.kernels import Kernel
 from imcc._core.sampling import sample_rows
 from imcc._core.virtual import assign_rows
-from imcc._search.fold import (
-    Fold,
-    FoldResult,
-    Grid,
-    Shared,
-    check_defined,
-    judged_labels,
-    search_fold,
-)
+from imcc._search.fold import FoldResult, Shared, search_fold
+from imcc._search.folds import Fold, check_defined, judged_labels
+from imcc._search.grid import Grid
 from imcc._utils.validation import Features, Target
 
 
@@ -73,7 +67,6 @@ def search(
     check_defined(metrics, judged, folds)
     # A device is shared by all that use it, and its arrays do not travel between processes.
     n_jobs = n_jobs if is_numpy(X) else 1
-    signs = asarray(target.signs, X)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
     clustered = dict(
         parallel(
@@ -92,7 +85,7 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, signs, judged, kernel, folds, approximations[k], seed)
+        share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
         found = parallel(
             delayed(_keyed)(
                 (w, i),

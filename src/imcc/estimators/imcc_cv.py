@@ -1,36 +1,30 @@
-"""IMCCClassifierCV: the exact search behind the face of scikit-learn's GridSearchCV."""
+"""IMCCClassifierCV: the exact search, with the interface of scikit-learn's GridSearchCV."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
-
-from imcc._backend.array import Array, is_numpy
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._core.approximations import check_approximation
 from imcc._core.kernels import check_kernel
 from imcc._core.models import REMEDY, SPANS
 from imcc._core.virtual import split_n_clusters
-from imcc._search.fold import Fold, Grid
-from imcc._search.results import check_scoring, cv_results
+from imcc._search.folds import make_folds
+from imcc._search.grid import Grid, check_axis, check_list
+from imcc._search.results import by_rank, check_scoring, cv_results, score_keys
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
-    Features,
-    Target,
     check_choice,
     check_features,
     check_number,
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base_search import SearchClassifier
 from imcc.estimators.imcc import IMCCClassifier
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -40,12 +34,17 @@ PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
 KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": (0.25, 0.5, 1.0, 2.0)}
 
 
-class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
+class IMCCClassifierCV(SearchClassifier):
     """IMCC with its parameters chosen by cross-validation over a whole grid, exactly.
 
     Gives what ``GridSearchCV(IMCCClassifier(), ...)`` would give, hundreds of times faster: all
     settings of a fold share one eigendecomposition.  The rows are clustered inside each fold, never
     with held-out rows.
+
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
+    first of the tied settings in ``cv_results_`` is chosen.  Labels that the training rows of a
+    fold cannot tell apart (equal, opposite or constant columns) are scored exactly alike, and tie
+    in the metrics.  So the choice does not depend on rounding, nor on the number of threads.
 
     Parameters
     ----------
@@ -166,11 +165,11 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Or an array of torch or CuPy, which is worked on where it is.
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
-        groups : array-like of shape (n_rows,), optional
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+        groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
 
         Returns
@@ -219,23 +218,16 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
-        self.n_splits_ = len(outcomes[0, 0])
-        self._remember_target(target)
-        self.multimetric_ = not isinstance(self.scoring, str)
-        keys = {metric: metric if self.multimetric_ else "score" for metric in metrics}
-        self.cv_results_ = cv_results(grid, kernels, width_scales, keys, outcomes)
-        for name in ("index_", "params_", "score_", "estimator_"):
-            self.__dict__.pop(f"best_{name}", None)  # of an earlier fit
+        keys = score_keys(metrics, self.scoring)
+        results = cv_results(grid, kernels, width_scales, keys, outcomes)
+        self._store_results(target, results, len(folds))
         if decides is not None:
-            self._decide(keys[decides])
+            self._store_best(next(by_rank(results, keys[decides])))
         if self.refit is not False:
-            self._refit(given, y)
+            start = time.perf_counter()
+            self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
+            self.refit_time_ = time.perf_counter() - start
         return self
-
-    def _decide(self, key: str) -> None:
-        self.best_index_ = int(self.cv_results_[f"rank_test_{key}"].argmin())
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_[f"mean_test_{key}"][self.best_index_])
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the classifier of one setting of the grid, unfitted.
@@ -257,47 +249,6 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             random_state=self.random_state,
             device=self.device,
         )
-
-    def _refit(self, X: Any, y: Any) -> None:
-        start = time.perf_counter()
-        self.best_estimator_ = self.estimator_for(self.best_params_).fit(X, y)
-        self.refit_time_ = time.perf_counter() - start
-
-    def _scores(self, X: Any) -> Array:
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
-        return self.best_estimator_._scores(X)
-
-
-def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list[Fold]:
-    """Split the rows as ``cv`` says; see :class:`IMCCClassifierCV`."""
-    # A 1-D target is split by class; an indicator matrix cannot be.
-    by = target.signs
-    if target.kind == "binary":
-        by = target.signs[:, 0]
-    elif target.kind == "multiclass":
-        by = target.signs.argmax(axis=1)
-    splitter = check_cv(cv, by, classifier=True)
-    # Splitters look at the number of rows only, and know NumPy's arrays only.
-    rows = X if is_numpy(X) else np.empty((X.shape[0], 0))
-    folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
-    if not all(len(fold.train) and len(fold.test) for fold in folds):
-        raise ValueError("cv gives a fold without training rows or without held-out rows")
-    return folds
-
-
-def check_list(name: str, values: Any) -> list[Any]:
-    """Return the values of an axis; a single one stands for itself."""
-    single = isinstance(values, str) or not isinstance(values, Iterable)
-    listed = [values] if single else list(values)
-    if not listed:
-        raise ValueError(f"{name} must have at least one value to try, got none")
-    return listed
-
-
-def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
-    """Return the numbers of an axis, each within its bound."""
-    return np.array([check_number(name, value, **bound) for value in check_list(name, values)])
 
 
 def _check_n_clusters(values: Any) -> list[Any]:
