@@ -7,10 +7,16 @@ from joblib import parallel_config
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
+from threadpoolctl import threadpool_limits
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+from imcc._search import grid as grid_module
 from imcc._search.grid import _pairs_by_rho
-from imcc.metrics import METRICS, get_scorer
+from imcc._search.labels import DistinctLabels
+from imcc._search.results import by_rank, rank_settings
+from imcc.datasets import load_dataset, paper_splits
+from imcc.metrics import METRICS, evaluate, get_scorer
+from tests.backends import array, host
 
 AXES = {
     "alpha": [1e-3, 1.0, 1e3],
@@ -330,3 +336,114 @@ def test_bad_parameters_are_named(small_problem, parameters, message):
     X, Y, *_ = small_problem
     with pytest.raises(ValueError, match=message):
         IMCCClassifierCV(**{**SMALL, **parameters}).fit(X, Y)
+
+
+def with_indistinct_labels(X, Y):
+    """Add columns that some fold of KFold(3) cannot tell apart: never, always, twice, opposite."""
+    rare = np.zeros((len(Y), 4), int)
+    rare[:10, 0] = 1  # in the first fold only: constant where it is held out
+    rare[:, 1] = 1
+    rare[40:45, 1] = 0  # off in the second fold only
+    rare[:, 2] = Y[:, 1]
+    rare[:, 3] = 1 - Y[:, 2]
+    rare[70:75, 2:] = 1 - rare[70:75, 2:]  # equal and opposite but for the third fold
+    return np.hstack([Y, rare])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("span", ["train", "augmented"])
+def test_labels_that_a_fold_cannot_tell_apart_tie(small_problem, kernel, span):
+    """As if every setting were fitted and rounding left no trace in the scores."""
+    X, Y, *_ = small_problem
+    Y = with_indistinct_labels(X, Y)
+    search = IMCCClassifierCV(
+        **SMALL, kernels=kernel, span=span, cv=KFold(3), random_state=0, refit="coverage",
+        scoring=list(METRICS),
+    )  # fmt: skip
+    results = search.fit(X, Y).cv_results_
+    for k, params in enumerate(results["params"]):
+        for i, (train, test) in enumerate(KFold(3).split(X)):
+            clf = search.estimator_for(params).fit(X[train], Y[train])
+            scores = np.round(clf.decision_function(X[test]), 9)
+            for name, value in evaluate(Y[test], scores).items():
+                assert results[f"split{i}_test_{name}"][k] == pytest.approx(value, abs=1e-12)
+
+
+def test_distinct_labels():
+    signs = np.array([[1, -1, 1, -1, -1, 1], [1, 1, 1, -1, -1, -1], [1, -1, -1, -1, 1, 1.0]])
+    labels = DistinctLabels.of(signs)
+    np.testing.assert_array_equal(labels.signs, signs[:, [1, 2]])
+    np.testing.assert_array_equal(labels.index, [0, 0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(labels.factor, [0, 1, 1, 0, -1, -1])
+    np.testing.assert_array_equal(labels.constant, [1, 0, 0, -1, 0, 0])
+    scores = np.random.default_rng(0).normal(size=(2, 3, 4))
+    a, b = scores
+    expected = np.stack([np.ones_like(a), a, b, -np.ones_like(a), -b, -a])
+    np.testing.assert_array_equal(labels.expand(scores), expected)
+    for name in ("torch", "array_api_strict"):
+        found = host(name, labels.expand(array(name, scores)))
+        np.testing.assert_array_equal(found, expected)
+    different = DistinctLabels.of(signs[:, 1:3])
+    assert different.expand(scores) is scores
+    constant = DistinctLabels.of(np.ones((3, 2)))
+    np.testing.assert_array_equal(constant.expand(scores[:1]), np.ones((2, 3, 4)))
+
+
+def test_all_labels_constant_in_a_fold(small_problem):
+    X, *_ = small_problem
+    Y = np.zeros((90, 2), int)
+    Y[:30, 0] = 1
+    search = IMCCClassifierCV(**SMALL, cv=KFold(3), scoring="hamming_loss", random_state=0)
+    results = search.fit(X, Y).cv_results_
+    np.testing.assert_array_equal(results["split0_test_score"], 0.5)
+
+
+def test_means_that_rounding_keeps_apart_are_tied():
+    means = np.array([0.7, 0.9, np.nan, 0.9 * (1 + 1e-15), 0.9 - 1e-6, 0.7])
+    np.testing.assert_array_equal(rank_settings(means, True), [4, 1, 6, 1, 3, 4])
+    np.testing.assert_array_equal(rank_settings(means, False), [1, 4, 6, 4, 3, 1])
+    np.testing.assert_array_equal(rank_settings(np.zeros(3), False), [1, 1, 1])
+    results = {"mean_test_score": means, "rank_test_score": rank_settings(means, True)}
+    results["params"] = [{"k": k} for k in range(6)]
+    assert [best.index for best in by_rank(results, "score")] == [1, 3, 4, 0, 5]
+
+
+@pytest.mark.parametrize("scoring", ["average_precision", "hamming_loss"])
+def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch, scoring):
+    X, Y, *_ = small_problem
+    eliminate = grid_module.eliminate
+
+    def broken(terms, gram, cross, alphas, gammas):
+        corrections, intercepts = eliminate(terms, gram, cross, alphas, gammas)
+        intercepts[:, np.asarray(alphas) == 10.0, :] = np.nan
+        return corrections, intercepts
+
+    monkeypatch.setattr(grid_module, "eliminate", broken)
+    with pytest.raises(ValueError, match=r"4 of 8 settings .* not finite, .*'alpha': 10\.0"):
+        IMCCClassifierCV(**SMALL, cv=3, scoring=scoring, random_state=0).fit(X, Y)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.usefixtures("mirror")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_choice_does_not_depend_on_the_number_of_threads():
+    """On genbase many labels are constant or equal in the training rows of a fold."""
+    data = load_dataset("genbase")
+    train, _ = next(iter(paper_splits(data, 1)))
+    weights = (1e-3, 1.0, 1e3)
+    searches = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            search = IMCCClassifierCV(
+                weights, weights, weights, (8, 64), scoring=list(METRICS), random_state=0,
+                refit="average_precision",
+            )  # fmt: skip
+            searches.append(search.fit(data.X[train], data.Y[train]))
+    one, two = searches
+    assert one.best_params_ == two.best_params_
+    for name in METRICS:
+        np.testing.assert_allclose(
+            *(s.cv_results_[f"mean_test_{name}"] for s in searches), atol=1e-12, rtol=0
+        )
+        np.testing.assert_array_equal(*(s.cv_results_[f"rank_test_{name}"] for s in searches))

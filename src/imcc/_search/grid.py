@@ -134,9 +134,11 @@ def score_grid(
                 scores = distinct.expand(scores)
                 synchronize(like)
                 before = time.perf_counter()
-                means = judge.means(_as_judged(scores, judge), metrics)
-                # A sum is finite if what is summed is; checked on the host, for all at once.
-                sums = xp.sum(scores, axis=(0, 2))
+                # A sum is not finite where a score is not.  It is looked at on the host, for all
+                # settings at once, and says more than a warning of the metrics would.
+                with np.errstate(invalid="ignore", over="ignore"):
+                    means = judge.means(_as_judged(scores, judge), metrics)
+                    sums = xp.sum(scores, axis=(0, 2))
                 judged.append((k, some, xp.concat([means, sums[None, :]], axis=0)))
                 synchronize(like)
                 seconds += time.perf_counter() - before

@@ -20,7 +20,6 @@ from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
     check_choice,
     check_features,
-    check_number,
     draw_seed,
     encode_target,
 )
