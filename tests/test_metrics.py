@@ -7,12 +7,16 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import (
     coverage_error,
+    f1_score,
     label_ranking_average_precision_score,
     label_ranking_loss,
 )
 from sklearn.metrics import hamming_loss as sk_hamming_loss
 
 import imcc.metrics as m
+from imcc.experiment._scores import all_metrics
+from imcc.inspection import diagnose
+from imcc.metrics import label_f1, macro_f1, macro_f1_present, micro_f1
 from tests.naive import metrics as naive
 
 NAMES = ["one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"]
@@ -164,3 +168,44 @@ def test_scorers_point_upwards(name, small_problem):
     sign = 1 if m.METRICS[name].greater_is_better else -1
     assert m.get_scorer(name)(clf, X_new, Y_new) == pytest.approx(sign * value)
     assert value > 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda y: 2 * y - 1, lambda y: y > 0])
+def test_f1_is_scikit_learns(form):
+    rng = np.random.default_rng(0)
+    on, predicted = rng.random((2, 40, 6)) < 0.3
+    on[:, 0] = predicted[:, 0] = False
+    on[:, 1] = False
+    predicted[:, 2] = False
+    Y, P = form(on.astype(int)), form(predicted.astype(int))
+    for average, function in ((None, label_f1), ("macro", macro_f1), ("micro", micro_f1)):
+        expected = f1_score(on, predicted, average=average, zero_division=0)
+        np.testing.assert_allclose(function(Y, P), expected)
+    assert macro_f1_present(Y, P) == pytest.approx(macro_f1(Y, P) * 6 / 5)
+
+
+def test_f1_of_a_single_label_is_not_the_accuracy():
+    on, predicted = np.array([[1], [0], [0], [0]]), np.array([[1], [1], [0], [0]])
+    assert micro_f1(on, predicted) == macro_f1(on, predicted) == pytest.approx(2 / 3)
+    assert micro_f1(np.zeros((3, 1)), np.zeros((3, 1))) == 0
+
+
+def test_f1_refuses_other_shapes():
+    with pytest.raises(ValueError, match="same shape"):
+        macro_f1([[1, 0]], [[1, 0, 0]])
+
+
+def test_every_macro_f1_is_the_same():
+    """Of an experiment, of the diagnostics and of the metrics, for one model."""
+    rng = np.random.default_rng(0)
+    Y, scores = (rng.random((30, 5)) < 0.3).astype(int), rng.normal(size=(30, 5)) - 0.5
+    Y[:, 4] = 0
+    scores[:, 4] = -1
+    found = diagnose(Y, scores)
+    stored = all_metrics(Y, scores, scores >= 0)
+    assert found.macro_f1 == stored["macro_f1"] == macro_f1(Y, scores >= 0)
+    assert found.micro_f1 == stored["micro_f1"] == micro_f1(Y, scores >= 0)
+    assert np.mean([label.f1 for label in found.labels]) == pytest.approx(found.macro_f1)
+    single = diagnose(Y[:, :1], scores[:, :1])
+    stored = all_metrics(Y[:, :1], scores[:, :1], scores[:, :1] >= 0)
+    assert single.micro_f1 == stored["micro_f1"] == single.labels[0].f1

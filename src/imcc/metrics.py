@@ -294,6 +294,110 @@ def average_precision(y_true: Any, scores: Any) -> float:
     return evaluate(y_true, scores, ["average_precision"])["average_precision"]
 
 
+def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
+    """Return F1 = 2 TP / (2 TP + FP + FN), 0 where nothing is relevant and nothing is predicted.
+
+    Parameters
+    ----------
+    tp, fp, fn : array-like
+        Numbers of true positives, false positives and false negatives.
+
+    Examples
+    --------
+    >>> f1_of_counts([2, 0], [1, 0], [1, 0])
+    array([0.66666667, 0.        ])
+    """
+    tp, fp, fn = np.broadcast_arrays(*(np.asarray(n, dtype=np.float64) for n in (tp, fp, fn)))
+    below = 2 * tp + fp + fn
+    return np.divide(2 * tp, below, out=np.zeros(below.shape), where=below > 0)
+
+
+def label_f1(y_true: Any, y_pred: Any) -> np.ndarray:
+    """Return the F1 of every label, with scikit-learn's ``zero_division=0``.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        2 TP / (2 TP + FP + FN); 0 for a label that no row has and none is predicted to have.
+    """
+    return f1_of_counts(*_label_counts(y_true, y_pred))
+
+
+def macro_f1(y_true: Any, y_pred: Any) -> float:
+    """Return the mean of all labels' F1 (higher is better).
+
+    The same as scikit-learn's ``f1_score(..., average="macro", zero_division=0)`` of indicator
+    matrices.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]])
+    0.3333333333333333
+    """
+    return float(label_f1(y_true, y_pred).mean())
+
+
+def macro_f1_present(y_true: Any, y_pred: Any) -> float:
+    """Return the mean F1 of the labels that occur, in truth or among the predictions.
+
+    Larger than :func:`macro_f1` where labels do neither; NaN where no label does.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> macro_f1_present([[1, 0], [1, 0]], [[1, 0], [0, 0]])
+    0.6666666666666666
+    """
+    counts = _label_counts(y_true, y_pred)
+    present = np.sum(counts, axis=0) > 0
+    return float(f1_of_counts(*counts)[present].mean()) if present.any() else float("nan")
+
+
+def micro_f1(y_true: Any, y_pred: Any) -> float:
+    """Return the F1 of all labels' decisions together (higher is better).
+
+    The same as scikit-learn's ``f1_score(..., average="micro", zero_division=0)`` of indicator
+    matrices with several columns.  A single column is a label like any other; scikit-learn takes
+    it for two classes, and its micro-average is then the accuracy.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> micro_f1([[1], [0], [0], [0]], [[1], [1], [0], [0]])
+    0.6666666666666666
+    """
+    return float(f1_of_counts(*(counts.sum() for counts in _label_counts(y_true, y_pred))))
+
+
+def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the true positives, false positives and false negatives of every label."""
+    on, predicted = label_matrix(y_true, "y_true") > 0, label_matrix(y_pred, "y_pred") > 0
+    if on.shape != predicted.shape:
+        raise ValueError(
+            f"y_true and y_pred must have the same shape, got {on.shape} and {predicted.shape}"
+        )
+    tp = (on & predicted).sum(axis=0)
+    return tp, predicted.sum(axis=0) - tp, on.sum(axis=0) - tp
+
+
 _FUNCTIONS = {
     "one_error": one_error,
     "hamming_loss": hamming_loss,

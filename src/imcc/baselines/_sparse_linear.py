@@ -107,11 +107,11 @@ class LearnedLabels:
     @classmethod
     def of(cls, on: np.ndarray) -> LearnedLabels:
         """Look at the columns of a boolean label matrix."""
-        always = on.all(axis=0)
+        always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
         same_as = [first.setdefault(column.tobytes(), k) for k, column in enumerate(columns)]
-        return cls(on.any(axis=0) & ~always, always, np.array(same_as))
+        return cls(some & ~always, always, np.array(same_as))
 
     def expand(self, W: np.ndarray | None, n_features: int) -> np.ndarray:
         """Return the weights of all labels, (n_features + 1, q): the last row is the intercepts.

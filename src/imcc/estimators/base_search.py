@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -23,7 +23,7 @@ class SearchClassifier(ScoringClassifierMixin, BaseEstimator):
     scoring: str | Sequence[str]
     refit: bool | str
 
-    def _store_results(self, target: Target, results: Mapping[str, Any], n_splits: int) -> None:
+    def _store_results(self, target: Target, results: dict[str, Any], n_splits: int) -> None:
         """Store what was found, and forget what an earlier fit has chosen."""
         self._remember_target(target)
         self.n_splits_ = n_splits
@@ -38,7 +38,7 @@ class SearchClassifier(ScoringClassifierMixin, BaseEstimator):
         self.best_params_ = best.params
         self.best_score_ = best.score
 
-    def _scores(self, X: Any) -> Array:  # type: ignore[override]
+    def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
         return self.best_estimator_._scores(X)
