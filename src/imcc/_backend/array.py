@@ -334,3 +334,15 @@ def trace(x: Any) -> float:
 def row_squares(x: Any) -> Any:
     """Return the squared length of each row of a dense array."""
     return np.einsum("ij,ij->i", x, x) if is_numpy(x) else namespace(x).sum(x * x, axis=1)
+
+
+def sum_of_squares(x: Any) -> float:
+    """Return the sum of the squares of all entries; infinite where that overflows.
+
+    Squares are taken in the precision of the array, sums over rows in float64.
+    """
+    with np.errstate(over="ignore"):
+        if is_numpy(x):
+            stored = x.data if sp.issparse(x) else x.ravel()
+            return float(np.dot(stored, stored))
+        return float(namespace(x).sum(row_squares(x)))

@@ -40,7 +40,7 @@ from imcc._core.kernels import (
     LinearKernel,
     RBFKernel,
     WidthKernel,
-    check_width,
+    final_width,
 )
 from imcc._core.sampling import sample_rows
 from imcc._core.statistics import Statistics
@@ -274,7 +274,7 @@ def mean_distance_width(
         rows = _double(sample_rows(sample, WIDTH_ROWS, seed))
         origin = kernel.origin(rows)
         chosen = kernel.mean_distance_of(rows if origin is None else rows - origin)
-    return check_width(chosen, sample.shape[0]) * width_scale
+    return final_width(chosen, width_scale, sample.shape[0])
 
 
 def check_approximation(

@@ -20,7 +20,7 @@ from imcc._core.kernels import Kernel, LinearKernel, choose_width, row_blocks
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc._core.statistics import Statistics
 from imcc._core.virtual import VirtualExamples
-from imcc._utils.validation import Features
+from imcc._utils.validation import Features, check_finite_result
 
 SOLVERS = ("auto", "cholesky", "spectral")
 SPANS = ("train", "augmented")
@@ -45,6 +45,9 @@ class Setting:
     alpha: float
     beta: float
     gamma: float
+
+    def __str__(self) -> str:
+        return f"alpha={self.alpha:g}, beta={self.beta:g}, gamma={self.gamma:g}"
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,18 @@ class FourierModel:
 
 
 Model = LinearModel | KernelModel | FourierModel
+
+
+def check_model(
+    model: Model, setting: Setting, X: Features | None = None, names: Any = None
+) -> None:
+    """Refuse a model that is not finite, and say what it comes from."""
+    parts = (model.coef, model.intercept, getattr(model, "center_coef", None))
+    for part in parts:
+        if part is not None:
+            check_finite_result(
+                part, f"the coefficients of the model with {setting}", X=X, names=names
+            )
 
 
 def fit_linear(

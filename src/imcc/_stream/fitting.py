@@ -26,8 +26,16 @@ from imcc._backend.array import Array, asarray, at_least, namespace, take_rows, 
 from imcc._backend.device import Conveyor
 from imcc._core.approximations import Approximation
 from imcc._core.features import IdentityMap
-from imcc._core.models import LinearModel, Model, Setting, approximate_model, solve_features
+from imcc._core.models import (
+    LinearModel,
+    Model,
+    Setting,
+    approximate_model,
+    check_model,
+    solve_features,
+)
 from imcc._core.solver import ClusterTerms
+from imcc._core.statistics import constant_labels
 from imcc._core.virtual import DEFAULT_N_CLUSTERS, check_prototypes, warn_if_empty
 from imcc._stream.passes import (
     FeatureMap,
@@ -217,8 +225,11 @@ def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
         sizes=take_rows(statistics.sizes, used),
     )
     sizes = statistics.sizes[:, None]
-    centers, soft_labels = take_rows(sums.rows, used) / sizes, statistics.cluster_labels / sizes
     first = asarray((used < rules.prototypes[0].shape[0]).astype(np.float64), sizes)
+    # Labels that do not vary are the intercept alone, exactly.
+    constants = constant_labels(first @ statistics.cluster_labels, statistics.n_rows)
+    statistics = statistics.without(constants)
+    centers, soft_labels = take_rows(sums.rows, used) / sizes, statistics.cluster_labels / sizes
     terms = ClusterTerms(
         soft_labels=soft_labels,
         sizes=statistics.sizes,
@@ -233,10 +244,12 @@ def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
     weights, intercept = solve_features(
         statistics, feature_map.transform(centers), terms, plan.setting, plan.solver
     )
+    intercept = intercept + constants
     if isinstance(feature_map, IdentityMap):
         if feature_map.shift is not None:
             intercept = intercept - feature_map.shift @ weights
         model: Model = LinearModel(transposed(weights), intercept)
     else:
         model = approximate_model(feature_map, weights, intercept)
-    return Fitted(model, centers, soft_labels, statistics.sizes, rules)
+    check_model(model, plan.setting)
+    return Fitted(model, centers, soft_labels + constants, statistics.sizes, rules)

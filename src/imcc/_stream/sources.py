@@ -17,7 +17,14 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from imcc._backend.array import Array, column_sums, is_numpy, to_numpy
-from imcc._utils.validation import Features, check_device_rows, column_names, label_matrix
+from imcc._utils.validation import (
+    Features,
+    check_device_rows,
+    check_magnitude,
+    column_names,
+    label_matrix,
+    without_duplicates,
+)
 
 # Entries of a slice of a memory-mapped array, 32 MiB.
 SLICE_ENTRIES = 2**22
@@ -244,6 +251,7 @@ def read_rows(
                 order="C",
                 ensure_all_finite=False,
             )
+            X = without_duplicates(X)
         else:
             X = check_device_rows(chunk.X)
         if n_features is not None and X.shape[1] != n_features:
@@ -257,7 +265,7 @@ def given_as(X: Any) -> Array:
 
 
 def check_finite(chunk: Chunk, X: Features) -> Array:
-    """Return the sums of the columns, or say which row of which chunk is not finite."""
+    """Return the sums of the columns, or say which row of which chunk cannot be computed with."""
     sums = column_sums(X)
     if not np.isfinite(to_numpy(sums)).all():
         X = to_numpy(X)
@@ -273,6 +281,8 @@ def check_finite(chunk: Chunk, X: Features) -> Array:
                 f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of it "
                 f"(row {chunk.start + row} of all), column {column}, all counted from 0"
             )
+    with _naming(chunk):
+        check_magnitude(X, column_names(chunk.X), "it")
     return sums
 
 

@@ -21,6 +21,7 @@ from imcc._stream.passes import Rules, Sums, look_at
 from imcc._stream.passes import sum_chunk as sums_of
 from imcc._stream.sources import Chunk, Layout, Source, as_source, given_as, is_dask, read_layout
 from imcc._utils.validation import Target, check_count, check_features, draw_seed
+from imcc.estimators.base import restore_on_failure
 
 #: What to do when a chunk does not fit on the device.
 REMEDY = "use smaller chunks, or fewer n_components"
@@ -61,6 +62,7 @@ class StreamFitMixin:
     """
 
     @available_if(_is_finite_dimensional)
+    @restore_on_failure
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Train on more rows; the model is that of all rows so far.
 

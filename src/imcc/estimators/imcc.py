@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._backend.array import Array, asarray, moved_record, namespace
+from imcc._backend.array import Array, asarray, column_sums, moved_record, namespace
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._core.approximations import check_approximation
 from imcc._core.kernels import LinearKernel, check_kernel
@@ -20,17 +21,20 @@ from imcc._core.models import (
     LinearModel,
     Model,
     Setting,
+    check_model,
     fit_approximate,
     fit_kernel,
     fit_linear,
 )
 from imcc._core.sampling import sample_rows
+from imcc._core.statistics import constant_labels
 from imcc._core.virtual import assign_rows, split_n_clusters, virtual_examples
 from imcc._utils.validation import (
     Features,
     check_choice,
     check_count,
     check_features,
+    check_finite_result,
     check_number,
     draw_seed,
     encode_target,
@@ -244,8 +248,10 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
             rows = on_device(X, self.device)
             signs = asarray(target.signs, rows)
             assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
-            virtual = virtual_examples(rows, signs, assignment)
-            data = (rows, signs, virtual, asked.setting)
+            # Labels that do not vary are the intercept alone, exactly.
+            constants = constant_labels(column_sums(signs), float(rows.shape[0]))
+            virtual = virtual_examples(rows, signs - constants, assignment)
+            data = (rows, signs - constants, virtual, asked.setting)
             if approximation is not None:
                 sample = sample_rows(rows, approximation.sample_size, seed)
                 feature_map = approximation.fit(sample, self.width_scale, seed)
@@ -261,9 +267,11 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
                     span=self.span,
                     solver=self.solver,
                 )
+        model = replace(model, intercept=model.intercept + constants)
+        check_model(model, asked.setting, X, getattr(self, "feature_names_in_", None))
         self._remember_target(target)
         self.cluster_centers_ = asarray(virtual.centers, X)
-        self.soft_labels_ = asarray(virtual.soft_labels, X)
+        self.soft_labels_ = asarray(virtual.soft_labels + constants, X)
         self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
         self._remember_model(moved_record(model, X))
         if approximation is None:
@@ -314,4 +322,6 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             rows = on_device(X, self.device)
-            return asarray(moved_record(self._model, rows).scores(rows), X)
+            scores = asarray(moved_record(self._model, rows).scores(rows), X)
+        names = getattr(self, "feature_names_in_", None)
+        return check_finite_result(scores, "the scores", X=X, names=names)
