@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.baselines._stumps import BinnedRows
+from imcc.baselines._stumps import BinnedRows, first_largest
 
 # A hypothesis without a training error would get an infinite weight; the weight of one with this
 # edge is 11.9.
@@ -179,7 +179,7 @@ class MAHR(BaselineClassifier):
             signed = signs * _row_weights(-signs * (combined + added))
             edges = (signed.T @ combined) * scale
             np.fill_diagonal(edges, 0.0)
-            source = np.abs(edges).argmax(axis=1)
+            source = first_largest(np.abs(edges).T)
             reuse = np.where(learning, _weight(edges[np.arange(q), source]), 0.0)
             added = added + reuse * scale[source] * combined[:, source]
         done = Round(
