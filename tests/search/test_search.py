@@ -427,16 +427,19 @@ def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch,
 @pytest.mark.slow
 @pytest.mark.usefixtures("mirror")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_choice_does_not_depend_on_the_number_of_threads():
-    """On genbase many labels are constant or equal in the training rows of a fold."""
-    data = load_dataset("genbase")
+@pytest.mark.parametrize(
+    ("name", "weights", "n_clusters"),
+    [("genbase", (1e-3, 1.0, 1e3), (8, 64)), ("medical", (1.0,), (64, 128))],
+)
+def test_the_choice_does_not_depend_on_the_number_of_threads(name, weights, n_clusters):
+    """On genbase many labels are constant or equal in a fold; on medical k-means has ties."""
+    data = load_dataset(name)
     train, _ = next(iter(paper_splits(data, 1)))
-    weights = (1e-3, 1.0, 1e3)
     searches = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
             search = IMCCClassifierCV(
-                weights, weights, weights, (8, 64), scoring=list(METRICS), random_state=0,
+                weights, weights, weights, n_clusters, scoring=list(METRICS), random_state=0,
                 refit="average_precision",
             )  # fmt: skip
             searches.append(search.fit(data.X[train], data.Y[train]))

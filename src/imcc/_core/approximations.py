@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import Array, asarray, astype, moved_record, namespace, to_numpy
 from imcc._core.features import KernelMap, warn_if_indefinite
@@ -218,7 +219,8 @@ class Approximation:
             return sample
         if self.landmarks == "random":
             return sample_rows(sample, self.n_components, seed + 1)
-        with warnings.catch_warnings():
+        # On one thread, as for clusters: the same landmarks whatever the number of threads.
+        with warnings.catch_warnings(), threadpool_limits(limits=1):
             # The landmarks need to be spread out, not to be the best of all: a few steps from a
             # random start do as well as many from k-means++, whose start alone takes longer.
             warnings.simplefilter("ignore", ConvergenceWarning)
