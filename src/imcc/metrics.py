@@ -67,7 +67,7 @@ class Judge:
 
     Parameters
     ----------
-    relevant : ndarray of bool, shape (n_rows, n_labels)
+    relevant : ndarray of bool, shape (n_samples, n_labels)
         The true label sets.
 
     Notes
@@ -141,7 +141,7 @@ class Judge:
     def _counts(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Count, for each relevant label, the labels and relevant labels of at least its score."""
         # Comparing takes n_labels steps for each relevant label; sorting was measured to take as
-        # long as about 4 log2(n_labels) relevant labels a row.
+        # long as about 4 log2(n_labels) relevant labels per row.
         if len(self.pair_rows) > 4 * np.log2(max(self.n_labels, 2)) * self.n_rows:
             return self._counts_by_sorting(scores)
         return self._counts_by_comparing(scores)
@@ -209,9 +209,9 @@ def evaluate(y_true: Any, scores: Any, metrics: Sequence[str] | None = None) -> 
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Real-valued scores; 0 is the threshold between off and on.  Arrays on a device (scores or
         labels) are brought to the host.
     metrics : sequence of str, optional
@@ -257,7 +257,7 @@ def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
 
     Returns
     -------
-    dict of str to ndarray of shape (n_rows,)
+    dict of str to ndarray of shape (n_samples,)
         NaN in the rows that a metric leaves out.
     """
     relevant, scores = _check_scores(y_true, scores)

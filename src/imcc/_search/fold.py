@@ -57,14 +57,14 @@ class Shared:
 
     Attributes
     ----------
-    rows : array or CSR matrix of shape (n_rows, n_features)
+    rows : array or CSR matrix of shape (n_samples, n_features)
         In float64, moved by the kernel's origin.
-    signs : ndarray of shape (n_rows, q)
+    signs : ndarray of shape (n_samples, q)
         Labels as -1 and +1; on the host.
-    judged : ndarray of bool, shape (n_rows, q or 2)
+    judged : ndarray of bool, shape (n_samples, q or 2)
         The label sets that scores are judged by; on the host.
     kernel : Kernel
-    base : array of shape (n_rows, n_rows), or None
+    base : array of shape (n_samples, n_rows), or None
         ``kernel.base(rows)``; None for models in the primal.
     approximation : Approximation or None
         What stands in for the kernel, if anything does; the rows are then as given.
@@ -208,10 +208,10 @@ def _approximate_problem(
     landmarks: Features | None,
 ) -> EigenProblem:
     """Set up the model on the features of an approximate kernel, fitted on the training rows."""
-    asked, seed = share.approximation, share.seed
-    assert asked is not None
-    sample = sample_rows(rows, asked.sample_size, seed)
-    feature_map = asked.fit(sample, width_scale, seed, landmarks)
+    approximation, seed = share.approximation, share.seed
+    assert approximation is not None
+    sample = sample_rows(rows, approximation.sample_size, seed)
+    feature_map = approximation.fit(sample, width_scale, seed, landmarks)
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
     sums = approximate_statistics(rows, signs, P, feature_map)

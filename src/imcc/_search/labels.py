@@ -23,7 +23,7 @@ class DistinctLabels:
 
     Attributes
     ----------
-    signs : ndarray of shape (n_rows, n_distinct)
+    signs : ndarray of shape (n_samples, n_distinct)
         Columns of which none is constant, equal to another one or its opposite; a single constant
         column if there is nothing else.
     index : ndarray of int, shape (q,)

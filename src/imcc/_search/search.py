@@ -43,7 +43,7 @@ def search(
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Decides library and device.
     target : Target
     folds : sequence of Fold

@@ -188,9 +188,9 @@ class IMCCClassifierCV(SearchClassifier):
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
         metrics, decides = check_scoring(self.scoring, self.refit)
         check_choice("span", self.span, SPANS)
-        asked = (self.width, self.n_components, self.landmarks, self.span)
+        options = (self.width, self.n_components, self.landmarks, self.span)
         approximations = [
-            check_approximation(self.approximation, kernel, *asked) for _, kernel in kernels
+            check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
         ]
         progress = _print_progress if self.progress is True else self.progress or None
         if progress is not None and not callable(progress):
