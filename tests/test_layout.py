@@ -39,7 +39,7 @@ INSIDE = {
         *("kmeans", "virtual", "kernels", "features", "statistics", "sampling"),
         *("approximations", "solver", "dual", "models"),
     ],
-    "_search": ["judges", "labels", "grid", "folds", "fold", "search", "results"],
+    "_search": ["judges", "labels", "scorers", "grid", "folds", "fold", "search", "results"],
     "_stream": ["sources", "passes", "fitting", "dask"],
     "estimators": ["base", "base_search", "_stream", "imcc", "imcc_cv"],
 }

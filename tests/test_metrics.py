@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from sklearn.metrics import (
     f1_score,
     label_ranking_average_precision_score,
     label_ranking_loss,
+    ndcg_score,
 )
 from sklearn.metrics import hamming_loss as sk_hamming_loss
 
@@ -209,3 +212,38 @@ def test_every_macro_f1_is_the_same():
     single = diagnose(Y[:, :1], scores[:, :1])
     stored = all_metrics(Y[:, :1], scores[:, :1], scores[:, :1] >= 0)
     assert single.micro_f1 == stored["micro_f1"] == single.labels[0].f1
+
+
+@given(truths_and_scores(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_first_k_labels(case, data):
+    """Ties stand in every order, one as likely as the other."""
+    truth, scores = case
+    truth, scores = truth[:, :5], scores[:, :5]
+    k = data.draw(st.integers(1, truth.shape[1]))
+    precisions, gains = [], []
+    ideal = [sum(1 / np.log2(r + 2) for r in range(min(k, n))) for n in truth.sum(axis=1)]
+    for row, values, best in zip(truth, scores, ideal, strict=True):
+        found = []
+        for order in itertools.permutations(range(len(row))):
+            if all(values[a] >= values[b] for a, b in itertools.pairwise(order)):
+                top = [row[label] for label in order[:k]]
+                gain = sum(on / np.log2(r + 2) for r, on in enumerate(top))
+                found.append((sum(top) / k, gain / best if best else np.nan))
+        precisions.append(np.mean([p for p, _ in found]))
+        gains.append(np.mean([g for _, g in found]))
+    assert m.precision_at_k(truth, scores, k) == pytest.approx(np.mean(precisions))
+    if truth.any():
+        assert m.ndcg_at_k(truth, scores, k) == pytest.approx(np.nanmean(gains))
+
+
+def test_ndcg_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random((30, 7)) < 0.4, rng.normal(size=(30, 7)).round(1)
+    truth[:, 0] |= ~truth.any(axis=1)
+    for k in (1, 3, 7):
+        assert m.ndcg_at_k(truth, scores, k) == pytest.approx(ndcg_score(truth, scores, k=k))
+    with pytest.raises(ValueError, match="k must be at most the number of labels, 7; got 8"):
+        m.precision_at_k(truth, scores, 8)
+    with pytest.warns(UndefinedMetricWarning, match="no row has a label"):
+        assert np.isnan(m.ndcg_at_k(np.zeros((2, 3)), np.ones((2, 3)), 1))

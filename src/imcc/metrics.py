@@ -29,12 +29,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
 from imcc._backend.array import to_numpy
-from imcc._utils.validation import check_choice, label_matrix
+from imcc._utils.validation import check_choice, check_count, label_matrix
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,94 @@ def coverage(y_true: Any, scores: Any) -> float:
 def average_precision(y_true: Any, scores: Any) -> float:
     """Return the label ranking average precision (higher is better)."""
     return evaluate(y_true, scores, ["average_precision"])["average_precision"]
+
+
+def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
+    """Return the share of relevant labels among the k top-scored ones (higher is better).
+
+    The mean over rows of ::
+
+        P@k = 1/k * sum over relevant labels l of  P(place of l <= k)
+
+    Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t`` as
+    high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A row
+    without labels counts 0.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for :func:`evaluate`.
+    k : int
+        From 1 to n_labels.
+
+    Examples
+    --------
+    >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
+    0.5
+    """
+    relevant, scores = _check_scores(y_true, scores)
+    _check_k(k, relevant.shape[1])
+    above, ties = _places(scores)
+    chances = np.clip((k - above) / ties, 0.0, 1.0)
+    return float((chances * relevant).sum(axis=1).mean() / k)
+
+
+def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
+    """Return the normalised discounted cumulative gain of the k top labels (higher is better).
+
+    The mean, over the rows with at least one label, of ::
+
+        nDCG@k = sum over relevant labels l of d(place of l)  /  sum_{r = 1}^{min(k, n_relevant)} d(r)
+
+        d(r) = 1 / log2(1 + r)  for r <= k,  else 0
+
+    Labels that tie share the mean of their places' d.  For rows with labels it is scikit-learn's
+    ``ndcg_score(..., k=k)``, which counts rows without any as 0.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for :func:`evaluate`.
+    k : int
+        From 1 to n_labels.
+
+    Returns
+    -------
+    float
+        NaN, with a warning, where no row has a label.
+
+    Examples
+    --------
+    >>> ndcg_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.5, 0.8]], k=2)
+    0.62...
+    """
+    relevant, scores = _check_scores(y_true, scores)
+    n_labels = relevant.shape[1]
+    _check_k(k, n_labels)
+    above, ties = _places(scores)
+    discounts = np.where(np.arange(n_labels) < k, 1 / np.log2(np.arange(n_labels) + 2), 0.0)
+    up_to = np.append(0.0, np.cumsum(discounts))
+    gains = ((up_to[above + ties] - up_to[above]) / ties * relevant).sum(axis=1)
+    n_relevant = relevant.sum(axis=1)
+    labelled = n_relevant > 0
+    if not labelled.any():
+        warnings.warn(
+            "ndcg_at_k: undefined, no row has a label", UndefinedMetricWarning, stacklevel=2
+        )
+        return float("nan")
+    return float((gains[labelled] / up_to[n_relevant[labelled]]).mean())
+
+
+def _check_k(k: Any, n_labels: int) -> None:
+    if check_count("k", k) > n_labels:
+        raise ValueError(f"k must be at most the number of labels, {n_labels}; got {k}")
+
+
+def _places(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each entry how many of its row are larger, and how many are equal (itself too)."""
+    last = rankdata(-scores, method="max", axis=1).astype(np.int64)
+    above = rankdata(-scores, method="min", axis=1).astype(np.int64) - 1
+    return above, last - above
 
 
 def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:

@@ -321,7 +321,7 @@ def test_a_metric_without_rows_to_judge(small_problem):
         ({"width_scales": [0]}, "width_scales must be a finite number > 0"),
         ({"kernels": ["gauss"]}, "kernel must be a callable or one of"),
         ({"kernels": ["linear"], "width": 2.0}, "has no width"),
-        ({"scoring": "f1"}, "scoring must be one of"),
+        ({"scoring": "no_such"}, "scoring must be one of"),
         ({"scoring": []}, "scoring must name"),
         ({"scoring": ["coverage", "coverage"]}, "scoring must name different metrics"),
         ({"scoring": ["coverage", "one_error"]}, "refit must name the metric"),
@@ -450,3 +450,62 @@ def test_the_choice_does_not_depend_on_the_number_of_threads(name, weights, n_cl
             *(s.cv_results_[f"mean_test_{name}"] for s in searches), atol=1e-12, rtol=0
         )
         np.testing.assert_array_equal(*(s.cv_results_[f"rank_test_{name}"] for s in searches))
+
+
+def test_scorers_of_scikit_learn_are_those_of_single_fits(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "kernel": ["rbf"], "width_scale": [1.0]}
+
+    def mean_score(estimator, X, y):
+        return float(np.mean(estimator.decision_function(X) * (2 * y - 1)))
+
+    scoring = {"f1_macro": "f1_macro", "roc_auc": "roc_auc", "mine": mean_score}
+    expected = GridSearchCV(
+        IMCCClassifier(random_state=0), axes, scoring=scoring, refit="f1_macro", cv=KFold(3)
+    ).fit(X, Y)
+    named = {f"{name}s": axes[name] for name in ("alpha", "beta", "gamma", "kernel")}
+    found = IMCCClassifierCV(
+        **named, n_clusters=axes["n_clusters"], cv=KFold(3), random_state=0,
+        scoring={**scoring, "coverage": "coverage"}, refit="f1_macro",
+    ).fit(X, Y)  # fmt: skip
+    for name in scoring:
+        np.testing.assert_allclose(
+            found.cv_results_[f"mean_test_{name}"],
+            expected.cv_results_[f"mean_test_{name}"],
+            atol=1e-9,
+        )
+    assert found.best_params_ == expected.best_params_
+    assert found.best_score_ == pytest.approx(expected.best_score_)
+    np.testing.assert_array_equal(found.predict(X_new), expected.predict(X_new))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
+def test_scorers_of_one_class_per_row(small_problem, n_classes, library):
+    X, *_ = small_problem
+    y = np.digitize(X[:, 0], [0.0, 2.0][: n_classes - 1]) + 5
+    axes = {"alpha": [0.1, 10.0], "beta": [0.1, 1.0], "gamma": [0.1], "n_clusters": [3, 8]}
+    clusterer = AgglomerativeClustering()
+    expected = GridSearchCV(
+        IMCCClassifier(clusterer=clusterer), axes, scoring="balanced_accuracy", cv=3
+    ).fit(X, y)
+    rows = X if library == "numpy" else array(library, X)
+    found = IMCCClassifierCV(
+        **SMALL, cv=3, scoring="balanced_accuracy", clusterer=clusterer, refit=library == "numpy"
+    ).fit(rows, y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )
+    assert found.best_params_.items() >= expected.best_params_.items()
+
+
+def test_scorers_that_need_more_than_scores_are_refused_early(small_problem):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match="'neg_log_loss' cannot be computed"):
+        IMCCClassifierCV(**SMALL, scoring="neg_log_loss").fit(X, Y)
+    with pytest.raises(ValueError, match=r"'f1' cannot be computed.*average"):
+        IMCCClassifierCV(**SMALL, scoring="f1").fit(X, Y)
+    with pytest.raises(ValueError, match="values of scoring='score' that are not finite"):
+        IMCCClassifierCV(**SMALL, scoring=lambda *_: np.nan).fit(X, Y)
+    with pytest.raises(ValueError, match="must keep its name"):
+        IMCCClassifierCV(**SMALL, scoring={"mine": "coverage"}, refit="mine").fit(X, Y)

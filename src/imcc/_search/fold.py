@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
 from imcc._core.virtual import VirtualExamples, virtual_examples
 from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
-from imcc._search.judges import judge_of
+from imcc._search.judges import BatchJudge, judge_of
 from imcc._search.labels import DistinctLabels
+from imcc._search.scorers import Scorer, ScorerJudge, Truth
 from imcc._utils.validation import Features
+from imcc.metrics import Judge
 
 # n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
 # matrix, the eigenvectors and what their computation needs.
@@ -70,6 +72,10 @@ class Shared:
         What stands in for the kernel, if anything does; the rows are then as given.
     seed : int
         Of the approximation.
+    scorers : dict of str to scorer
+        Metrics that are not ours.
+    truth : Truth or None
+        The labels for scorers.
     """
 
     rows: Features
@@ -79,6 +85,8 @@ class Shared:
     base: Array | None
     approximation: Approximation | None = None
     seed: int = 0
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)
+    truth: Truth | None = None
 
     @classmethod
     def of(
@@ -145,7 +153,10 @@ def search_fold(
         problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
-    judge = judge_of(share.judged[fold.test], problem.held_out)
+    ours = judge_of(share.judged[fold.test], problem.held_out)
+    judge: Judge | BatchJudge | ScorerJudge = ours
+    if share.truth is not None:
+        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test))
     values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
     fit_seconds = time.perf_counter() - start - score_seconds
     return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)

@@ -50,7 +50,7 @@ def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
 
 def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
     """Refuse a metric that no fold has rows for, before any work is done."""
-    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
+    ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
     if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
         raise ValueError(
             f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "

@@ -30,6 +30,7 @@ from imcc._backend.device import block_entries, synchronize
 from imcc._core.solver import SpectralProblem, eliminate
 from imcc._search.judges import BatchJudge
 from imcc._search.labels import DistinctLabels
+from imcc._search.scorers import ScorerJudge
 from imcc._utils.validation import check_number
 from imcc.metrics import Judge
 
@@ -76,7 +77,7 @@ class EigenProblem:
 
 def score_grid(
     fold: EigenProblem,
-    judge: Judge | BatchJudge,
+    judge: Judge | BatchJudge | ScorerJudge,
     grid: Grid,
     metrics: Sequence[str],
     distinct: DistinctLabels,
@@ -87,7 +88,7 @@ def score_grid(
     ----------
     fold : EigenProblem
         Of the labels that differ, ``distinct.signs``.
-    judge : Judge or BatchJudge
+    judge : Judge, BatchJudge or ScorerJudge
         Of all labels.
     grid : Grid
     metrics : sequence of str
@@ -195,7 +196,9 @@ def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]
         )
 
 
-def _entries_of_pair(problem: SpectralProblem, judge: Judge | BatchJudge, n_alphas: int) -> int:
+def _entries_of_pair(
+    problem: SpectralProblem, judge: Judge | BatchJudge | ScorerJudge, n_alphas: int
+) -> int:
     """Return about how many entries solving and judging a pair (beta, gamma) makes."""
     if isinstance(judge, Judge):
         return 1  # NumPy: one pair at a time anyway
@@ -252,7 +255,7 @@ def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tup
     return groups
 
 
-def _as_judged(scores: Array, judge: Judge | BatchJudge) -> Array:
+def _as_judged(scores: Array, judge: Judge | BatchJudge | ScorerJudge) -> Array:
     if scores.shape[0] == judge.n_labels:
         return scores
     return namespace(scores).concat([-scores, scores], axis=0)

@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from imcc._core.kernels import Kernel
 from imcc._search.fold import FoldResult
 from imcc._search.grid import Grid
-from imcc._utils.validation import check_choice
+from imcc._search.scorers import greater_is_better
 from imcc.metrics import METRICS
 
 # Means closer than this, relative to the largest one, are tied.
@@ -22,26 +22,10 @@ TIE = 1e-9
 NamedKernel = tuple[Any, Kernel]
 
 
-def check_scoring(scoring: Any, refit: Any) -> tuple[list[str], str | None]:
-    """Return the metrics to compute and the one that decides (None: nothing is decided)."""
-    if isinstance(scoring, str):
-        if not isinstance(refit, bool) and refit != scoring:
-            raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
-        return [check_choice("scoring", scoring, METRICS)], scoring
-    names = [check_choice("scoring", name, METRICS) for name in scoring]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"scoring must name different metrics, at least one; got {scoring!r}")
-    if refit is not False and refit not in names:
-        raise ValueError(
-            f"refit must name the metric of scoring that decides, or be False; got {refit!r} "
-            f"where scoring is {names}"
-        )
-    return names, refit or None
-
-
-def score_keys(metrics: Sequence[str], scoring: Any) -> dict[str, str]:
+def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
     """Return for each metric the word it has in the names of ``cv_results_``'s columns."""
-    return {name: "score" if isinstance(scoring, str) else name for name in metrics}
+    single = isinstance(scoring, str) or callable(scoring)
+    return {name: "score" if single else name for name in names}
 
 
 def parameter_grids(
@@ -100,6 +84,9 @@ def cv_results(
         params += settings
     finite, fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
     check_all_finite(params, finite > 0)
+    for name, table in zip(keys, tables, strict=True):
+        if name not in METRICS:
+            check_all_finite(params, np.isfinite(table), f"values of scoring={name!r}")
     return lay_out(params, keys, fit_time, score_time, tables)
 
 
@@ -141,7 +128,9 @@ def _with_times(result: FoldResult) -> np.ndarray:
     return np.concatenate([result.finite[np.newaxis], *shares, result.values])
 
 
-def check_all_finite(params: Sequence[Mapping[str, Any]], finite: np.ndarray) -> None:
+def check_all_finite(
+    params: Sequence[Mapping[str, Any]], finite: np.ndarray, what: str = "scores"
+) -> None:
     """Refuse settings with scores that are not finite: no metric of them means anything.
 
     Parameters
@@ -149,12 +138,14 @@ def check_all_finite(params: Sequence[Mapping[str, Any]], finite: np.ndarray) ->
     params : sequence of mapping
         The settings.
     finite : ndarray of bool, shape (n_folds, n_settings)
+    what : str
+        What is not finite.
     """
     if finite.all():
         return
     fold, setting = np.argwhere(~finite)[0]
     raise ValueError(
-        f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have scores that are not "
+        f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
         f"finite, the first one {params[setting]} on fold {fold}: rows with huge values, or "
         "weights of very different sizes, overflow; scale the features, or leave these values out "
         "of the grid"
@@ -181,7 +172,7 @@ def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.nd
     mean = table[defined].mean(axis=0)
     columns[f"mean_test_{key}"] = mean
     columns[f"std_test_{key}"] = table[defined].std(axis=0)
-    columns[f"rank_test_{key}"] = rank_settings(mean, METRICS[metric].greater_is_better)
+    columns[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
     return columns
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from imcc._core.virtual import assign_rows
 from imcc._search.fold import FoldResult, Shared, search_fold
 from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid
+from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
 
 
@@ -27,7 +29,7 @@ def search(
     target: Target,
     folds: Sequence[Fold],
     grid: Grid,
-    metrics: Sequence[str],
+    scoring: Scoring,
     *,
     kernels: Sequence[Kernel],
     approximations: Sequence[Approximation | None],
@@ -48,7 +50,7 @@ def search(
     target : Target
     folds : sequence of Fold
     grid : Grid
-    metrics : sequence of str
+    scoring : Scoring
     kernels, width, width_scales, clusterer, span, seed
         As for one fit; ``width_scales`` for the kernels that have a width.
     approximations : sequence of Approximation or None
@@ -64,7 +66,10 @@ def search(
         Kernels without a width have the index 0 only.
     """
     judged = judged_labels(target.signs, target.kind)
-    check_defined(metrics, judged, folds)
+    check_defined(scoring.names, judged, folds)
+    truth = Truth.of(target) if scoring.scorers else None
+    if truth is not None:
+        check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all that use it, and its arrays do not travel between processes.
     n_jobs = n_jobs if is_numpy(X) else 1
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
@@ -86,6 +91,7 @@ def search(
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
         share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
+        share = replace(share, scorers=scoring.scorers, truth=truth)
         found = parallel(
             delayed(_keyed)(
                 (w, i),
@@ -94,7 +100,7 @@ def search(
                 fold,
                 clustered[i][0],
                 grid,
-                metrics,
+                scoring.names,
                 width,
                 scale,
                 span,

@@ -26,11 +26,11 @@ from imcc._search.results import (
     Best,
     by_rank,
     check_all_finite,
-    check_scoring,
     lay_out,
     rank_settings,
     score_keys,
 )
+from imcc._search.scorers import check_scoring
 from imcc._utils.validation import (
     Features,
     check_count,
@@ -89,7 +89,8 @@ class SparseLinearCV(SearchClassifier):
         self
         """
         settings = list(ParameterGrid({k: v.tolist() for k, v in self._axes().items()}))
-        metrics, decides = check_scoring(self.scoring, self.refit)
+        scoring = check_scoring(self.scoring, self.refit)
+        metrics, decides = scoring.names, scoring.decides
         self._check_parameters(decides)
         given = X
         X = check_features(self, X, reset=True)

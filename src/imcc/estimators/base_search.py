@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -20,14 +19,14 @@ class SearchClassifier(ScoringClassifierMixin, BaseEstimator):
     calls :meth:`_store_results` and, for the setting it takes, :meth:`_store_best`.
     """
 
-    scoring: str | Sequence[str]
+    scoring: Any
     refit: bool | str
 
     def _store_results(self, target: Target, results: dict[str, Any], n_splits: int) -> None:
         """Store what was found, and forget what an earlier fit has chosen."""
         self._remember_target(target)
         self.n_splits_ = n_splits
-        self.multimetric_ = not isinstance(self.scoring, str)
+        self.multimetric_ = not (isinstance(self.scoring, str) or callable(self.scoring))
         self.cv_results_ = results
         for name in ("index_", "params_", "score_", "estimator_"):
             self.__dict__.pop(f"best_{name}", None)

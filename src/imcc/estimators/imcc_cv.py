@@ -14,7 +14,8 @@ from imcc._core.models import REMEDY, SPANS
 from imcc._core.virtual import split_n_clusters
 from imcc._search.folds import make_folds
 from imcc._search.grid import Grid, check_axis, check_list
-from imcc._search.results import by_rank, check_scoring, cv_results, score_keys
+from imcc._search.results import by_rank, cv_results, score_keys
+from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
@@ -67,8 +68,12 @@ class IMCCClassifierCV(SearchClassifier):
         An integer is that many folds: stratified for a 1-D target, otherwise plain and unshuffled,
         as everywhere in scikit-learn.  Rows that come in some order want
         ``KFold(5, shuffle=True, random_state=0)``.
-    scoring : str or sequence of str, default="average_precision"
-        One or several of the names in :data:`imcc.metrics.METRICS`.
+    scoring : str, callable, sequence of str or dict, default="average_precision"
+        What settings are judged by: a name in :data:`imcc.metrics.METRICS`; else the name of one of
+        scikit-learn's scorers (``"f1_macro"``), or a callable ``scorer(estimator, X, y)``, that
+        needs no more of the estimator than ``decision_function`` and ``predict``; the X it is
+        given has no columns.  Several as a list of names, or a dict of names and scorers.  Metrics
+        of ours are as they are, scorers greater-is-better.
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
@@ -129,7 +134,9 @@ class IMCCClassifierCV(SearchClassifier):
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         cv: Any = 5,
-        scoring: str | Sequence[str] = "average_precision",
+        scoring: str | Callable[..., float] | Sequence[str] | Mapping[str, Any] = (
+            "average_precision"
+        ),
         refit: bool | str = True,
         n_jobs: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
@@ -186,7 +193,7 @@ class IMCCClassifierCV(SearchClassifier):
             for kernel in check_list("kernels", self.kernels)
         ]
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
-        metrics, decides = check_scoring(self.scoring, self.refit)
+        scoring = check_scoring(self.scoring, self.refit, scorers=True)
         check_choice("span", self.span, SPANS)
         options = (self.width, self.n_components, self.landmarks, self.span)
         approximations = [
@@ -206,7 +213,7 @@ class IMCCClassifierCV(SearchClassifier):
                 target,
                 folds,
                 grid,
-                metrics,
+                scoring,
                 kernels=[kernel for _, kernel in kernels],
                 approximations=approximations,
                 width=self.width,
@@ -217,11 +224,11 @@ class IMCCClassifierCV(SearchClassifier):
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
-        keys = score_keys(metrics, self.scoring)
+        keys = score_keys(scoring.names, self.scoring)
         results = cv_results(grid, kernels, width_scales, keys, outcomes)
         self._store_results(target, results, len(folds))
-        if decides is not None:
-            self._store_best(next(by_rank(results, keys[decides])))
+        if scoring.decides is not None:
+            self._store_best(next(by_rank(results, keys[scoring.decides])))
         if self.refit is not False:
             start = time.perf_counter()
             self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
