@@ -302,9 +302,9 @@ def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
 
         P@k = 1/k * sum over relevant labels l of  P(place of l <= k)
 
-    Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t`` as
-    high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A row
-    without labels counts 0.
+    Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t``
+    as high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A
+    row without labels counts 0.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
     Examples
     --------
     >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
-    0.5
+    0.375
     """
     relevant, scores = _check_scores(y_true, scores)
     _check_k(k, relevant.shape[1])
@@ -330,7 +330,7 @@ def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
 
     The mean, over the rows with at least one label, of ::
 
-        nDCG@k = sum over relevant labels l of d(place of l)  /  sum_{r = 1}^{min(k, n_relevant)} d(r)
+        nDCG@k = sum over relevant labels l of d(place of l) / sum_{r <= min(k, n_relevant)} d(r)
 
         d(r) = 1 / log2(1 + r)  for r <= k,  else 0
 

@@ -509,3 +509,20 @@ def test_scorers_that_need_more_than_scores_are_refused_early(small_problem):
         IMCCClassifierCV(**SMALL, scoring=lambda *_: np.nan).fit(X, Y)
     with pytest.raises(ValueError, match="must keep its name"):
         IMCCClassifierCV(**SMALL, scoring={"mine": "coverage"}, refit="mine").fit(X, Y)
+
+
+def test_verbose_says_what_is_searched_and_chosen(small_problem, capsys):
+    X, Y, *_ = small_problem
+    search = IMCCClassifierCV(**SMALL, cv=3, random_state=0)
+    search.fit(X, Y)
+    assert capsys.readouterr().err == ""
+    search.set_params(verbose=1).fit(X, Y)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "imcc search: 8 settings on 3 folds"
+    assert last == (
+        f"imcc search: average_precision={search.best_score_:.6g} with {search.best_params_}"
+    )
+    search.set_params(verbose=2).fit(X, Y)
+    assert "imcc search: 3 of 3 pieces done" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="verbose must be a whole number"):
+        search.set_params(verbose=-1).fit(X, Y)

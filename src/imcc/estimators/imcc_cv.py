@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sklearn.model_selection import ParameterGrid
+
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._core.approximations import check_approximation
 from imcc._core.kernels import check_kernel
@@ -14,12 +16,13 @@ from imcc._core.models import REMEDY, SPANS
 from imcc._core.virtual import split_n_clusters
 from imcc._search.folds import make_folds
 from imcc._search.grid import Grid, check_axis, check_list
-from imcc._search.results import by_rank, cv_results, score_keys
+from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
 from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
     check_choice,
+    check_count,
     check_features,
     draw_seed,
     encode_target,
@@ -83,6 +86,9 @@ class IMCCClassifierCV(SearchClassifier):
         piece after the other is computed, whatever this says.
     progress : bool or callable, default=False
         True prints a line as each piece is done; a callable is called as ``progress(done, total)``.
+    verbose : int, default=0
+        1 prints the size of the search and the setting it chooses, 2 also a line as each piece is
+        done (as ``progress=True``); to the standard error stream.
     approximation, n_components, landmarks, clusterer, span, random_state, device
         As for :class:`IMCCClassifier`; width and landmarks are chosen inside each fold.  The search
         is exact within the approximation, and its cost grows with the rows, not with their cube.
@@ -140,6 +146,7 @@ class IMCCClassifierCV(SearchClassifier):
         refit: bool | str = True,
         n_jobs: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
+        verbose: int = 0,
         clusterer: Any = None,
         span: str = "train",
         random_state: Any = None,
@@ -161,6 +168,7 @@ class IMCCClassifierCV(SearchClassifier):
         self.refit = refit
         self.n_jobs = n_jobs
         self.progress = progress
+        self.verbose = verbose
         self.clusterer = clusterer
         self.span = span
         self.random_state = random_state
@@ -199,7 +207,9 @@ class IMCCClassifierCV(SearchClassifier):
         approximations = [
             check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
         ]
-        progress = _print_progress if self.progress is True else self.progress or None
+        check_count("verbose", self.verbose, at_least=0)
+        progress = self.progress or (self.verbose > 1) or None
+        progress = _print_progress if progress is True else progress
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
         refuse_stream(X, y, type(self).__name__)
@@ -207,6 +217,8 @@ class IMCCClassifierCV(SearchClassifier):
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         folds = make_folds(self.cv, X, target, groups)
+        if self.verbose:
+            _print_size(grid, kernels, width_scales, len(folds))
         with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
             outcomes = search(
                 on_device(X, self.device),
@@ -228,7 +240,10 @@ class IMCCClassifierCV(SearchClassifier):
         results = cv_results(grid, kernels, width_scales, keys, outcomes)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
-            self._store_best(next(by_rank(results, keys[scoring.decides])))
+            best = next(by_rank(results, keys[scoring.decides]))
+            self._store_best(best)
+            if self.verbose:
+                _print(f"{scoring.decides}={best.score:.6g} with {best.params}")
         if self.refit is not False:
             start = time.perf_counter()
             self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
@@ -264,5 +279,15 @@ def _check_n_clusters(values: Any) -> list[Any]:
     return listed
 
 
+def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds: int) -> None:
+    axes = parameter_grids(grid, kernels, width_scales)
+    n_settings = sum(len(ParameterGrid(part)) for part in axes)
+    _print(f"{n_settings} settings on {n_folds} folds")
+
+
 def _print_progress(done: int, total: int) -> None:
-    print(f"imcc search: {done} of {total} pieces done", file=sys.stderr, flush=True)
+    _print(f"{done} of {total} pieces done")
+
+
+def _print(text: str) -> None:
+    print(f"imcc search: {text}", file=sys.stderr, flush=True)
