@@ -326,6 +326,15 @@ def column_sums(x: Any) -> Any:
     return namespace(x).sum(astype(x, "float64"), axis=0)
 
 
+def column_squares(x: Any) -> Any:
+    """Return the sum of the squares of each column of a dense array or CSR matrix, in float64."""
+    if sp.issparse(x):
+        return np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+    if is_numpy(x):
+        return np.einsum("ij,ij->j", x, x).astype(np.float64)
+    return astype(namespace(x).sum(x * x, axis=0), "float64")
+
+
 def trace(x: Any) -> float:
     """Return the sum of the diagonal."""
     return float(np.trace(x) if is_numpy(x) else namespace(x).linalg.trace(x))

@@ -45,17 +45,16 @@ from imcc._backend.array import (
     zero_diagonal,
 )
 from imcc._backend.device import block_entries
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_number
 
 # Beyond these, 2 width^2 or its inverse is 0 or infinite.
 MIN_WIDTH, MAX_WIDTH = 1e-150, 1e150
-# Kernel blocks of about this many entries stay in the cache of a core.
-BLOCK_ENTRIES = 2**20
 
 
 def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
-    """Split rows into slices of about so many entries each (BLOCK_ENTRIES by default)."""
-    step = max(1, (entries or BLOCK_ENTRIES) // max(1, n_columns))
+    """Split rows into slices of about so many entries each (``kernel_entries`` by default)."""
+    step = max(1, (entries or get_config().kernel_entries) // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -72,6 +71,7 @@ class Kernel:
     """
 
     has_width = False
+    is_linear = False
 
     def __init__(
         self, function: str | Callable[..., float], parameters: Mapping[str, Any] | None = None
@@ -100,8 +100,9 @@ class Kernel:
 
 
 class LinearKernel(Kernel):
-    """``<x, x'>``."""
+    """``<x, x'>``: its features are the rows themselves."""
 
+    is_linear = True
     is_semidefinite = True
 
     def base(self, X: Features, Y: Features | None = None) -> Array:
@@ -308,7 +309,7 @@ def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) ->
     Parameters
     ----------
     kernel : Kernel
-    base : array of shape (n_rows, n_rows)
+    base : array of shape (n_samples, n_samples)
         ``kernel.base(X)``.
     width : "mean_distance" or float
         The paper's rule or a number.

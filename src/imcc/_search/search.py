@@ -12,11 +12,10 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import is_numpy, take_rows
-from imcc._core.approximations import Approximation
-from imcc._core.features import warn_if_indefinite
+from imcc._core.clustering import assign_rows
 from imcc._core.kernels import Kernel
+from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
-from imcc._core.virtual import assign_rows
 from imcc._search.fold import FoldResult, Shared, search_fold
 from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid

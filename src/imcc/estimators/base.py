@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -153,3 +154,55 @@ class ScoringClassifierMixin(ClassifierMixin):
     classes_: np.ndarray
     label_names_: np.ndarray | None
     _scores: Callable[[Any], np.ndarray]
+
+
+class LogOddsClassifierMixin(ScoringClassifierMixin):
+    """Probabilities for classifiers whose scores are log-odds, log(p / (1 - p)), per label.
+
+    ``decision_function`` gives the log-odds, ``predict`` is p >= 1/2.
+    """
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every label of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            For a 1-D training target: shape (n_samples, n_classes), rows summing to one (for more
+            than two classes, the probabilities of the classes against the rest, divided by their
+            sum).
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return predict_lazily(self, "predict_proba", X)
+        chances = expit(to_numpy(self._scores(X)))
+        if self.target_kind_ == "multilabel":
+            return chances
+        if self.target_kind_ == "binary":
+            # A single class is always on: its column is the only one.
+            return np.hstack([1 - chances, chances])[:, -len(self.classes_) :]
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+        """Predict the labels of every row: those with a probability of at least 1/2.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        thresholds : float or array-like of shape (n_labels,), optional
+            The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            For a 1-D training target: shape (n_samples,), the most probable class, the first one if
+            several are.
+        """
+        check_is_fitted(self)
+        if thresholds is None and self.target_kind_ == "binary":
+            thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
+        return super().predict(X, thresholds)

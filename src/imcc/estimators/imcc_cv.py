@@ -10,10 +10,10 @@ from typing import Any
 from sklearn.model_selection import ParameterGrid
 
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.approximations import check_approximation
+from imcc._core.clustering import split_n_clusters
 from imcc._core.kernels import check_kernel
+from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._core.virtual import split_n_clusters
 from imcc._search.folds import make_folds
 from imcc._search.grid import Grid, check_axis, check_list
 from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
