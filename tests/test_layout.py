@@ -42,9 +42,9 @@ INSIDE = {
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
-    "_search": ["judges", "grid", "fold", "search", "results"],
+    "_search": ["judges", "labels", "scorers", "grid", "folds", "fold", "search", "results"],
     "_stream": ["sources", "dask", "passes", "fitting"],
-    "estimators": ["base", "imcc", "imcc_cv"],
+    "estimators": ["base", "base_search", "imcc", "imcc_cv"],
 }
 # Sizes of blocks: this module imports nothing of imcc, and every room may use it.
 EVERYWHERE = {"imcc._utils.config"}

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -193,7 +194,9 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
 def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
     n_rows = X.shape[0]
     if is_numpy(X):
-        with warnings.catch_warnings():
+        # On one thread: the order in which several add up their rows is not even the same from run
+        # to run, and a row that is as near to one centre as to another may then change sides.
+        with warnings.catch_warnings(), threadpool_limits(limits=1):
             # Fewer distinct rows than clusters: said below, in this library's words.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)

@@ -1,4 +1,4 @@
-"""What all baselines share: one way to fit, one validation, one face."""
+"""What all baselines share: fitting, validation and scores."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
 
         Returns
         -------
@@ -47,11 +47,11 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _train(self, X: Features, on: np.ndarray) -> None:
-        """Learn from checked rows and a boolean label matrix (n_rows, q)."""
+        """Learn from checked rows and a boolean label matrix (n_samples, q)."""
 
     @abstractmethod
     def _score_rows(self, X: Features) -> np.ndarray:
-        """Return the scores of checked rows, (n_rows, q)."""
+        """Return the scores of checked rows, (n_samples, q)."""
 
 
 def is_constant(on: np.ndarray) -> bool:

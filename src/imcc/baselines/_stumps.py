@@ -20,6 +20,9 @@ import scipy.sparse as sp
 
 from imcc._utils.validation import Features
 
+# Edges, which are at most 1, that differ by no more than this are tied.
+TIE = 1e-10
+
 
 @dataclass(frozen=True)
 class Stumps:
@@ -61,7 +64,7 @@ class BinnedRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     max_bins : int
         A feature with at most this many different values has a bin for each: its stumps are exact.
         Others are cut into about equally full bins.
@@ -100,14 +103,14 @@ class BinnedRows:
         )
 
     def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
-        """Return each label's stump with the largest edge, the first one among equals.
+        """Return each label's stump with the largest edge, the first one among ties.
 
         Edges that differ by less than 1e-12 are equal.
 
         Parameters
         ----------
-        signed_weights : ndarray of shape (n_rows, q)
-            Weight times label, in {-1, +1}.
+        signed_weights : ndarray of shape (n_samples, q)
+            Weight times label, in {-1, +1}; the weights of a label add up to 1.
         """
         total = signed_weights.sum(axis=0)
         sums = self._membership @ signed_weights
@@ -115,7 +118,11 @@ class BinnedRows:
         left = np.cumsum(sums, axis=0)
         before = left[self._starts] - sums[self._starts]
         left -= before[self._feature]
+<<<<<<< HEAD
         best = first_of_largest(np.abs(left) + np.abs(total - left), axis=0)
+=======
+        best = first_largest(np.abs(left) + np.abs(total - left))
+>>>>>>> search
         at_best = left[best, np.arange(len(best))]
         return Stumps(
             self._feature[best],
@@ -126,7 +133,7 @@ class BinnedRows:
         )
 
     def outputs(self, stumps: Stumps) -> np.ndarray:
-        """Return what the stumps say of the training rows, (n_rows, q), without looking at X."""
+        """Return what the stumps say of the training rows, (n_samples, q), without looking at X."""
         indices, indptr = self._membership.indices, self._membership.indptr
         out = np.empty((self.n_rows, len(stumps.cut)))
         for label, (feature, cut) in enumerate(zip(stumps.feature, stumps.cut, strict=True)):
@@ -140,6 +147,15 @@ class BinnedRows:
                 out[:, label] = stumps.left[label]
                 out[rows, label] = stumps.right[label]
         return out
+
+
+def first_largest(edges: np.ndarray) -> np.ndarray:
+    """Return the first of the largest entries of every column; those within ``TIE`` are tied.
+
+    Features that agree on the training rows have the same edge up to rounding, which depends on the
+    number of threads; which of them is taken must not, as they may differ on new rows.
+    """
+    return (edges >= edges.max(axis=0) - TIE).argmax(axis=0)
 
 
 def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, int]:

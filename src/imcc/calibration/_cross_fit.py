@@ -12,9 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold, make_folds
 from imcc._utils.validation import encode_target
-from imcc.estimators.imcc_cv import make_folds
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}

@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
+from imcc.metrics import f1_of_counts, micro_f1
 
 Criterion = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 MICRO_F1 = "micro_f1"
@@ -111,7 +112,7 @@ def f1(
     tn: np.ndarray,  # noqa: ARG001
 ) -> np.ndarray:
     """Return the harmonic mean of precision and recall; 0 without any positive."""
-    return _ratio(2 * tp, 2 * tp + fp + fn)
+    return f1_of_counts(tp, fp, fn)
 
 
 def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
@@ -288,5 +289,5 @@ def _overall(
     criterion: str | Criterion, on: np.ndarray, predicted: np.ndarray, values: np.ndarray
 ) -> float:
     if criterion == MICRO_F1:
-        return float(_ratio(2 * (on & predicted).sum(), on.sum() + predicted.sum()))
+        return micro_f1(on, predicted)
     return float(values.mean()) if values.size else float("nan")

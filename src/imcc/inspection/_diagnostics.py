@@ -14,7 +14,12 @@ from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
+<<<<<<< HEAD:src/imcc/inspection/_diagnostics.py
 from imcc.inspection._tables import as_frame, as_text
+=======
+from imcc.inspection._per_label_records import checked
+from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
+>>>>>>> search:src/imcc/inspection/_per_label.py
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class LabelDiagnosis:
     recall : float
         The share of the rows with the label that are found; NaN if there are none.
     f1 : float
-        2 TP / (support + predicted); NaN if both are 0.
+        2 TP / (support + predicted); 0 if both are 0 (see :func:`imcc.metrics.label_f1`).
     auc : float
         The chance that a row with the label is scored above one without; NaN if all rows agree.
     average_precision : float
@@ -67,8 +72,12 @@ class Diagnostics:
     ----------
     labels : tuple of LabelDiagnosis
     n_rows : int
-    macro_f1, macro_auc : float
-        Means over the labels where the value is defined.
+    macro_f1 : float
+        The mean over all labels; see :func:`imcc.metrics.macro_f1`.
+    macro_f1_present : float
+        The mean over the labels that rows have or are predicted to have.
+    macro_auc : float
+        The mean over the labels where it is defined.
     micro_f1, micro_precision, micro_recall : float
         Of all decisions together.
     """
@@ -76,6 +85,7 @@ class Diagnostics:
     labels: tuple[LabelDiagnosis, ...]
     n_rows: int
     macro_f1: float
+    macro_f1_present: float
     macro_auc: float
     micro_f1: float
     micro_precision: float
@@ -121,7 +131,7 @@ class ThresholdCurve:
     precision : ndarray of shape (n_cuts,)
         NaN where nothing is predicted.
     recall, f1 : ndarray of shape (n_cuts,)
-        The recall is NaN if no row has the label.
+        The recall is NaN if no row has the label; the F1 is then 0.
     """
 
     label: str
@@ -205,9 +215,10 @@ def diagnose(
     return Diagnostics(
         labels=labels,
         n_rows=len(on),
-        macro_f1=_mean_defined([label.f1 for label in labels]),
+        macro_f1=macro_f1(on, predicted),
+        macro_f1_present=macro_f1_present(on, predicted),
         macro_auc=_mean_defined([label.auc for label in labels]),
-        micro_f1=_share(2 * right, marked + there),
+        micro_f1=micro_f1(on, predicted),
         micro_precision=_share(right, marked),
         micro_recall=_share(right, there),
     )
@@ -245,12 +256,11 @@ def threshold_curve(
 
 def _curve(name: str, found: Cuts, max_points: int | None) -> ThresholdCurve:
     marked = found.tp + found.fp
-    f1 = _shares(2 * found.tp, marked + found.n_on)
+    f1 = f1_of_counts(found.tp, found.fp, found.n_on - found.tp)
     kept = np.arange(len(marked))
     if max_points is not None and len(kept) > max_points:
         kept = np.unique(np.linspace(0, len(marked) - 1, max_points).round().astype(int))
-        best = 0 if np.isnan(f1).all() else int(np.nanargmax(f1))
-        kept = np.union1d(kept, [best])
+        kept = np.union1d(kept, [int(f1.argmax())])
     return ThresholdCurve(
         name,
         found.thresholds[kept],
@@ -265,8 +275,8 @@ def _diagnose_label(
 ) -> LabelDiagnosis:
     right, marked, there = (int(v.sum()) for v in (on & predicted, predicted, on))
     found = cuts(on, scores)
-    f1 = _shares(2 * found.tp, found.tp + found.fp + found.n_on)
-    best = int(np.nanargmax(f1)) if there else -1
+    f1 = f1_of_counts(found.tp, found.fp, found.n_on - found.tp)
+    best = int(f1.argmax())
     return LabelDiagnosis(
         label=name,
         support=there,
@@ -274,7 +284,7 @@ def _diagnose_label(
         threshold=threshold,
         precision=_share(right, marked),
         recall=_share(right, there),
-        f1=_share(2 * right, marked + there),
+        f1=float(f1_of_counts(right, marked - right, there - right)),
         auc=float(roc_auc_score(on, scores)) if 0 < there < len(on) else np.nan,
         average_precision=float(average_precision_score(on, scores)) if there else np.nan,
         best_threshold=float(found.thresholds[best]) if there else np.nan,
