@@ -18,6 +18,7 @@ ROOMS = [
     "_core",
     "metrics",
     "_search",
+    "_ensemble",
     "_stream",
     "estimators",
     "baselines",
@@ -40,8 +41,9 @@ INSIDE = {
         *("approximations", "solver", "dual", "models", "logistic"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
+    "_ensemble": ["views", "spectrum", "selection", "model", "search"],
     "_stream": ["sources", "passes", "fitting", "dask"],
-    "estimators": ["base", "_stream", "imcc", "imcc_cv"],
+    "estimators": ["base", "_stream", "imcc", "imcc_cv", "kernel_ensemble"],
 }
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = ["_core", "_stream", "metrics", "comparison"]
