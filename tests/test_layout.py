@@ -41,7 +41,7 @@ INSIDE = {
         *("approximations", "solver", "dual", "models", "logistic"),
     ],
     "_search": ["judges", "grid", "fold", "search", "results"],
-    "_ensemble": ["views", "spectrum", "selection", "model", "search"],
+    "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],
     "_stream": ["sources", "passes", "fitting", "dask"],
     "estimators": ["base", "_stream", "imcc", "imcc_cv", "kernel_ensemble"],
 }

@@ -29,6 +29,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "llsf": {"estimator": "imcc.baselines.LLSFCV", "params": _SPARSE},
     "jfsc": {"estimator": "imcc.baselines.JFSCCV", "params": _SPARSE},
     "lift": {"estimator": "imcc.baselines.LIFT", "params": {}},
+    "kernel_ensemble": {"estimator": "imcc.KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "imcc.baselines.KernelRidgeBaseline", "params": {}},
     "extra_trees": {"estimator": "imcc.baselines.ExtraTreesBaseline", "params": {}},
 }
