@@ -44,9 +44,9 @@ PRIOR_COUNT = 1.0
 _ENTRIES = 2**16
 # Newton's method needs about eight steps; halved steps are rare.
 _MAX_STEPS = 100
-# The squared Newton step, in the metric of the Hessian, at which a label is done: the loss is then
-# within half of it of its minimum.
-_TOLERANCE = 1e-15
+# The squared Newton step, in the metric of the Hessian, that is the last one: twice the loss above
+# the minimum.  Steps converge quadratically, so after it about the square of this is left.
+_TOLERANCE = 1e-9
 # How much larger, relatively, a loss may seem to get by rounding alone, and the shortest step.
 _ROUNDING = 1e-12
 _SHORTEST = 1e-6
@@ -336,8 +336,8 @@ def _fit_common(problem: _Problem, start: np.ndarray, precision: float) -> np.nd
         shift = -(of_offset + so * move) / oo
         step = np.stack([np.full_like(shift, move), shift])
         decrement = curve * move**2 + np.sum(oo * (shift + so / oo * move) ** 2)
-        if decrement <= _TOLERANCE * max(1.0, abs(best)):
-            break
+        if decrement <= _TOLERANCE:
+            return found + step
     return found
 
 
@@ -362,16 +362,18 @@ def _fit_each(
         move = np.maximum(move, -at[0])
         shift = -(of_offset + so * move) / oo
         decrement = ss * move**2 + 2 * so * move * shift + oo * shift**2
-        done = ~too_far & (decrement <= _TOLERANCE * np.maximum(1.0, np.abs(value)))
+        done = ~too_far & (decrement <= _TOLERANCE)
         # Too far: the same direction from the same place, half as long.
         found = np.where(too_far, found, at)
         best = np.where(too_far, best, value)
         step = np.where(too_far, step, np.stack([move, shift]))
         size = np.where(too_far, size / 2, 1.0)
+        # The last step of the labels that are done; they wait for the others there.
+        found = np.where(done, found + step, found)
+        step = np.where(done, 0.0, step)
         result[:, labels] = found
         if done.all():
             break
-        step[:, done] = 0.0  # they wait for the others
         if 2 * np.count_nonzero(~done) <= len(labels):
             left = np.flatnonzero(~done)
             some, labels, target = some.only(left), labels[left], target[left]
