@@ -38,14 +38,14 @@ def leave_out(K, Y, penalty, groups, weight=None, L=None):
 
 
 def greedy(members, judge, rounds):
-    """Add, with replacement, the member that makes the mean best; stop when none does."""
-    chosen, best = [], -np.inf
+    """Add, with replacement, the member that makes the mean best; return the best of all rounds."""
+    chosen, history = [], []
     for _ in range(rounds):
-        values = [
-            judge(np.mean([members[i] for i in [*chosen, m]], axis=0)) for m in range(len(members))
-        ]
-        if chosen and max(values) <= best:
-            break
-        best = max(values)
+        values = []
+        for candidate in range(len(members)):
+            mean = np.mean([members[i] for i in [*chosen, candidate]], axis=0)
+            values.append(judge(mean))
         chosen.append(int(np.argmax(values)))
-    return chosen, best
+        history.append(max(values))
+    size = int(np.argmax(history)) + 1
+    return chosen[:size], history[size - 1]

@@ -112,7 +112,7 @@ def choose_greedily(
 ) -> tuple[np.ndarray, float]:
     """Choose members with replacement, each time the one whose addition makes the mean best.
 
-    Stops after so many rounds, or when no addition makes the mean better (Caruana et al. 2004).
+    A round may make the mean worse; the best mean of all rounds counts (Caruana et al. 2004).
 
     Parameters
     ----------
@@ -130,16 +130,15 @@ def choose_greedily(
         The criterion of the weighted mean.
     """
     counts = np.zeros(len(members), dtype=int)
+    best_counts, best = counts, -np.inf
     total: Any = None
-    best = -np.inf
     for size in range(1, rounds + 1):
         values = [
             criterion(member if total is None else (total + member) / size) for member in members
         ]
         first = int(np.argmax(values))
-        if not values[first] > best:
-            break
-        best = values[first]
         counts[first] += 1
         total = members[first] if total is None else total + members[first]
-    return counts / counts.sum(), float(best)
+        if values[first] > best:
+            best_counts, best = counts.copy(), values[first]
+    return best_counts / best_counts.sum(), float(best)

@@ -217,7 +217,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         given = X
         target = encode_target(y, X.shape[0], type(self).__name__)
-        host = to_numpy(X)
+        host = _small_indices(to_numpy(X))
         signs, weight = target.signs, None
         if sample_weight is not None:
             weight = _check_weight(sample_weight, X.shape[0])
@@ -339,7 +339,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Features) -> Array:
         X = check_features(self, X, reset=False)
-        host = to_numpy(X)
+        host = _small_indices(to_numpy(X))
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             return asarray(self._model.log_odds(host), X)
 
@@ -384,6 +384,16 @@ def _as_csr(X: Features) -> Features:
     return X if sp.issparse(X) else sp.csr_matrix(X)
 
 
+def _small_indices(X: Features) -> Features:
+    """Return sparse rows with 32-bit indices, which scikit-learn's distances want, if they fit."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sp.csr_matrix(parts, shape=X.shape)
+
+
 def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
     weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
     if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
@@ -392,7 +402,7 @@ def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
             f"{weight.shape}"
         )
     if not (weight > 0).any():
-        raise ValueError("sample_weight is 0 for every row: there is nothing to learn from")
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
     return weight
 
 
