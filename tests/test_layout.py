@@ -18,6 +18,7 @@ ROOMS = [
     "_core",
     "metrics",
     "_search",
+    "_ensemble",
     "_stream",
     "estimators",
     "baselines",
@@ -43,8 +44,9 @@ INSIDE = {
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": ["judges", "labels", "scorers", "grid", "folds", "fold", "search", "results"],
+    "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],
     "_stream": ["sources", "dask", "passes", "fitting"],
-    "estimators": ["base", "base_search", "imcc", "imcc_cv"],
+    "estimators": ["base", "imcc", "imcc_cv", "kernel_ensemble"],
 }
 # Sizes of blocks: this module imports nothing of imcc, and every room may use it.
 EVERYWHERE = {"imcc._utils.config"}

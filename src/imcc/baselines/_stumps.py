@@ -118,11 +118,7 @@ class BinnedRows:
         left = np.cumsum(sums, axis=0)
         before = left[self._starts] - sums[self._starts]
         left -= before[self._feature]
-<<<<<<< HEAD
         best = first_of_largest(np.abs(left) + np.abs(total - left), axis=0)
-=======
-        best = first_largest(np.abs(left) + np.abs(total - left))
->>>>>>> search
         at_best = left[best, np.arange(len(best))]
         return Stumps(
             self._feature[best],
@@ -147,15 +143,6 @@ class BinnedRows:
                 out[:, label] = stumps.left[label]
                 out[rows, label] = stumps.right[label]
         return out
-
-
-def first_largest(edges: np.ndarray) -> np.ndarray:
-    """Return the first of the largest entries of every column; those within ``TIE`` are tied.
-
-    Features that agree on the training rows have the same edge up to rounding, which depends on the
-    number of threads; which of them is taken must not, as they may differ on new rows.
-    """
-    return (edges >= edges.max(axis=0) - TIE).argmax(axis=0)
 
 
 def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, int]:

@@ -10,11 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
-<<<<<<< HEAD
 from imcc.baselines._stumps import BinnedRows, first_of_largest
-=======
-from imcc.baselines._stumps import BinnedRows, first_largest
->>>>>>> search
 
 # A hypothesis without a training error would get an infinite weight; the weight of one with this
 # edge is 11.9.
@@ -217,7 +213,6 @@ class MAHR(BaselineClassifier):
             signed = exponentials * np.where(said > 0, np.exp(-own), np.exp(own))
             signed *= signs / signed.sum(axis=0)
             edges = (signed.T @ combined) * scale
-<<<<<<< HEAD
             each = np.arange(len(learning))
             edges[each, learning] = 0.0
             source = first_of_largest(np.abs(edges), axis=1)
@@ -231,12 +226,6 @@ class MAHR(BaselineClassifier):
 
         sources = np.arange(q)
         sources[learning] = source
-=======
-            np.fill_diagonal(edges, 0.0)
-            source = first_largest(np.abs(edges).T)
-            reuse = np.where(learning, _weight(edges[np.arange(q), source]), 0.0)
-            added = added + reuse * scale[source] * combined[:, source]
->>>>>>> search
         done = Round(
             of_all(stumps.feature, 0),
             of_all(stumps.threshold, np.inf),

@@ -48,6 +48,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "llsf": {"estimator": "LLSFCV", "params": _SPARSE},
     "jfsc": {"estimator": "JFSCCV", "params": _SPARSE},
     "lift": {"estimator": "LIFT", "params": {}},
+    "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
     "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
 }

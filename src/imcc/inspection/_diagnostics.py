@@ -14,12 +14,8 @@ from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
-<<<<<<< HEAD:src/imcc/inspection/_diagnostics.py
 from imcc.inspection._tables import as_frame, as_text
-=======
-from imcc.inspection._per_label_records import checked
 from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
->>>>>>> search:src/imcc/inspection/_per_label.py
 
 
 @dataclass(frozen=True)
