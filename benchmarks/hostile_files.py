@@ -16,6 +16,7 @@ import argparse
 import bz2
 import gzip
 import io
+import json
 import os
 import random
 import resource
@@ -221,7 +222,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
     yield (
         "parquet long words",
         lambda: _parquet(
-            {"x": pyarrow.array(["a" * MiB] * 2000), "y": pyarrow.array(np.zeros(2000, bool))}
+            {"x": pyarrow.array(["a" * MiB] * 300), "y": pyarrow.array(np.zeros(300, bool))}
         ),
     )
     yield "parquet distinct words", lambda: _parquet(
@@ -394,6 +395,22 @@ def _streamed(path: Path, **options: Any) -> None:
         pass
 
 
+def _built(build: Callable[[], Case], folder: Path) -> tuple[str, dict[str, Any]]:
+    """Build a file in a process of its own: what that takes is not to be measured."""
+    child = os.fork()
+    if child == 0:
+        try:
+            file, data, options = build()
+            (folder / file).write_bytes(data)
+            (folder / "case.json").write_text(json.dumps([file, options]))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    file, options = json.loads((folder / "case.json").read_text())
+    (folder / "case.json").unlink()
+    return file, options
+
+
 def run_built(folder: Path, names: set[str] | None = None) -> list[str]:
     """Read every built file; return what went wrong."""
     failures = []
@@ -403,15 +420,15 @@ def run_built(folder: Path, names: set[str] | None = None) -> list[str]:
     for name, build in built.items():
         if names is not None and name not in names:
             continue
-        file, data, options = build()
-        if len(data) > LARGEST:
-            failures.append(f"{name}: the file is too large to count, {len(data):,} bytes")
+        file, options = _built(build, folder)
+        size = (folder / file).stat().st_size
+        if size > LARGEST:
+            failures.append(f"{name}: the file is too large to count, {size:,} bytes")
             continue
-        (folder / file).write_bytes(data)
         began = time.perf_counter()
         peak, said = peak_of(lambda file=file, options=options: take(folder / file, options))
         took = time.perf_counter() - began
-        print(f"{name:<32}{len(data):>10,} bytes {peak / MiB:>6.0f} MiB {took:>6.1f} s {said[:50]}")
+        print(f"{name:<32}{size:>10,} bytes {peak / MiB:>6.0f} MiB {took:>6.1f} s {said[:50]}")
         if said or peak > LIMIT:
             failures.append(f"{name}: {peak / MiB:.0f} MiB {said}")
     return failures
