@@ -46,7 +46,7 @@ INSIDE = {
     "_search": ["judges", "labels", "scorers", "grid", "folds", "fold", "search", "results"],
     "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],
     "_stream": ["sources", "dask", "passes", "fitting"],
-    "estimators": ["base", "imcc", "imcc_cv", "kernel_ensemble"],
+    "estimators": ["base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"],
 }
 # Sizes of blocks: this module imports nothing of imcc, and every room may use it.
 EVERYWHERE = {"imcc._utils.config"}

@@ -20,9 +20,6 @@ import scipy.sparse as sp
 
 from imcc._utils.validation import Features
 
-# Edges, which are at most 1, that differ by no more than this are tied.
-TIE = 1e-10
-
 
 @dataclass(frozen=True)
 class Stumps:
