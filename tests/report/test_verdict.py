@@ -3,7 +3,7 @@
 import numpy as np
 
 from imcc.comparison import ScoreTable
-from imcc.report._compared import compare_what_is_there
+from imcc.report._results import compare_what_is_there
 from imcc.report._verdict import verdict
 
 

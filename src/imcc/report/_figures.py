@@ -8,8 +8,8 @@ from imcc.metrics import METRICS
 from imcc.published import PublishedComparison
 from imcc.report._against_paper import draw_against_paper
 from imcc.report._cd_diagram import draw_critical_difference
-from imcc.report._gather import Panel, Results
 from imcc.report._picture import Picture
+from imcc.report._results import Panel, Results
 from imcc.report._sensitivity import draw_curve, draw_surface
 from imcc.report._spread import draw_spread, draw_time
 

@@ -15,12 +15,10 @@ from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
 from imcc.report import _figures as figures
 from imcc.report import _sections as sections
-from imcc.report._gather import OWN, Results
-from imcc.report._html import table_values, templates
 from imcc.report._picture import Picture
-from imcc.report._published import beside_the_paper
 from imcc.report._reproduce import reproduction
-from imcc.report._table import paper_table
+from imcc.report._results import OWN, Results, beside_the_paper
+from imcc.report._tables import paper_table, table_values, templates
 from imcc.report._words import capital, direction, metric_title, one_line
 
 #: What a page of ours has near its start: such a file may be written over.
@@ -201,7 +199,7 @@ def render(results: Results, title: str | None = None) -> str:
     Parameters
     ----------
     results : Results
-        From :func:`imcc.report._gather.gather`.
+        From :func:`imcc.report._results.gather`.
     title : str, optional
         Instead of the experiment's name.
     """

@@ -10,8 +10,7 @@ import numpy as np
 
 from imcc.datasets import dataset_info
 from imcc.experiment import Run
-from imcc.report._gather import OWN, Panel, Results
-from imcc.report._published import cardinality, is_known
+from imcc.report._results import OWN, Panel, Results, cardinality, is_known
 from imcc.report._verdict import Verdict, verdict
 from imcc.report._words import (
     DASH,

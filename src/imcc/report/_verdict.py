@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imcc.comparison import Comparison
-from imcc.report._compared import Compared
+from imcc.report._results import Compared
 from imcc.report._words import counted, joined, metric_title, number, p_text, rank_text, shorten
 
 
@@ -52,7 +52,7 @@ def verdict(compared: Compared) -> Verdict:
     Parameters
     ----------
     compared : Compared
-        From :func:`imcc.report._compared.compare_what_is_there`.
+        From :func:`imcc.report._results.compare_what_is_there`.
     """
     metric = compared.scores.metric
     comparison = compared.comparison

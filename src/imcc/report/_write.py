@@ -13,12 +13,10 @@ from imcc._utils.validation import check_choice, check_share
 from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.metrics import METRICS
 from imcc.report import _figures as figures
-from imcc.report._formats import WRITTEN, to_latex, to_markdown
-from imcc.report._gather import OWN, Results, gather
 from imcc.report._page import MARK, render
 from imcc.report._picture import SUFFIXES, Picture
-from imcc.report._published import beside_the_paper
-from imcc.report._table import PaperTable, paper_table
+from imcc.report._results import OWN, Results, beside_the_paper, gather
+from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
 from imcc.report._words import counted, metric_title
 
 TABLE_FORMATS = ("markdown", "latex")

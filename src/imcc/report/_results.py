@@ -1,4 +1,4 @@
-"""All that a report needs to know, out of a store."""
+"""What a report needs from a store: the records, the comparisons, and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc.comparison import Comparison, ScoreTable, compare
+from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
     ALL_METRICS,
     EACH,
@@ -21,7 +23,10 @@ from imcc.experiment import (
     TaskKey,
 )
 from imcc.metrics import METRICS
-from imcc.report._compared import Compared, compare_what_is_there
+from imcc.published import PublishedComparison, compare_with_published
+from imcc.published import datasets as published_datasets
+from imcc.published import table as published_table
+from imcc.report._words import counted, joined, one_line
 
 #: The method that others are compared with, where an experiment has it and nobody says otherwise.
 DEFAULT_CONTROL = "imcc"
@@ -170,3 +175,135 @@ def _panels(source: Store, runs: list[Run], control: str | None, alpha: float) -
                 scores, control=control, alpha=alpha, test_size=protocol.test_size
             )
             yield Panel(metric, selections, compared)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A table of scores, and the comparison of that part of it which can be compared.
+
+    Attributes
+    ----------
+    scores : ScoreTable
+        All of it.
+    comparison : Comparison or None
+        Of the data sets on which all its methods have a repetition in common.
+    reason : str or None
+        Why there is no comparison.
+    left_out : tuple of str
+        What is not in the comparison because runs are missing, in sentences.
+    """
+
+    scores: ScoreTable
+    comparison: Comparison | None
+    reason: str | None
+    left_out: tuple[str, ...]
+
+
+def compare_what_is_there(
+    scores: ScoreTable,
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    test_size: float | None = None,
+) -> Compared:
+    """Compare the methods on the runs that they have in common.
+
+    Methods without runs on more than half of the data sets are left out first, then the data sets
+    on which one of the others has no repetition in common with the rest, then the repetitions
+    that not all of them have.
+
+    Parameters
+    ----------
+    scores : ScoreTable
+        The scores; NaN where a run is missing.
+    control : str, optional
+        The method that the others are compared with; no control if it is left out itself.
+    alpha : float
+        The level of significance.
+    test_size : float, optional
+        As for :func:`imcc.comparison.compare`.
+    """
+    have = ~np.isnan(scores.values)
+    begun = have.any(axis=(1, 2))
+    if not begun.any():
+        return Compared(scores, None, "there are no runs yet", ())
+    share = have.any(axis=2)[begun].mean(axis=0)
+    kept_methods = share >= 0.5
+    common = have[:, kept_methods].all(axis=1).any(axis=1) & bool(kept_methods.any())
+    left_out = []
+    names = [one_line(m) for m, keep in zip(scores.methods, kept_methods, strict=True) if not keep]
+    if names:
+        left_out.append(f"{joined(names)}: no runs on more than half of the data sets")
+    names = [one_line(d) for d, keep in zip(scores.datasets, common, strict=True) if not keep]
+    if names:
+        left_out.append(f"{joined(names)}: no repetition that all methods have")
+    if not common.any():
+        reason = "there is no data set on which all methods have a repetition in common"
+        return Compared(scores, None, reason, tuple(left_out))
+    part = scores.select(
+        [d for d, keep in zip(scores.datasets, common, strict=True) if keep],
+        [m for m, keep in zip(scores.methods, kept_methods, strict=True) if keep],
+    )
+    comparison = compare(
+        part,
+        control=control if control in part.methods else None,
+        alpha=alpha,
+        missing="drop_repetitions",
+        test_size=test_size,
+    )
+    left_out += [
+        f"{one_line(dataset)}: {counted(lost, 'run')} of repetitions that not all methods have"
+        for dataset, lost in comparison.dropped.runs.items()
+    ]
+    return Compared(scores, comparison, None, tuple(left_out))
+
+
+def is_known(results: Results, dataset: str) -> bool:
+    """Say whether a data set is the one that this library knows by that name."""
+    if dataset not in list_datasets():
+        return False
+    known = dataset_info(dataset).fingerprint
+    found = {run.data_fingerprint for run in results.runs if run.key[1] == dataset}
+    return found == {known}
+
+
+def beside_the_paper(results: Results, selection: str) -> PublishedComparison | None:
+    """Put our numbers beside the paper's; None if nothing can be.
+
+    Names are not enough: the data must be those that the paper used, and a method must be ours of
+    that name with its own parameters.
+
+    Parameters
+    ----------
+    results : Results
+    selection : {"own", "each"}
+        How settings were chosen.
+    """
+    paper = published_table("average_precision")
+    datasets = [
+        spec.name
+        for spec in results.experiment.datasets
+        if spec.name in paper.datasets and is_known(results, spec.name)
+    ]
+    methods = [
+        method.name
+        for method in results.experiment.methods
+        if method.name in paper.methods and method.is_named
+    ]
+    tables = {}
+    for metric in METRICS:
+        panel = results.panel(metric, selection)
+        if panel is not None and datasets and methods:
+            tables[metric] = panel.compared.scores.select(datasets, methods)
+    if not tables:
+        return None
+    result = compare_with_published(tables, alpha=results.alpha)
+    return result if any(cell.mean is not None for cell in result.cells) else None
+
+
+def cardinality(dataset: str) -> tuple[float, int] | None:
+    """Return labels a row and number of different label sets, as the paper's Table 2 has them."""
+    for line in published_datasets():
+        if line.dataset == dataset:
+            return line.cardinality, line.n_label_sets
+    return None
