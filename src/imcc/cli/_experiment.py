@@ -73,7 +73,7 @@ def run_(
     no_sensitivity: bool,
     **running: Any,
 ) -> None:
-    """Run an experiment: one that comes with the package (paper, quick) or a TOML file.
+    """Run an experiment: one that comes with the package (paper, quick) or a TOML or JSON file.
 
     Results are stored as they come. What is stored already is not computed again, so the same
     command goes on where it was stopped; with more repeats, methods or data sets it adds them.

@@ -59,7 +59,7 @@ _RUNNING = (
         multiple=True,
         help="Let methods be imported from this package, too; may be repeated.  Running an "
         "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
-        "the packages allowed here or by the TOML file that is run.",
+        "the packages allowed here or by the file that is run.",
     ),
     click.option(
         "--isolate/--no-isolate",
