@@ -35,6 +35,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
 from imcc._backend.array import to_numpy
+from imcc._utils.config import get_config
 from imcc._utils.validation import check_choice, check_count, label_matrix
 
 
@@ -58,9 +59,6 @@ METRICS: dict[str, Metric] = {
         Metric("average_precision", True, True),
     )
 }
-
-# Entries of the blocks in which labels are compared: small enough for a core's cache.
-_BLOCK = 2**19
 
 
 class Judge:
@@ -151,7 +149,7 @@ class Judge:
         n_labels, n_settings, _ = scores.shape
         rank = np.empty((n_settings, len(self.pair_rows)))
         found = np.empty_like(rank)
-        step = max(1, _BLOCK // (n_labels * n_settings))
+        step = max(1, get_config().pair_entries // (n_labels * n_settings))
         for start in range(0, len(self.pair_rows), step):
             pairs = slice(start, start + step)
             rows, labels = self.pair_rows[pairs], self.pair_labels[pairs]

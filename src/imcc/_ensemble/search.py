@@ -39,13 +39,11 @@ from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import View, fit_view
 from imcc._ensemble.virtual import Weights, fit_one, held_out_grid
 from imcc._search.fold import Fold
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 
 #: Which recipe this is: a change of what is tried or how it is chosen gets a new number.
 RECIPE = 1
-#: Rows of the rounds of the screening, and how many kernels go on to the next round.
-SCREEN_ROWS = (1000, 2000)
-SCREEN_KEEP = (10, 6)
 #: Rows on which virtual examples compete at most, and the best kernels that they are tried on.
 VIRTUAL_ROWS = 1500
 VIRTUAL_KERNELS = 1
@@ -308,8 +306,9 @@ class _Search:
     def _screen(self) -> tuple[list[Kernel], dict[Kernel, int]]:
         """Return the best kernels, best first, and the index of the best penalty of each."""
         n = self.data.n
-        sizes = [min(n, SCREEN_ROWS[0])] + [rows for rows in SCREEN_ROWS[1:] if rows < n]
-        keep = [*SCREEN_KEEP[: len(sizes) - 1], SCREEN_KEEP[-1]]
+        rounds, kept = get_config().screen_rows, get_config().screen_keep
+        sizes = [min(n, rounds[0])] + [rows for rows in rounds[1:] if rows < n]
+        keep = [*kept[: len(sizes) - 1], kept[-1]]
         groups = [(view, name) for view in self.options.views for name in self.options.kernels]
         n_kernels = len(groups) * len(self.options.width_scales)
         counts = [n_kernels, *keep[:-1]]

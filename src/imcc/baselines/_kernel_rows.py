@@ -8,8 +8,8 @@ have weight zero, for which libsvm drops them before it begins, so nothing is co
 same solver with the same stopping rule on the same numbers: the machines are those that libsvm
 finds from the rows, up to rounding.
 
-A matrix of n_rows x n_rows numbers must fit: above :data:`GRAM_LIMIT` bytes, and where rows are so
-short that their products cost nothing, libsvm is given the rows.
+A matrix of n_samples x n_samples numbers must fit: above ``gram_bytes`` of the configuration, and
+where rows are so short that their products cost nothing, libsvm is given the rows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from imcc._core.kernels import row_blocks
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 from imcc.baselines._base import is_constant
 
-#: Bytes that a kernel matrix may have: 11,585 rows.
-GRAM_LIMIT = 2**30
 #: Features from which on a dense inner product costs libsvm more than looking it up.
 MIN_GRAM_FEATURES = 32
 # Megabytes of libsvm's cache next to a kernel matrix: a row of it is cheap to make again.
@@ -110,9 +109,9 @@ class KernelRows:
         return rbf_margins(self.X, self.X, self.gamma, dense) + intercepts
 
 
-def fits(n_rows: int) -> bool:
+def fits(n_samples: int) -> bool:
     """Whether the kernel matrix of that many rows is small enough."""
-    return 8 * n_rows**2 <= GRAM_LIMIT
+    return 8 * n_samples**2 <= get_config().gram_bytes
 
 
 def linear_gram(X: Features) -> np.ndarray:
