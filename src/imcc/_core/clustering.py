@@ -130,7 +130,7 @@ def assign_rows(
         NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
         :func:`k_means`.
     n_clusters : int, sequence of int or None
-        A sequence asks for one clustering for each entry.  None leaves the number to the
+        A sequence gives one clustering per entry.  None leaves the number to the
         clusterer (32 for the k-means that is used without one).
     clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
         None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
@@ -197,7 +197,7 @@ def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
         # On one thread: the order in which several add up their rows is not even the same from run
         # to run, and a row that is as near to one centre as to another may then change sides.
         with warnings.catch_warnings(), threadpool_limits(limits=1):
-            # Fewer distinct rows than clusters: said below, in this library's words.
+            # Fewer distinct rows than clusters: reported below, with this library's message.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
         nearest = model.labels_
@@ -292,7 +292,7 @@ def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
     if noise.any():
         warnings.warn(
             f"the clusterer {name} left {noise.sum()} of {n_rows} rows out as noise (-1): each of "
-            "them is a cluster of its own",
+            "them is a cluster",
             UserWarning,
             stacklevel=2,
         )

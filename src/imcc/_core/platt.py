@@ -45,7 +45,7 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray) -> Sigmoid:
     """
     n_on = int(np.count_nonzero(on))
     targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (len(on) - n_on + 2))
-    # In units of their own spread, Newton's matrix is well conditioned for any margins.
+    # In units of their spread, Newton's matrix is well conditioned for any margins.
     spread = float(margins.std())
     prior = Sigmoid(0.0, prior_log_odds(on))
     if spread <= _FLAT * (1 + float(np.abs(margins).max())):

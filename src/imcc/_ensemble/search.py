@@ -1,7 +1,7 @@
 """The search for an ensemble: screen kernels, calibrate, couple, choose, fit.
 
 1. **Screening.**  Every kernel (view x kernel x width) is scored on a part of the rows, by
-   calibrated leave-one-out scores at its best penalty.  The best ones go on to a larger part, the
+   calibrated leave-one-out scores at its best penalty.  The best ones proceed to a larger part, the
    best of those to all rows (successive halving).
 2. **Members.**  On all rows each kernel gives up to two members from one eigendecomposition: the
    best penalty, and the best penalty and coupling of the labels.
@@ -56,7 +56,7 @@ N_LANDMARKS = 1000
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for; see :class:`imcc.KernelEnsembleClassifier`."""
+    """The parameters; see :class:`imcc.KernelEnsembleClassifier`."""
 
     views: tuple[str, ...]
     kernels: tuple[str, ...]
@@ -640,7 +640,7 @@ class _Try:
 
 
 class _Tries:
-    """Held-out scores of one kernel: each penalty and coupling is computed once, when asked for.
+    """Held-out scores of one kernel: each penalty and coupling is computed once, when needed.
 
     Parameters
     ----------
@@ -802,7 +802,7 @@ def with_virtual(kernel: Kernel, weights: Weights) -> Setting:
 def calibrate(
     scores: Array, signs: Array, weight: np.ndarray | None, calibrated: bool
 ) -> LogisticMaps:
-    """Return the maps from held-out scores to log-odds; the identity if that is asked for."""
+    """Return the maps from held-out scores to log-odds; the identity if that is requested."""
     if calibrated:
         return fit_logistic_maps(scores, signs > 0, weight)
     q = scores.shape[1]

@@ -18,7 +18,7 @@ of weight 2 is left out as a whole: leave-one-out of a row that stands there twi
 other one in.)
 
 **Coupled labels.**  The penalty tr(A' K A L^-1), L = (1 - eta) I + eta R with R the correlation
-matrix of the labels, lets labels that go together share what they learn.  In the eigenbasis V of R,
+matrix of the labels, lets correlated labels share what they learn.  In the eigenbasis V of R,
 with eigenvalues r_j, the labels Y V are independent ridge problems with the penalties
 lambda / (1 - eta + eta r_j), so leave-one-out stays exact for a given R.
 

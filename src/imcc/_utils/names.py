@@ -58,7 +58,7 @@ PARTS: dict[str, str] = {
 
 
 def class_of(name: str) -> Any:
-    """Return the estimator with a short name; it is imported when it is asked for.
+    """Return the estimator with a short name; it is imported when it is needed.
 
     >>> class_of("MAHR").__name__
     'MAHR'

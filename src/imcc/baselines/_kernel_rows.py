@@ -121,7 +121,7 @@ def linear_gram(X: Features) -> np.ndarray:
     else:
         X = np.asarray(X, dtype=np.float64)
         # NumPy would compute half of X @ X.T and mirror it number by number: that takes longer.
-        with np.errstate(over="ignore", invalid="ignore"):  # said below, with what to do
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below, with what to do
             gram = X @ np.ascontiguousarray(X.T)
     # The largest of a row's products in size is on the diagonal or bounded by two that are.
     largest = np.diagonal(gram)

@@ -101,7 +101,7 @@ class EnsembleClassifierChains(BaselineClassifier):
     The inner products of all rows, n_rows x n_rows, are computed once.  Each chain has its own copy
     of those of its rows, to which the labels that become features are added one by one.  Where the
     matrix would have more than 1 GiB (11,585 rows), the links of a chain are trained from one
-    matrix of features with room for all labels, in which the columns of labels not reached yet are
+    matrix of features with space for all labels, in which the columns of labels not reached yet are
     zero; this takes many times as long.  The scores do not depend on ``n_jobs`` nor on the number
     of threads.
 
@@ -253,18 +253,20 @@ def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[n
 
 def _link_from_rows(X: Features, labels: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
     """Return what trains a chain's links one after the other, each from the rows."""
-    room = _Room(X, labels)
+    extended = _ExtendedRows(X, labels)
     position = iter(range(labels.shape[1]))
 
     def train(on: np.ndarray) -> Dual:
-        found = constant_machine(on[0]) if is_constant(on) else train_on_rows(room.features, on, C)
-        room.show(next(position))
+        found = (
+            constant_machine(on[0]) if is_constant(on) else train_on_rows(extended.features, on, C)
+        )
+        extended.show(next(position))
         return found
 
     return train
 
 
-class _Room:
+class _ExtendedRows:
     """The features with a column for each label, which stays zero until the label is shown."""
 
     def __init__(self, X: Features, labels: np.ndarray) -> None:

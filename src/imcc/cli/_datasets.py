@@ -11,7 +11,14 @@ from imcc._utils.text import printable
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
 from imcc.cli._inputs import load
 from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options
-from imcc.cli._terminal import print_json, print_table, problems_reported, said, say, stderr
+from imcc.cli._terminal import (
+    print_json,
+    print_table,
+    problems_reported,
+    say,
+    shown_message,
+    stderr,
+)
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -236,7 +243,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
-                failed[name] = said(error)
+                failed[name] = shown_message(error)
     return fetched, failed
 
 

@@ -64,7 +64,7 @@ _RUNNING = (
     click.option(
         "--isolate/--no-isolate",
         default=None,
-        help="Compute every task in a process of its own, which may crash.  [default: if a method "
+        help="Compute each task in a separate process, which may crash.  [default: if a method "
         "is not one of imcc's]",
     ),
     click.option(
@@ -121,7 +121,7 @@ def run_shown(
     quiet: bool,
     as_json: bool,
 ) -> Summary:
-    """Run an experiment with its progress shown; Ctrl-C ends it with a word on how to go on."""
+    """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue."""
     from imcc.experiment import run
 
     try:

@@ -79,7 +79,7 @@ def fetch_datasets(
     names : str or iterable of str, optional
         Which; the paper's fifteen unless given.
     progress : callable, optional
-        Called with a file's name, the bytes that are there and the bytes it has.
+        Called with a file's name, the bytes received and the bytes it has.
     timeout : float
         How many seconds a server may take to send the next 64 KiB.
 
@@ -143,7 +143,7 @@ def _is_local(info: DatasetInfo) -> bool:
 
 
 def _river_copy(info: DatasetInfo) -> Path | None:
-    """Return river's copy of the yeast data, if that is what is asked for and river is there."""
+    """Return river's copy of the yeast data, if yeast is requested and river is installed."""
     if info.name != DEFAULT:
         return None
     found = importlib.util.find_spec("river")  # Only looked up: importing it would take a second.

@@ -1,4 +1,4 @@
-"""Rows for a model that is there already: the columns of a file matched to its features by name."""
+"""Rows for an existing model: the columns of a file matched to its features by name."""
 
 from __future__ import annotations
 

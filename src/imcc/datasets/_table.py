@@ -94,7 +94,7 @@ class Table:
 
     @functools.cached_property
     def _by_column(self) -> Any:
-        # Picking columns of rows that are stored one after the other goes through all of them.
+        # Picking columns of rows that are stored one after the other reads all of them.
         return self.values.tocsc()
 
     def check_cells(self, columns: int, what: str) -> None:

@@ -62,7 +62,7 @@ class Claimant:
             with errors_in_words(self.path), transaction(self._connection):
                 self._forget([self.id])
         except StoreError:
-            # A full disk: the claims go when this process has ended.  The first error is enough.
+            # A full disk: the claims expire when this process has ended.  One error is enough.
             if error is None:
                 raise
         finally:

@@ -4,7 +4,7 @@ A description is a dictionary ``{"estimator": name, "params": {...}, "defaults":
 is a short one of ours (:mod:`imcc._utils.names`) or an import path ``package.module.Class``;
 ``params`` are the parameters that were given, ``defaults`` all others with the values that they had
 when the description was made.  Parameters that are estimators are descriptions themselves.  Only
-numbers, strings, lists and the like can be described; whatever cannot (a function, a random
+numbers, strings, lists and similar values can be described; whatever cannot (a function, a random
 generator) is an error.
 
 Descriptions come out of files, and files may come from anywhere.  Reading, comparing and hashing

@@ -22,7 +22,7 @@ from imcc.metrics import METRICS
 
 SCORES = "scores"
 SENSITIVITY = "sensitivity"
-# The method whose parameters a sensitivity study varies, unless it is said otherwise.
+# The method whose parameters a sensitivity study varies, by default.
 _STUDIED = {"estimator": "IMCCClassifierCV", "params": {}}
 
 
@@ -304,7 +304,7 @@ class Experiment:
         ----------
         datasets, methods : iterable of str, optional
             The names of those to keep, in this order; all by default.  Sensitivity studies of
-            other data sets go, too.
+            other data sets are removed, too.
         n_repeats : int, optional
             Another number of splits.
         sensitivity : bool, default=True

@@ -1,4 +1,4 @@
-"""What is wrong in the paper's tables and text, so that nobody has to find it again.
+"""What is wrong in the paper's tables and text, as a list of known errors.
 
 The tables print three decimals.  Methods that are equal there need not be equal, so what depends on
 their order is proven wrong only if no order gives it; :func:`imcc.comparison.friedman_range` and

@@ -1,7 +1,7 @@
-"""A drawn figure with its words, and how it becomes a file or a part of a page.
+"""A figure with its caption and description, as a file or as a part of a page.
 
-In a page the text of a figure is text: small, searchable, in the page's own letters.  Figures are
-laid out with DejaVu Sans, which is wider than what browsers use, so nothing grows into anything.
+In a page the text of a figure is text: small, searchable, in the page's own font.  Figures are
+laid out with DejaVu Sans, which is wider than the fonts of browsers, so that no texts overlap.
 The colours become CSS variables, for light and dark pages.
 """
 
@@ -109,7 +109,7 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure with the words that belong to it.
+    """A figure with its caption and description.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Picture:
     caption : str
         What it shows and how to read it.
     seen : str
-        What is to be seen in it, for those who do not see it.
+        A text description for readers who cannot see it.
     """
 
     figure: Any

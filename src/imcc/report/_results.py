@@ -28,7 +28,7 @@ from imcc.published import datasets as published_datasets
 from imcc.published import table as published_table
 from imcc.report._words import counted, joined, one_line
 
-#: The method that others are compared with, where an experiment has it and nobody says otherwise.
+#: The method that others are compared with, where an experiment has it and no other is given.
 DEFAULT_CONTROL = "imcc"
 #: A selection: all metrics with the setting that the experiment's metric chose.
 OWN = "own"
@@ -113,7 +113,7 @@ class Results:
 
 @contextmanager
 def opened(store: Store | str | Path) -> Iterator[Store]:
-    """Open a store to read, unless it is open already."""
+    """Open a store to read, unless it is already open."""
     if isinstance(store, Store):
         yield store
         return
@@ -171,7 +171,7 @@ def _panels(source: Store, runs: list[Run], control: str | None, alpha: float) -
             scores = source.scores(metric, None if OWN in selections else EACH)
             if np.isnan(scores.values).all():
                 continue
-            compared = compare_what_is_there(
+            compared = compare_common_runs(
                 scores, control=control, alpha=alpha, test_size=protocol.test_size
             )
             yield Panel(metric, selections, compared)
@@ -199,7 +199,7 @@ class Compared:
     left_out: tuple[str, ...]
 
 
-def compare_what_is_there(
+def compare_common_runs(
     scores: ScoreTable,
     *,
     control: str | None = None,
@@ -259,7 +259,7 @@ def compare_what_is_there(
 
 
 def is_known(results: Results, dataset: str) -> bool:
-    """Say whether a data set is the one that this library knows by that name."""
+    """Return whether a data set is the one that this library knows by that name."""
     if dataset not in list_datasets():
         return False
     known = dataset_info(dataset).fingerprint
@@ -267,8 +267,8 @@ def is_known(results: Results, dataset: str) -> bool:
     return found == {known}
 
 
-def beside_the_paper(results: Results, selection: str) -> PublishedComparison | None:
-    """Put our numbers beside the paper's; None if nothing can be.
+def compare_with_paper(results: Results, selection: str) -> PublishedComparison | None:
+    """Compare our numbers with the paper's; None if there is nothing to compare.
 
     Names are not enough: the data must be those that the paper used, and a method must be ours of
     that name with its own parameters.
@@ -302,7 +302,7 @@ def beside_the_paper(results: Results, selection: str) -> PublishedComparison | 
 
 
 def cardinality(dataset: str) -> tuple[float, int] | None:
-    """Return labels a row and number of different label sets, as the paper's Table 2 has them."""
+    """Return labels per row and number of distinct label sets, as the paper's Table 2 has them."""
     for line in published_datasets():
         if line.dataset == dataset:
             return line.cardinality, line.n_label_sets

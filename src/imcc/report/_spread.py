@@ -1,4 +1,4 @@
-"""The runs themselves: spread over repetitions, and time against quality."""
+"""Figures of the runs: their spread over repetitions, and time against quality."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _times(comparison: Comparison, runs: Sequence[Run]) -> np.ndarray:
 
 
 def _widen(axes: Any) -> None:
-    """Show a hundredth at least: ticks of five decimals are for nobody."""
+    """Show at least a range of 0.01, so that ticks have few decimals."""
     low, high = axes.get_xlim()
     if high - low < 0.01:
         middle = (low + high) / 2
@@ -227,7 +227,7 @@ def spread_out(heights: np.ndarray, gap: float) -> np.ndarray:
     array([0.4, 0.6])
     """
     steps = gap * np.arange(len(heights))
-    room = max(1 - steps[-1], 0.0)
+    top = max(1 - steps[-1], 0.0)
     return np.asarray(
-        IsotonicRegression(y_min=0.0, y_max=room).fit_transform(steps, heights - steps) + steps
+        IsotonicRegression(y_min=0.0, y_max=top).fit_transform(steps, heights - steps) + steps
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc.comparison import ScoreTable
-from imcc.report._results import Compared, compare_what_is_there
+from imcc.report._results import Compared, compare_common_runs
 from imcc.report._words import (
     DASH,
     arrow,
@@ -73,7 +73,7 @@ class PaperTable:
     datasets, methods : tuple of str
         Rows and columns, as the experiment names them.
     cells : tuple of tuple of TableCell
-        A row a data set.
+        One row per data set.
     mean_ranks : tuple of (float or None)
         Of the methods, over the ranked data sets; empty if nothing could be ranked.
     notes : tuple of str
@@ -150,7 +150,7 @@ def paper_table(scores: ScoreTable | Compared, *, decimals: int = 3) -> PaperTab
     """
     if isinstance(decimals, bool) or not isinstance(decimals, int) or decimals < 0:
         raise ValueError(f"decimals must be a whole number >= 0, got {decimals!r}")
-    compared = scores if isinstance(scores, Compared) else compare_what_is_there(scores)
+    compared = scores if isinstance(scores, Compared) else compare_common_runs(scores)
     scores, comparison = compared.scores, compared.comparison
     counts, means, stds = scores.counts.copy(), scores.mean(), scores.std()
     ranks = np.full(means.shape, np.nan)
@@ -206,7 +206,7 @@ def _few_runs(counts: np.ndarray, scores: ScoreTable) -> list[str]:
     ]
 
 
-#: What such a file begins with, in a comment: it may be written over.
+#: What such a file begins with, in a comment: it may be overwritten.
 WRITTEN = "written by imcc report"
 
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~$&"})
