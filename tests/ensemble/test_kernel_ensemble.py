@@ -166,7 +166,7 @@ def test_screening_proceeds_from_parts_to_all_rows(config):
                 table["param_view"],
                 table["param_kernel"],
                 table["param_width_scale"],
-                table["n_rows"],
+                table["n_samples"],
                 strict=True,
             )
             if key[3] == n
@@ -427,7 +427,7 @@ def test_virtual_examples_compete_on_the_same_folds(data, monkeypatch):
     of_folds = table["stage"] == "folds"
     assert (table["param_n_clusters"][of_folds] > 0).any()
     assert (table["param_n_clusters"][of_folds] == 0).any()
-    assert set(table["n_rows"][of_folds]) == {len(X)}
+    assert set(table["n_samples"][of_folds]) == {len(X)}
     # The member is IMCC's model of the same setting.
     from imcc import IMCCClassifier
 

@@ -91,11 +91,11 @@ class Kernel:
 class Trial:
     """One line of the table of what was tried.
 
-    ``value`` is the criterion (greater is better) of held-out scores of ``n_rows`` rows.
+    ``value`` is the criterion (greater is better) of held-out scores of ``n_samples`` rows.
     """
 
     stage: str
-    n_rows: int
+    n_samples: int
     setting: Setting
     value: float
 
@@ -325,7 +325,7 @@ class _Search:
         return kernels, {kernel: found[kernel][1] for kernel in kernels}
 
     def _plan(self, sizes: list[int], counts: list[int], finalists: int) -> None:
-        """Say how much work there is, in units of that of one kernel on all rows."""
+        """Report how much work there is, in units of that of one kernel on all rows."""
         finalists = min(finalists, counts[-1])
         rounds = sum(count * self._work(size) for size, count in zip(sizes, counts, strict=True))
         self.clock.total = rounds + finalists * self._work(min(self.data.n, self._exact_limit))

@@ -131,7 +131,7 @@ class Spectrum:
         return cls(features[:, :rank], values, root, n == rank), basis
 
     @property
-    def n_rows(self) -> int:
+    def n_samples(self) -> int:
         """Number of training rows."""
         return int(self.vectors.shape[0])
 
@@ -174,7 +174,7 @@ class Spectrum:
         """Return C_ii for several penalties, shape (n, n_penalties)."""
         columns = self._columns(penalties)
         weights, rest = self._weights(columns)
-        xp, n = namespace(self.vectors), self.n_rows
+        xp, n = namespace(self.vectors), self.n_samples
         parts = [
             self.vectors[block, :] ** 2 @ weights
             for block in row_blocks(n, self.vectors.shape[1], block_entries(self.vectors) or 2**18)
@@ -187,7 +187,7 @@ class Spectrum:
         rooted = self._rooted(signs)
         weights, rest = self._weights(columns)
         smooth = self.vectors @ (weights * projected)
-        ones = self._rooted(asarray(np.ones((self.n_rows, 1)), signs))
+        ones = self._rooted(asarray(np.ones((self.n_samples, 1)), signs))
         a = self.vectors @ (weights * (self.vectors.T @ ones))
         if rest is not None:
             smooth, a = smooth + rooted * rest, a + ones * rest

@@ -339,7 +339,7 @@ def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray
 
 
 class _naming:  # noqa: N801 - read as a word of the with statement
-    """Say which chunk an error is in."""
+    """Return which chunk an error is in."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk

@@ -56,7 +56,7 @@ class KernelRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     gamma : float, optional
         The kernel is ``exp(-gamma |x - x'|^2)``; without it, the inner product.
     """
@@ -76,7 +76,7 @@ class KernelRows:
 
         Parameters
         ----------
-        on : ndarray of bool, shape (n_rows,)
+        on : ndarray of bool, shape (n_samples,)
             The label, of all rows.
         C : float
         rows : ndarray of int, optional
@@ -91,7 +91,7 @@ class KernelRows:
         return found if rows is None else found._replace(support=rows[found.support])
 
     def dense(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the weights of all rows in all machines, (n_rows, n_machines)."""
+        """Return the weights of all rows in all machines, (n_samples, n_machines)."""
         return dense_weights(machines, self.X.shape[0])
 
     def weights(self, machines: Sequence[Dual]) -> np.ndarray:
@@ -99,7 +99,7 @@ class KernelRows:
         return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
 
     def margins(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the margins of all rows by all machines, (n_rows, n_machines)."""
+        """Return the margins of all rows by all machines, (n_samples, n_machines)."""
         intercepts = np.array([machine.intercept for machine in machines])
         if self.gamma is None:
             return self.X @ self.weights(machines).T + intercepts
@@ -115,7 +115,7 @@ def fits(n_samples: int) -> bool:
 
 
 def linear_gram(X: Features) -> np.ndarray:
-    """Return the inner products of all rows, (n_rows, n_rows), as an ndarray."""
+    """Return the inner products of all rows, (n_samples, n_samples), as an ndarray."""
     if sp.issparse(X):
         gram = np.ascontiguousarray((X @ X.T).toarray(), dtype=np.float64)
     else:
@@ -167,9 +167,9 @@ def constant_machine(on: bool) -> Dual:
     return Dual(np.empty(0, dtype=np.intp), np.empty(0), 1.0 if on else -1.0)
 
 
-def dense_weights(machines: Sequence[Dual], n_rows: int) -> np.ndarray:
-    """Return the weights of all rows in all machines, (n_rows, n_machines)."""
-    out = np.zeros((n_rows, len(machines)))
+def dense_weights(machines: Sequence[Dual], n_samples: int) -> np.ndarray:
+    """Return the weights of all rows in all machines, (n_samples, n_machines)."""
+    out = np.zeros((n_samples, len(machines)))
     for column, machine in enumerate(machines):
         out[machine.support, column] = machine.coef
     return out

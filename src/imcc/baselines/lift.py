@@ -146,9 +146,9 @@ def label_centers(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    on : ndarray of bool, shape (n_rows,)
-    identity : ndarray of shape (n_rows,)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    on : ndarray of bool, shape (n_samples,)
+    identity : ndarray of shape (n_samples,)
         Of :func:`row_identities`.
     ratio : float
     seed : int

@@ -82,7 +82,7 @@ _RUNNING = (
     click.option(
         "--device",
         metavar="NAME",
-        help="Where methods that know of devices work, such as cuda.  [default: the processor]",
+        help="Device of the methods that can use one, such as cuda.  [default: the processor]",
     ),
     click.option(
         "--dask",

@@ -42,7 +42,7 @@ class FriedmanRange:
     bound: float
 
     def contains(self, f: float, decimals: int) -> bool:
-        """Say whether an F_F that was rounded to some decimals is within what is possible."""
+        """Return whether an F_F that was rounded to some decimals is within what is possible."""
         half = 0.5 * 10**-decimals
         return min(self.low, self.bound) - half <= f <= self.high + half
 

@@ -225,7 +225,7 @@ def _sparse_values(
 
 
 def _counts_from_zero(columns: list[Column]) -> bool:
-    """Say whether every nominal attribute has the values 0, 1, ..., which are their positions."""
+    """Return whether each nominal attribute has the values 0, 1, ..., its positions."""
     return all(
         column.kind == "numeric"
         or (column.kind == "nominal" and all(w == str(int(p)) for w, p in column.words.items()))

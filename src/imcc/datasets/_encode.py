@@ -162,7 +162,7 @@ def _is_number(word: str) -> bool:
 
 
 def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: str) -> Coding | None:
-    """Say how the words of the features' columns become numbers."""
+    """Return how the words of the features' columns become numbers."""
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
     left_out = []
@@ -266,7 +266,7 @@ def _features(
 
 
 def _is_plain(attribute: Attribute) -> bool:
-    """Say whether a column is one feature: numbers, or words that stand for 0 and 1."""
+    """Return whether a column is one feature: numbers, or words that stand for 0 and 1."""
     if attribute.kind == "numeric" or len(attribute.categories) == 2:
         return True
     return len(attribute.categories) == 1 and truth(attribute.categories[0]) is not None
@@ -282,7 +282,7 @@ def _is_identifier(table: Table, column: int) -> bool:
 
 
 def _is_flipped(attribute: Attribute) -> bool:
-    """Say whether a binary column lists the word for 1 first."""
+    """Return whether a binary column lists the word for 1 first."""
     return bool(
         attribute.categories
         and _is_plain(attribute)

@@ -103,7 +103,7 @@ def fetch_datasets(
 
 
 def is_available(name: str) -> bool:
-    """Say whether a named data set can be loaded without the network.
+    """Return whether a named data set can be loaded without the network.
 
     Parameters
     ----------

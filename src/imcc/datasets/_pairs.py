@@ -179,7 +179,7 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
 
 
 def _is_turned(parts: Sequence[Part]) -> bool:
-    """Say whether the labels are labels x rows, by the shapes of all parts together."""
+    """Return whether the labels are labels x rows, by the shapes of all parts together."""
     possible = []
     for turned in (False, True):
         shapes = [part.target.shape[::-1] if turned else part.target.shape for part in parts]

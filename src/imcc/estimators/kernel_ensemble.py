@@ -114,7 +114,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         Weight of the members with virtual examples.
     search_results_ : dict of ndarray
         Everything that was tried, one entry per trial: ``stage`` ("screen", "all rows" or "folds"),
-        ``n_rows``, ``param_*`` and ``score``.  Scores of different stages are of different rows.
+        ``n_samples``, ``param_*`` and ``score``.  Scores of different stages are of different rows.
     selection_score_ : float
         The metric of the ensemble's held-out log-odds.  The same scores calibrated and chose it, so
         it flatters.
@@ -356,7 +356,7 @@ def _table(fitted: Fitted) -> dict[str, np.ndarray]:
     trials = fitted.trials
     table = {
         "stage": np.array([trial.stage for trial in trials], dtype=object),
-        "n_rows": np.array([trial.n_rows for trial in trials], dtype=int),
+        "n_samples": np.array([trial.n_samples for trial in trials], dtype=int),
     }
     for name in _SETTING:
         values = [getattr(trial.setting, name) for trial in trials]

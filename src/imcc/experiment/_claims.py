@@ -1,4 +1,4 @@
-"""Who computes what: runners that share a store claim tasks, and lose them when they die."""
+"""Claims: runners that share a store claim tasks, and lose them when they end."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Claimant:
 
 
 def is_alive(on: str, pid: int, started: str, heartbeat: float) -> bool:
-    """Say whether a runner is still there: by its process here, by its signs of life elsewhere."""
+    """Return whether a runner is alive: by its process here, by its heartbeat elsewhere."""
     if on == machine():
         return process_start(pid) == started
     return time.time() - heartbeat < SILENT_SECONDS

@@ -193,7 +193,7 @@ class _Worker:
         return f"the process of the task was ended by signal {-code}"
 
     def is_alive(self) -> bool:
-        """Say whether the process runs; the number of a dead one is kept until it is waited for."""
+        """Return whether the process runs; a dead one keeps its number until it is waited for."""
         if self.process.returncode is None and hasattr(os, "waitid"):
             look = os.WEXITED | os.WNOHANG | os.WNOWAIT
             with suppress(ChildProcessError):

@@ -113,7 +113,7 @@ def run(
         entries in X and Y), else the cores shared out evenly over the processes; with one process
         what is usual here (such as ``OPENBLAS_NUM_THREADS`` says), with Dask one.
     device : str or None, default=None
-        Where methods that know of devices work, such as ``"cuda"``.
+        Where methods with a ``device`` parameter compute, such as ``"cuda"``.
     allow : iterable of str, default=()
         Packages from which methods may be imported besides imcc, sklearn and what the experiment
         allows itself.  An experiment that was read from a store allows nothing itself.

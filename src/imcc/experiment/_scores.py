@@ -28,7 +28,7 @@ def greater_is_better(metric: str) -> bool:
 
 
 def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the scores of all labels with 0 as the threshold, shape (n_rows, n_labels).
+    """Return the scores of all labels with 0 as the threshold, shape (n_samples, n_labels).
 
     Takes ``decision_function``, else ``predict_proba`` less 1/2.
     """

@@ -55,7 +55,7 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
 
 
 def searches(estimator: Any) -> bool:
-    """Say whether an estimator chooses its parameters by cross-validation."""
+    """Return whether an estimator chooses its parameters by cross-validation."""
     return isinstance(estimator, SKLEARN_SEARCHES) or hasattr(estimator, "estimator_for")
 
 

@@ -56,7 +56,7 @@ def run_task(
         Threads for linear algebra; None is by the size of the task
         (one for less than a million entries in X and Y, else ``available``).
     device : str or None
-        Where methods that know of devices work, such as ``"cuda"``; not part of what a task is.
+        Device of the methods that can use one, such as ``"cuda"``; not part of the task.
     available : int or None
         The threads that a large task may have; None is what is usual in this process.
 

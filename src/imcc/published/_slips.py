@@ -153,7 +153,7 @@ SLIPS: tuple[Slip, ...] = (
 
 
 def doubtful(dataset: str, method: str) -> str | None:
-    """Say why the paper's numbers of a method on a data set are in doubt; None if they are not.
+    """Return why the paper's numbers of a method on a data set are in doubt; None if they are not.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def _other_share(test_size: float) -> str:
 
 
 def _no_diagram(compared: Any) -> str:
-    """Say why there is no diagram of critical differences."""
+    """Return why there is no diagram of critical differences."""
     if compared.comparison is None:
         return f"Nothing can be compared: {compared.reason}."
     return capital(compared.comparison.reasons.get("nemenyi", "")) + "."

@@ -96,7 +96,7 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
 
 
 def _same_methods(part: Experiment, whole: Experiment) -> bool:
-    """Say whether what one experiment computes is part of what another one does.
+    """Return whether what one experiment computes is part of what another one does.
 
     Only ours are resolved, which is the one that comes with the package.
     """

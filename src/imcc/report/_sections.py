@@ -76,7 +76,7 @@ def headline(results: Results) -> Verdict | None:
 
 
 def progress(results: Results) -> dict[str, Any]:
-    """Say how much of the experiment is done."""
+    """Return how much of the experiment is done."""
     n_tasks = len(results.experiment.tasks())
     failed = {failure.key for failure in results.failures}
     waiting = [key for key in results.missing if key not in failed]

@@ -27,7 +27,7 @@ class Verdict:
     ----------
     metric : str
     winner, lead, significant : Answer
-        Who wins, by how much, is it significant.
+        Which method is best, by how much, and whether that is significant.
     not_different : tuple of str
         The methods that are not significantly different from the winner; empty where nothing was
         tested.
@@ -48,7 +48,7 @@ def _name(name: str) -> str:
 
 
 def verdict(compared: Compared) -> Verdict:
-    """Say who wins, by how much, and whether that is significant.
+    """Return which method is best, by how much, and whether that is significant.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _lead(comparison: Comparison, first: int, second: int) -> Answer:
 def _tested(
     comparison: Comparison, first: int, rest: list[int]
 ) -> tuple[Answer, tuple[str, ...], str]:
-    """Say from whom the winner differs, by the test that fits the number of methods."""
+    """Return which methods the winner differs from, by the test that fits the number of methods."""
     level = f"at the level {comparison.alpha:g}"
     if len(comparison.methods) == 2:
         return _tested_pair(comparison, first, rest[0], level)
