@@ -38,6 +38,27 @@ from imcc._backend.array import to_numpy
 from imcc._utils.config import get_config
 from imcc._utils.validation import check_choice, check_count, label_matrix
 
+__all__ = [
+    "METRICS",
+    "Judge",
+    "Metric",
+    "average_precision",
+    "coverage",
+    "evaluate",
+    "evaluate_rows",
+    "f1_of_counts",
+    "get_scorer",
+    "hamming_loss",
+    "label_f1",
+    "macro_f1",
+    "macro_f1_present",
+    "micro_f1",
+    "ndcg_at_k",
+    "one_error",
+    "precision_at_k",
+    "ranking_loss",
+]
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -37,6 +37,7 @@ class Format:
     writer: Callable[..., Any] | None
 
 
+#: The file formats by name.
 FORMATS = {
     known.name: known
     for known in (

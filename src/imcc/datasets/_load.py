@@ -15,7 +15,7 @@ from imcc.datasets._formats import FORMATS
 from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
-#: The data set that is always there: it comes with the package river.
+#: The default data set, which comes with the package river and needs no network.
 DEFAULT = "yeast"
 
 # The order of the labels in MULAN's yeast.xml; river's copy has the columns of yeast.arff.

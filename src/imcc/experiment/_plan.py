@@ -20,7 +20,9 @@ from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
 from imcc.metrics import METRICS
 
+#: Kind of a task: scores on one split.
 SCORES = "scores"
+#: Kind of a task: a study of the sensitivity to the parameters.
 SENSITIVITY = "sensitivity"
 # The method whose parameters a sensitivity study varies, by default.
 _STUDIED = {"estimator": "IMCCClassifierCV", "params": {}}

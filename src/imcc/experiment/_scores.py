@@ -15,6 +15,7 @@ from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
+#: All metrics of a row: the paper's five, then the others.
 ALL_METRICS = (*METRICS, *MORE_METRICS)
 
 
