@@ -68,7 +68,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         Penalties to try, searched from the middle uphill.
     coupling : sequence of float, default=(0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
         Degrees eta to try to which labels are coupled through their correlations R: the penalty
-        |W|^2 becomes tr(W ((1 - eta) I + eta R)^-1 W').  ``(0.0,)`` leaves them alone.
+        ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)`` leaves them alone.
     virtual_examples : bool, default=True
         Whether models with virtual examples may join.  They never do with ``sample_weight`` or with
         Nyström features.
