@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import asarray, dense, is_numpy, library, require
+from imcc._backend.array import asarray, dense, is_numpy, library
 from imcc._utils.config import get_config
+from imcc._utils.optional import require
 
 
 def on_device(X: Any, device: str | None) -> Any:
@@ -32,7 +33,7 @@ def _named(device: Any) -> Any:
     """Return an array without entries on a device, the name being checked."""
     if not isinstance(device, str):
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
-    require("array_api_compat", f"device={device!r}")
+    require("array_api_compat", "gpu", f"device={device!r}")
     return _empty_on(device)
 
 
