@@ -138,7 +138,7 @@ def describe(
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Return what is in a data set: a name, a file, or files to be joined (yeast if none)."""
+    """Describe a data set: a name, a file, or files to be joined (yeast if none)."""
     import imcc.datasets as data
 
     with problems_reported():
