@@ -84,7 +84,7 @@ def test_columns_in_another_order_and_without_labels(trained, tmp_path):
         ("size,wet,hue,kind,more\n1,yes,red,x,3\n", r"1 column.*unknown.*'more'.*ignore_extra"),
         ("size,wet,hue,kind\n1,yes,red,x\n2,perhaps,red,x\n", "line 3: .*'wet' is 'perhaps'"),
         ("size,wet,hue,kind\n1,3,red,x\n", "'wet' is 3 here.*'no', 'yes'"),
-        ("size,wet,hue,kind\nbig,no,red,x\n", "'size' is 'big' here, and the model wants numbers"),
+        ("size,wet,hue,kind\nbig,no,red,x\n", "'size' is 'big' here.*expects numbers"),
         ("size,wet,hue,kind\n1,no,red,z\n", "'kind' is 'z' here"),
         ("size,size,wet,hue,kind\n1,1,no,red,x\n", "several columns have the same name"),
         ("size,wet,hue,kind\n", "no rows"),

@@ -306,7 +306,7 @@ def test_no_gpu_is_reported(small_problem):
     for make in (IMCCClassifier, IMCCClassifierCV):
         with pytest.raises(RuntimeError, match=r"device='cuda': torch .* finds no GPU here"):
             make(device="cuda").fit(X, Y)
-    with pytest.raises(ValueError, match="device='gpu' is no device that torch knows"):
+    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
         IMCCClassifier(device="gpu").fit(X, Y)
     with pytest.raises(ValueError, match="device must be None or a name such as 'cuda', got 0"):
         IMCCClassifier(device=0).fit(X, Y)

@@ -86,7 +86,7 @@ class ChunkMover:
 
 
 def device_name(device: str) -> str:
-    """Return a device's name with that of the hardware, if torch knows it; for records."""
+    """Return a device's name with that of the hardware, if torch has it; for records."""
     torch = sys.modules.get("torch")  # whoever worked on the device has imported it
     if torch is None or not device.startswith("cuda"):
         return device
@@ -102,7 +102,7 @@ def _empty_on(device: str) -> Any:
     try:
         where = torch.device(device)
     except RuntimeError as error:
-        raise ValueError(f"device={device!r} is no device that torch knows: {error}") from error
+        raise ValueError(f"device={device!r} is not a device of torch: {error}") from error
     if where.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
             f"device={device!r}: torch {torch.__version__} finds no GPU here; use device=None to "

@@ -267,7 +267,7 @@ _NAMED: dict[str, type[Kernel]] = {
 
 
 def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """Return the kernel that a name or callable stands for, or say which there are."""
+    """Return the kernel of a name or callable; an unknown name is an error that lists them."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' cannot be used: the virtual examples are means of training rows, "

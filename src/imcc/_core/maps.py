@@ -1,4 +1,4 @@
-r"""Feature maps psi: what stands between the rows and the one linear solver.
+r"""Feature maps psi, between the rows and the one linear solver.
 
 ===========  ===============================================================  ==============
 map          psi(x)                                                           for
@@ -79,7 +79,7 @@ INDEFINITE = 1e-8
 
 
 class FeatureMap(Protocol):
-    """A map of finite dimension: all that fits, searches and streams need to know of it.
+    """A map of finite dimension: all that fits, searches and streams need of it.
 
     An implementation is a dataclass, whose arrays move to a device by themselves.
     """
@@ -103,7 +103,7 @@ class FeatureMap(Protocol):
 def feature_sums(
     feature_map: FeatureMap, X: Features, signs: Array, membership: Array
 ) -> Statistics:
-    """Sum over rows, block by block, what a map wants to be summed.
+    """Sum over rows, block by block, what a map needs to be summed.
 
     Sums over parts of the rows add up; ``feature_map.of_sums`` makes those over the features of
     them.
@@ -379,7 +379,7 @@ class Approximation:
 
     @property
     def sample_size(self) -> int:
-        """How many rows the map wants to see."""
+        """How many rows the map is fitted on."""
         config = get_config()
         return max(config.width_rows, config.rows_per_landmark * self.n_components)
 
@@ -490,8 +490,8 @@ def check_approximation(
         )
     if approximation == "fourier" and not isinstance(kernel, (RBFKernel, LaplacianKernel)):
         raise ValueError(
-            "approximation='fourier' knows the kernels 'rbf' and 'laplacian' only; use "
-            "approximation='nystroem', which knows them all"
+            "approximation='fourier' supports the kernels 'rbf' and 'laplacian' only; use "
+            "approximation='nystroem', which supports all"
         )
     if not by_name:
         landmarks = np.asarray(to_numpy(landmarks))

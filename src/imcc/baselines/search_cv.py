@@ -428,7 +428,7 @@ class JFSCCV(SparseLinearCV):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting as the solver knows it: the weights, and the ridge of the starting point."""
+    """A setting for the solver: the weights, and the ridge of the starting point."""
 
     weights: Weights
     ridge: float

@@ -1,4 +1,4 @@
-"""``imcc experiment``: run, resume, look at, export and merge."""
+"""``imcc experiment``: run, resume, show, export and merge."""
 
 from __future__ import annotations
 

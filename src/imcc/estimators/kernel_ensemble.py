@@ -360,7 +360,7 @@ def _as_csr(X: Features) -> Features:
 
 
 def _small_indices(X: Features) -> Features:
-    """Return sparse rows with 32-bit indices, which scikit-learn's distances want, if they fit."""
+    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
     if not sp.issparse(X) or X.indices.dtype == np.int32:
         return X
     if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:

@@ -23,7 +23,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """A fitted IMCCClassifier and what stands around it.
+    """A fitted IMCCClassifier and the wrappers around it.
 
     Attributes
     ----------
