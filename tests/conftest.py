@@ -1,9 +1,12 @@
+import contextlib
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+from imcc._utils.config import config_context
 
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 
@@ -82,3 +85,10 @@ def mirror():
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def config():
+    """Change settings of :mod:`imcc._utils.config` until the end of the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(config_context(**settings))

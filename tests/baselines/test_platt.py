@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.svm import SVC
 
-from imcc.baselines._platt import fit_sigmoid, held_out_margins
+from imcc.baselines._platt import calibration_folds, fit_sigmoid
 
 
 def made_up(seed, n=300, slope=1.7, offset=-0.6):
@@ -47,40 +46,24 @@ def test_margins_that_say_nothing_leave_the_prior(margins):
     assert fit_sigmoid(margins, on) == (0.0, pytest.approx(np.log(7 / 25)))
 
 
-def test_held_out_margins_come_from_machines_that_have_not_seen_the_row():
-    rng = np.random.default_rng(0)
-    X, on = rng.normal(size=(23, 2)), rng.random(23) < 0.4
-    seen = []
-
-    def train(rows, labels):
-        seen.append({tuple(row) for row in rows})
-        assert labels.any()
-        assert not labels.all()
-        mine = len(seen) - 1
-
-        def margins(new):
-            assert not seen[mine] & {tuple(row) for row in new}
-            return SVC(kernel="linear").fit(rows, labels).decision_function(new)
-
-        return margins
-
-    margins = held_out_margins(train, X, on, 0)
-    assert len(seen) == 5
-    assert np.isfinite(margins).all()
-    few = np.arange(23) < 2
-    seen.clear()
-    assert np.isfinite(held_out_margins(train, X, few, 0)).all()
-    assert len(seen) == 2
-    assert held_out_margins(train, X, np.arange(23) < 1, 0) is None
+def test_folds_leave_out_every_row_once_and_train_on_both_classes():
+    on = np.random.default_rng(0).random(23) < 0.4
+    folds = calibration_folds(on, 0)
+    assert len(folds) == 5
+    np.testing.assert_array_equal(np.sort(np.concatenate([out for _, out in folds])), np.arange(23))
+    for inside, outside in folds:
+        np.testing.assert_array_equal(np.union1d(inside, outside), np.arange(23))
+        assert not np.intersect1d(inside, outside).size
+        assert on[inside].any()
+        assert not on[inside].all()
+        assert (np.diff(inside) > 0).all()
+    assert len(calibration_folds(np.arange(23) < 2, 0)) == 2
+    assert calibration_folds(np.arange(23) < 1, 0) == []
+    assert calibration_folds(np.zeros(23, bool), 0) == []
 
 
 def test_the_seed_shuffles_the_folds():
-    margins, on = made_up(2, n=60)
-    X = margins[:, np.newaxis]
-
-    def train(rows, labels):
-        return lambda new: np.full(len(new), rows.mean())
-
-    one, same, other = (held_out_margins(train, X, on, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one, same)
-    assert not np.array_equal(one, other)
+    on = np.random.default_rng(2).random(60) < 0.4
+    one, same, other = ([out.tolist() for _, out in calibration_folds(on, s)] for s in (0, 0, 1))
+    assert one == same
+    assert one != other

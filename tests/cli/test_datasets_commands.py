@@ -152,7 +152,7 @@ def test_more_reading_options(tmp_path):
     options = ["--no-header", "--labels=-1", "--json"]
     assert json.loads(good("describe", tmp_path / "bare.csv", *options).stdout)["n_rows"] == 2
     np.savez(tmp_path / "v.npz", u=np.ones((2, 3)), v=np.eye(2))
-    options = ["--variables", "u,v", "--variables", "u,v", "--json"]
+    options = ["--variables", "u,v", "--variables", "u,v", "--no-transpose-labels", "--json"]
     assert json.loads(good("describe", tmp_path / "v.npz", *options).stdout)["n_rows"] == 4
     assert imcc("describe", tmp_path / "v.npz", "--variables", "u").exit_code == 2
     (tmp_path / "s.svm").write_text("1 1:1\n")
@@ -232,7 +232,7 @@ def test_fetch_goes_on_after_a_failure(monkeypatch):
     found = json.loads(result.stdout)
     assert list(found["fetched"]) == ["yeast"]
     assert "could not get the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
-    assert "1 of 2 could not be got" in result.stderr
+    assert "1 of 2 could not be fetched" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["t.arff", "t.svm", "t.csv", "t.parquet", "t.npz", "t.arff.gz"])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from imcc.experiment import Experiment, Store, StoreError, export, merge, run_task
+from tests.experiment.conftest import ALLOW
 
 GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3, [3, 5]]}
 
@@ -13,7 +14,7 @@ GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3
 def whole(small, tmp_path):
     plain = small.to_dict()
     plain["sensitivity"] = {"datasets": plain["datasets"], "params": GRID}
-    return Experiment.from_dict(plain)
+    return Experiment.from_dict(plain, allow=ALLOW)
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_conflict_keeps_what_is_there(store, whole, results, tmp_path):
 
 def test_files_are_not_overwritten_unless_asked(store, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="already exists"):
         export(store, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "mine"
     assert not (tmp_path / "out.sensitivity.csv").exists()
@@ -135,7 +136,7 @@ def test_a_study_with_lines_missing_is_refused(store, whole, tmp_path):
 
 def test_results_of_another_protocol_are_refused(store, whole, tmp_path):
     path = export(store, tmp_path / "out.csv")
-    other = Experiment.from_dict(whole.to_dict() | {"cv": 4})
+    other = Experiment.from_dict(whole.to_dict() | {"cv": 4}, allow=ALLOW)
     new = Store.create(tmp_path / "new.sqlite", other)
     with new, pytest.raises(StoreError, match="another protocol"):
         merge(new, path)

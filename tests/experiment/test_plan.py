@@ -21,7 +21,7 @@ from imcc.experiment import (
 from imcc.experiment._describe import build_estimator, describe_estimator
 from imcc.experiment._methods import make_methods
 from imcc.experiment._plan import DatasetSpec
-from tests.experiment.conftest import DICE
+from tests.experiment.conftest import ALLOW, DICE
 
 ESTIMATORS = [
     OneVsRestClassifier(LogisticRegression(C=3.0)),
@@ -82,7 +82,7 @@ def test_parameters_come_on_top_of_a_named_method():
 )
 def test_wrong_methods_are_refused_before_anything_runs(methods, message):
     with pytest.raises(ValueError, match=message):
-        Experiment("yeast", methods)
+        Experiment("yeast", methods, allow=[*ALLOW, "no", "json"]).resolve()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,8 @@ def test_a_description_gives_the_same_experiment(small):
 
 def test_fingerprints_tell_protocols_and_methods_apart(small):
     def first(**changes):
-        return Experiment.from_dict({**small.to_dict(), **changes}).tasks()[0].fingerprint
+        plain = {**small.to_dict(), **changes}
+        return Experiment.from_dict(plain, allow=ALLOW).resolve().tasks()[0].fingerprint
 
     changed = {"seed": 1, "cv": 4, "test_size": 0.3, "scoring": "coverage", "stratified": True}
     found = {first(**{name: value}) for name, value in changed.items()}

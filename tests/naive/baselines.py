@@ -2,7 +2,11 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
+
+from imcc.baselines._base import prior_log_odds
+from imcc.baselines._platt import fit_sigmoid
 
 
 class Stump(ClassifierMixin, BaseEstimator):
@@ -103,3 +107,40 @@ def chain_margins(X, Y, order, X_new, C=1.0):
         seen = np.column_stack([seen, Y[:, label]])
         seen_new = np.column_stack([seen_new, machine.predict(seen_new)])
     return margins
+
+
+def brsvm(X, Y, X_new, C=1.0, scores="margin", seed=0, **kernel):
+    """One libsvm machine per label and calibration fold, each from its own copy of the rows."""
+    out = np.empty((X_new.shape[0], Y.shape[1]))
+    for k, on in enumerate(np.asarray(Y).T > 0):
+        out[:, k] = svm_scores(X, on, X_new, C, scores, seed, **kernel)
+    return out
+
+
+def svm_scores(X, on, X_new, C, scores, seed, **kernel):
+    """The scores of one label: margins, or log-odds of Platt's sigmoid on held-out margins."""
+
+    def machine():
+        return SVC(C=C, **{"kernel": "linear", **kernel})
+
+    if on.all() or not on.any():
+        margins = np.full(X_new.shape[0], 1.0 if on[0] else -1.0)
+    else:
+        margins = machine().fit(X, on).decision_function(X_new)
+    if scores == "margin":
+        return margins
+    rarer = min(np.count_nonzero(on), np.count_nonzero(~on))
+    if rarer < 2:
+        return np.full(X_new.shape[0], prior_log_odds(on))
+    folds = StratifiedKFold(min(5, rarer), shuffle=True, random_state=seed)
+    held_out = np.empty(len(on))
+    for inside, outside in folds.split(X, on):
+        held_out[outside] = machine().fit(X[inside], on[inside]).decision_function(X[outside])
+    sigmoid = fit_sigmoid(held_out, on)
+    return sigmoid.slope * margins + sigmoid.offset
+
+
+def svm_objective(X, on, weights, intercept, C):
+    """1/2 |w|^2 + C sum_i max(0, 1 - y_i (x_i w + b)) of a linear machine."""
+    margins = np.where(on, 1.0, -1.0) * (X @ weights + intercept)
+    return 0.5 * weights @ weights + C * np.maximum(0, 1 - margins).sum()

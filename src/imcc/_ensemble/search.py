@@ -23,8 +23,8 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import KFold
 
 from imcc._backend.array import Array, asarray, is_numpy, namespace, take_rows, to_numpy
-from imcc._core.approximations import NystroemMap
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
+from imcc._core.maps import NystroemMap
 from imcc._ensemble.held_out import FoldRidge, Labels, Ridge
 from imcc._ensemble.model import (
     EnsembleModel,

@@ -11,13 +11,12 @@ import numpy as np
 
 from imcc._backend.array import Array, astype, dense, side_by_side, submatrix, take_rows
 from imcc._backend.device import require_memory
-from imcc._core.approximations import Approximation
-from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
-from imcc._core.models import REMEDY, approximate_statistics
+from imcc._core.maps import Approximation, IdentityMap, KernelMap, feature_sums
+from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_rows
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
-from imcc._core.virtual import VirtualExamples, virtual_examples
 from imcc._search.grid import EigenProblem, Grid, score_grid
 from imcc._search.judges import judge_of
 from imcc._utils.validation import Features
@@ -46,7 +45,7 @@ class FoldResult:
     fit_seconds, score_seconds : float
         Time spent on solving and on the metrics, for all settings together.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
     """
 
     values: np.ndarray
@@ -216,7 +215,7 @@ def _approximate_problem(
     feature_map = asked.fit(sample, width_scale, seed, landmarks)
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
-    sums = approximate_statistics(rows, signs, P, feature_map)
+    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P))
     rotation = Rotation.of_gram(sums.gram)
     ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
     problems = [

@@ -63,7 +63,7 @@ class EigenProblem:
     outside : list of array of shape (c, n_test), or None
         For the augmented span: k(Z, x) less what the training rows' span has of it.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
     """
 
     problems: list[SpectralProblem]

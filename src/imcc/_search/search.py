@@ -11,11 +11,10 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import asarray, is_numpy, take_rows
-from imcc._core.approximations import Approximation
-from imcc._core.features import warn_if_indefinite
+from imcc._core.clustering import assign_rows
 from imcc._core.kernels import Kernel
+from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
-from imcc._core.virtual import assign_rows
 from imcc._search.fold import (
     Fold,
     FoldResult,

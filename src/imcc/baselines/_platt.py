@@ -13,14 +13,12 @@ H.-T. Lin, C.-J. Lin, R. Weng. "A note on Platt's probabilistic outputs." Machin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 
-from imcc._utils.validation import Features
 from imcc.baselines._base import prior_log_odds
 
 N_FOLDS = 5  # as in libsvm
@@ -91,33 +89,23 @@ def _cross_entropy(log_odds: np.ndarray, targets: np.ndarray) -> float:
     return float(np.sum(np.logaddexp(0, log_odds) - targets * log_odds))
 
 
-def held_out_margins(
-    train: Callable[[Features, np.ndarray], Callable[[Features], np.ndarray]],
-    X: Features,
-    on: np.ndarray,
-    seed: int,
-) -> np.ndarray | None:
-    """Return the margin of every row by a model that has not seen it.
+def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds by which every row gets a margin of a machine that has not seen it.
 
     Parameters
     ----------
-    train : callable
-        ``train(rows, labels)`` gives a function from rows to margins.
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
     on : ndarray of bool, shape (n_rows,)
     seed : int
         Shuffles the folds.
 
     Returns
     -------
-    ndarray of shape (n_rows,) or None
-        None where the rarer class has a single row: it cannot be on both sides.
+    list of (inside, outside)
+        Rows to train on and rows left out, in increasing order; both classes are inside.  No folds
+        where the rarer class has a single row or none: it cannot be on both sides.
     """
     rarer = int(min(np.count_nonzero(on), np.count_nonzero(~on)))
     if rarer < 2:
-        return None
+        return []
     folds = StratifiedKFold(min(N_FOLDS, rarer), shuffle=True, random_state=seed)
-    margins = np.empty(len(on))
-    for inside, outside in folds.split(np.empty((len(on), 1)), on):
-        margins[outside] = train(X[inside], on[inside])(X[outside])
-    return margins
+    return list(folds.split(np.empty((len(on), 1)), on))

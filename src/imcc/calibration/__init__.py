@@ -1,11 +1,16 @@
-"""Thresholds: from which score on a label is predicted.
+"""Probabilities and thresholds: from scores to decisions.
 
-Without tuning a label is predicted where its score is at least 0 (Eq. 22 of the paper).  That is
-the right place for the share of wrong labels when scores are good estimates, and a poor one for the
-F1 of a rare label, whose scores seldom get there.  :func:`choose_thresholds` finds the best cut of
-every label exactly; :class:`TunedThresholds` does so on cross-validated scores, for any classifier.
+:class:`MultilabelCalibrator` gives any multi-label classifier probabilities, from scores of rows
+that its models have not seen.
+
+Without tuning a label is predicted where its score is at least 0 (Eq. 22 of the paper), or its
+probability at least 1/2.  That is the right place for the share of wrong labels when scores are
+good estimates, and a poor one for the F1 of a rare label, whose scores seldom get there.
+:func:`choose_thresholds` finds the best cut of every label exactly; :class:`TunedThresholds` does
+so on cross-validated scores, for any classifier.
 """
 
+from imcc.calibration._calibrator import MultilabelCalibrator
 from imcc.calibration._cross_fit import cross_fit_scores, label_scores
 from imcc.calibration._cuts import CRITERIA, Cuts, ThresholdChoice, choose_thresholds, cuts
 from imcc.calibration._tuned import TunedThresholds
@@ -13,6 +18,7 @@ from imcc.calibration._tuned import TunedThresholds
 __all__ = [
     "CRITERIA",
     "Cuts",
+    "MultilabelCalibrator",
     "ThresholdChoice",
     "TunedThresholds",
     "choose_thresholds",

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from imcc._search.fold import Fold
 from imcc._utils.validation import encode_target
@@ -73,20 +73,31 @@ def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
 
 
-def best_setting(estimator: Any) -> Any:
-    """Return an unfitted model with the setting that a fitted search has chosen.
-
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
-    """
-    if isinstance(estimator, Pipeline):
-        steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
-        name, last = estimator.steps[-1]
-        return Pipeline([*steps, (name, best_setting(last))])
-    return clone(getattr(estimator, "best_estimator_", estimator))
+def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Fit a classifier, or a pipeline that ends in one, with weights of rows if there are any."""
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    last, prefix = estimator, ""
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given, but the fit of {type(last).__name__} does not take it: "
+            "leave it out, or use a classifier that does"
+        )
+    return estimator.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
 
 
 def cross_fit_scores(
-    estimator: Any, X: Any, y: Any, *, cv: Any = 5, groups: Any = None, n_jobs: int | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    groups: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> np.ndarray:
     """Score every row by a model that was fitted without it.
 
@@ -101,6 +112,8 @@ def cross_fit_scores(
         As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
     groups : array-like of shape (n_rows,), optional
         Passed on to the splitter.
+    sample_weight : array-like of shape (n_rows,), optional
+        Passed on to the estimator, with the training rows of each fold.
     n_jobs : int or None, default=None
         Folds computed at the same time, through joblib.
 
@@ -123,7 +136,7 @@ def cross_fit_scores(
     n_rows, n_labels = target.signs.shape
     _check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_held_out)(clone(estimator), X, y, fold, n_labels) for fold in folds
+        delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight) for fold in folds
     )
     scores = np.empty((n_rows, n_labels))
     for fold, part in zip(folds, found, strict=True):
@@ -131,8 +144,11 @@ def cross_fit_scores(
     return scores
 
 
-def _held_out(estimator: Any, X: Any, y: Any, fold: Fold, n_labels: int) -> np.ndarray:
-    estimator.fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+def _held_out(
+    estimator: Any, X: Any, y: Any, fold: Fold, n_labels: int, sample_weight: Any
+) -> np.ndarray:
+    weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
+    fit_weighted(estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights)
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
 
 

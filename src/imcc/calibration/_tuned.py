@@ -11,9 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._utils.validation import check_count, encode_target
+from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
-    best_setting,
     cross_fit_scores,
     label_scores,
     scoring_method,

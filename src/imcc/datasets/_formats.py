@@ -14,7 +14,7 @@ from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_BYTES, Content, Source, inner_name, open_all
+from imcc.datasets._files import Content, Source, inner_name, open_all, refuses_by_memory
 from imcc.datasets._mat import read_mat
 from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
@@ -50,12 +50,13 @@ FORMATS = {
 }
 
 
+@refuses_by_memory
 def read(
     path: Source | Sequence[Source],
     *,
     format: str | None = None,  # noqa: A002
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     **options: Any,
 ) -> Dataset:
     r"""Read a multi-label data set from a file.
@@ -70,13 +71,15 @@ def read(
         ``labels`` or ``label_prefix`` is given or an XML file lies beside it, else MEKA's.
     member : str, optional
         Which file of a ``.zip`` archive, if it has several.
-    max_bytes : int
-        The most bytes that a compressed file may unpack to (1 GiB); a file that would give more
-        is refused before it fills the memory.
+    max_bytes : int, optional
+        The most bytes that a compressed file may unpack to; a file that would give more is refused
+        before it fills the memory.  Unless given, 1 GiB at most, and less for a small file: one
+        of 1 MB on disk may be 16 MiB of text or 128 MiB of arrays (.mat, .npz, Parquet).
     **options
         What the format's own function takes, and nothing else: ``labels`` and ``label_prefix``
         say which columns are labels; ``nominal`` what to do with words; ``encoding``; ``header``
-        and ``delimiter`` for CSV; ``variables`` for .mat and .npz; ``n_features`` and
+        and ``delimiter`` for CSV; ``variables`` and
+        ``transpose_labels`` for .mat and .npz; ``n_features`` and
         ``index_base`` for svmlight; ``name``.
 
     Returns
@@ -101,7 +104,7 @@ def read(
     >>> table = pathlib.Path(folder.name, "mood.csv")
     >>> _ = table.write_text("tempo,happy,sad\n120,1,0\n60,0,1\n")
     >>> read(table, labels=["happy", "sad"])
-    Dataset 'mood': 2 rows, 1 feature (dense), 2 labels, 1.000 labels a row
+    Dataset 'mood': 2 rows, 1 feature (dense), 2 labels, 1.000 labels per row
     >>> read(table)
     Traceback (most recent call last):
         ...
@@ -110,7 +113,7 @@ def read(
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
-    _check_options(chosen, options)
+    check_options(chosen, options)
     return chosen.reader(contents, max_bytes=max_bytes, **options)
 
 
@@ -205,7 +208,8 @@ def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
     return "meka" if counted else "mulan"
 
 
-def _check_options(chosen: Format, options: dict[str, Any]) -> None:
+def check_options(chosen: Format, options: dict[str, Any]) -> None:
+    """Refuse options that a format does not take."""
     known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
     if unknown := sorted(set(options) - known):
         raise TypeError(

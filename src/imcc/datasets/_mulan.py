@@ -11,13 +11,13 @@ from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, count_columns, to_dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import (
-    MAX_BYTES,
     Content,
     Source,
     joined_name,
     open_all,
     open_beside,
     open_content,
+    refuses_by_memory,
 )
 from imcc.datasets._label_xml import parse_label_xml
 from imcc.datasets._table import Table, find_columns, join_tables
@@ -27,6 +27,7 @@ MEKA_OPTION = re.compile(r"(?:^|[\s:])-[cC]\s*(-?\d{1,9})\b")
 Labels = str | os.PathLike[str] | int | Sequence[str]
 
 
+@refuses_by_memory
 def read_mulan(
     path: Source | Sequence[Source],
     labels: Labels | None = None,
@@ -35,7 +36,7 @@ def read_mulan(
     nominal: str = "onehot",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read ARFF whose labels are named by an XML file.
@@ -56,7 +57,7 @@ def read_mulan(
         The text's encoding: UTF-8, and Latin-1 with a warning, are tried unless given.
     member : str, optional
         Which file of a zip archive.
-    max_bytes : int
+    max_bytes : int, optional
         The most bytes that a compressed file may unpack to.
     name : str, optional
         The data set's name; the file's unless given.
@@ -75,7 +76,7 @@ def read_mulan(
     ... ''')
     >>> _ = arff.with_suffix(".xml").write_text('<labels><label name="wren"/></labels>')
     >>> read_mulan(arff)
-    Dataset 'birds': 2 rows, 1 feature (dense), 1 label, 0.500 labels a row
+    Dataset 'birds': 2 rows, 1 feature (dense), 1 label, 0.500 labels per row
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
@@ -91,13 +92,14 @@ def read_mulan(
     return to_dataset(table, columns, nominal, name or joined_name(contents))
 
 
+@refuses_by_memory
 def read_meka(
     path: Source | Sequence[Source],
     *,
     nominal: str = "onehot",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read ARFF whose relation says how many labels there are.

@@ -13,8 +13,8 @@ from imcc._utils.optional import require
 from imcc._utils.validation import check_count
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import DataFormatError, listed, repeated
-from imcc.datasets._files import inner_name
-from imcc.datasets._parquet import known_labels
+from imcc.datasets._files import inner_name, refuses_by_memory
+from imcc.datasets._parquet import is_number, known_labels, parquet_errors
 from imcc.datasets._stream_npz import NpzRows
 from imcc.datasets._stream_svmlight import SvmlightRows
 from imcc.datasets._table import Attribute, Table
@@ -54,7 +54,8 @@ class FileStream:
         self.paths = [reader.path for reader in readers]
         self.feature_names: tuple[str, ...] = first.feature_names
         self.label_names: tuple[str, ...] = first.label_names
-        entries = CHUNK_ENTRIES // max(1, len(self.feature_names))
+        width = max(1, len(self.feature_names), len(self.label_names))
+        entries = CHUNK_ENTRIES // width
         self.chunk_rows = max(1, entries) if chunk_rows is None else chunk_rows
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
@@ -65,7 +66,7 @@ class FileStream:
         shown = str(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
         return (
             f"FileStream of {shown}: {len(self.feature_names)} features, "
-            f"{len(self.label_names)} labels, {self.chunk_rows} rows a chunk"
+            f"{len(self.label_names)} labels, {self.chunk_rows} rows per chunk"
         )
 
 
@@ -76,15 +77,15 @@ class ParquetRows:
         parquet = require("pyarrow.parquet", "report", "Reading Parquet files")
         arrow = require("pyarrow", "report", "Reading Parquet files")
         self.path = path
-        self._parquet, self._errors = parquet, (arrow.ArrowException, OSError, ValueError)
+        self._parquet, self._errors = parquet, parquet_errors()
         try:
             schema = parquet.read_schema(path)
+            known = known_labels((schema.metadata or {}).get(b"imcc"))
         except self._errors as error:
             raise DataFormatError(f"this is no Parquet file ({error})", str(path)) from error
-        types = arrow.types
         for field in schema:
             kind = field.type
-            if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+            if not is_number(kind, arrow.types):
                 raise DataFormatError(
                     f"the column {field.name!r} holds {kind}; a stream takes numbers and booleans "
                     "only: encode it before, or read the file as a whole with imcc.datasets.read",
@@ -94,7 +95,7 @@ class ParquetRows:
         if twice := repeated(names):
             raise DataFormatError(f"columns have the same name: {listed(twice)}", str(path))
         if labels is None and label_prefix is None:
-            labels = known_labels((schema.metadata or {}).get(b"imcc"))
+            labels = known
         # The rules of the readers of whole files, on a table without rows.
         empty = np.empty((0, len(names)))
         table = Table(tuple(map(Attribute, names)), empty, np.empty(0, int), [str(path)])
@@ -127,6 +128,7 @@ def _columns(batch: Any, names: Sequence[str]) -> np.ndarray:
     return out
 
 
+@refuses_by_memory
 def open_stream(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     labels: int | Sequence[str] | None = None,

@@ -13,10 +13,10 @@ from sklearn.model_selection import check_cv
 
 from imcc._backend.array import Array, is_numpy
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.approximations import check_approximation
+from imcc._core.clustering import split_n_clusters
 from imcc._core.kernels import check_kernel
+from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._core.virtual import split_n_clusters
 from imcc._search.fold import Fold, Grid
 from imcc._search.results import check_scoring, cv_results
 from imcc._search.search import search

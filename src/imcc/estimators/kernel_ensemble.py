@@ -12,11 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import Array, asarray, is_numpy, namespace, to_numpy
+from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.logistic import sigmoid
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel
 from imcc._ensemble.search import N_LANDMARKS, RECIPE, Fitted, Options, fit_ensemble
@@ -34,7 +32,7 @@ from imcc._utils.validation import (
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import LogOddsClassifierMixin
 from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
@@ -43,7 +41,7 @@ EXACT_ROWS = 8000
 REMEDY = "use fewer rows, a smaller exact_rows (Nyström features above it), or device=None"
 
 
-class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
+class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     r"""Multi-label classifier: calibrated kernel models in many views, weighted by leave-one-out.
 
     ``fit(X, y)`` needs no choice.  It tries kernels of several widths on several views of the
@@ -255,29 +253,6 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         self._remember_target(target)
         self._remember(fitted, given)
         return self
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every label, or class, of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            For a 1-D training target: shape (n_samples, n_classes), each row summing to one.
-        """
-        check_is_fitted(self)
-        p = sigmoid(self._scores(X))
-        xp = namespace(p)
-        if self.target_kind_ == "multilabel":
-            return p
-        if self.target_kind_ == "multiclass":
-            return p / xp.sum(p, axis=1, keepdims=True)
-        if len(self.classes_) == 1:
-            return xp.ones_like(p)
-        return xp.concat([1 - p, p], axis=1)
 
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from imcc._utils.validation import check_choice
 from imcc.experiment._plan import TaskKey
 from imcc.metrics import METRICS
 
+#: The axes of a sensitivity study, in the order of its arrays.
+AXES = ("alpha", "beta", "gamma", "n_clusters")
 #: Where a method searches nothing: there is only one setting to report.
 UNSEARCHED = "none"
 
@@ -188,3 +190,12 @@ class Failure:
 
 
 Outcome = Run | Study | Failure
+
+#: What stores and exported files keep of a run and of a study besides its key and its scores: the
+#: name of each field and its type, as the classes above have them.
+RUN_FIELDS = {f.name: str(f.type) for f in fields(Run) if f.name not in ("key", "selections")}
+STUDY_FIELDS = {
+    f.name: str(f.type)
+    for f in fields(Study)
+    if f.name not in ("key", "axes", "metrics", "mean", "std")
+}

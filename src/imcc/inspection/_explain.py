@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.maps import IdentityMap, KernelMap
 from imcc._core.models import KernelModel, LinearModel, Setting
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import Features, check_choice, check_count

@@ -38,7 +38,7 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
     """Return how to run an experiment again into a store of the given name."""
     plain = experiment.to_dict()
     try:
-        text, file = to_toml(plain), "experiment.toml"
+        text, file = to_toml(_as_given(plain)), "experiment.toml"
     except TypeError:  # TOML has no null
         text, file = json.dumps(plain, indent=2, ensure_ascii=False), "experiment.json"
     look = shlex.join(["imcc", "report", store, "-o", "report.html"])
@@ -59,24 +59,41 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         )
         lines = ("import json", "from imcc.experiment import Experiment", code)
         return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
-    return Reproduction(
-        (shlex.join(["imcc", "experiment", "run", file, "-o", store]), look), text, file, ""
-    )
+    # In the command, where it is seen, not in the file.
+    allow = [word for package in experiment.packages() for word in ("--allow", package)]
+    command = shlex.join(["imcc", "experiment", "run", file, *allow, "-o", store])
+    return Reproduction((command, look), text, file, "")
+
+
+def _as_given(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description without the values that are defaults."""
+
+    def given(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            described = "estimator" in value
+            return {k: given(v) for k, v in value.items() if not (described and k == "defaults")}
+        return [given(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return dict(given(plain))
 
 
 def _shipped_command(experiment: Experiment) -> list[str] | None:
     """Return the command if this is a part of an experiment that comes with the package."""
     ours = experiment.to_dict()
     for name in list_experiments():
-        known = load_experiment(name)
+        known = load_experiment(name).resolve_ours()
         theirs = known.to_dict()
         if known.protocol != experiment.protocol:
             continue
         if any(dataset not in theirs["datasets"] for dataset in ours["datasets"]):
             continue
-        if any(theirs["methods"].get(m) != method for m, method in ours["methods"].items()):
+        methods = {method.name: method.canonical() for method in known.methods}
+        if any(methods.get(m.name) != m.canonical() for m in experiment.methods):
             continue
-        if ours.get("sensitivity") not in (None, theirs.get("sensitivity")):
+        if experiment.studied_datasets and (
+            experiment.studied_datasets != known.studied_datasets
+            or experiment.studied_method.canonical() != known.studied_method.canonical()
+        ):
             continue
         command = ["imcc", "experiment", "run", name]
         if len(ours["datasets"]) < len(theirs["datasets"]):

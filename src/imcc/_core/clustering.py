@@ -1,4 +1,4 @@
-"""Virtual examples: the centres of clusters of training rows, with soft labels.
+r"""Virtual examples: the centres of clusters of training rows, with soft labels.
 
 For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair ::
 
@@ -6,6 +6,13 @@ For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pa
     t_j = mean of y_i over Z_j        (Eq. 2)
 
 Several clusterings may be used at once; their virtual examples are stacked.
+
+NumPy's rows are clustered by scikit-learn's k-means, which refuses arrays on a device; those are
+clustered by :func:`k_means`: greedy k-means++ starts, then Lloyd's steps until nothing changes.
+Both do the same thing, with the same tolerance and the same way of filling empty clusters, but draw
+their random numbers differently: they find different local optima.  On a device the work is
+products of matrices in blocks of rows, in an order that does not change from run to run: the same
+seed gives the same clusters on the same device.
 """
 
 from __future__ import annotations
@@ -27,19 +34,26 @@ from imcc._backend.array import (
     Array,
     asarray,
     astype,
+    at_least,
     dense,
     is_numpy,
     namespace,
     one_hot,
+    row_squares,
+    take,
+    take_rows,
     to_numpy,
 )
 from imcc._backend.device import block_entries
-from imcc._core.kmeans import k_means
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32
-# Distances held at a time when rows are assigned to prototypes.
-NEAREST_ENTRIES = 2**20
+# Of k-means on a device.
+MAX_STEPS = 300
+# Lloyd's steps end when the centres move, all together and squared, less than this part of the
+# mean variance of a feature.
+TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,7 @@ class VirtualExamples:
         Mean of the {-1, +1} labels of the members.
     sizes : array of shape (n_clusters,)
         Number of members, as floats.
-    assignment : ndarray of shape (n_rows, n_clusterings)
+    assignment : ndarray of shape (n_samples, n_clusterings)
         Cluster of each row in each clustering, as indices into ``centers``; on the host.
     """
 
@@ -64,7 +78,7 @@ class VirtualExamples:
 
     @cached_property
     def membership(self) -> Array:
-        """The 0/1 matrix P of shape (n_rows, n_clusters): CSR for NumPy, dense elsewhere."""
+        """The 0/1 matrix P of shape (n_samples, n_clusters): CSR for NumPy, dense elsewhere."""
         return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
 
     @cached_property
@@ -87,10 +101,10 @@ def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> Virtu
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
-    signs : array of shape (n_rows, n_outputs)
+    X : array or CSR matrix of shape (n_samples, n_features)
+    signs : array of shape (n_samples, n_outputs)
         Labels as -1 and +1.
-    assignment : ndarray of shape (n_rows, n_clusterings)
+    assignment : ndarray of shape (n_samples, n_clusterings)
         As made by :func:`assign_rows`: every index from 0 to the largest occurs.
     """
     n_clusters = int(assignment.max()) + 1
@@ -111,9 +125,9 @@ def assign_rows(
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
-        :mod:`imcc._core.kmeans`.
+        :func:`k_means`.
     n_clusters : int, sequence of int or None
         A sequence asks for one clustering for each entry.  None leaves the number to the
         clusterer (32 for the k-means that is used without one).
@@ -125,7 +139,7 @@ def assign_rows(
 
     Returns
     -------
-    ndarray of shape (n_rows, n_clusterings)
+    ndarray of shape (n_samples, n_clusterings)
         Indices into the stacked clusters; each one occurs.
     """
     counts = split_n_clusters(n_clusters)
@@ -140,7 +154,7 @@ def assign_rows(
 
 
 def split_n_clusters(n_clusters: Any) -> list[int | None]:
-    """Return the number of clusters of each clustering asked for, checked."""
+    """Return the number of clusters of each clustering, checked."""
     if n_clusters is None:
         return [None]
     if isinstance(n_clusters, (numbers.Number, str)):
@@ -202,7 +216,7 @@ def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: 
     numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
     if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
         raise ValueError(
-            "clusterer, as an array, holds a prototype a row and finite numbers; got shape "
+            "clusterer, as an array, holds one prototype per row and finite numbers; got shape "
             f"{clusterer.shape} and type {clusterer.dtype}"
         )
     if clusterer.shape[1] != n_features:
@@ -225,7 +239,7 @@ def nearest(X: Features, prototypes: Array) -> Array:
     origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
     moved = prototypes if origin is None else prototypes - origin
     halves = xp.sum(moved * moved, axis=1) / 2
-    step = max(1, (block_entries(X) or NEAREST_ENTRIES) // max(moved.shape))
+    step = max(1, (block_entries(X) or get_config().nearest_entries) // max(moved.shape))
     parts = []
     for start in range(0, X.shape[0], step):
         rows = X[start : min(start + step, X.shape[0]), :]
@@ -282,3 +296,146 @@ def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
         labels = labels.astype(np.int64)
         labels[noise] = labels.max() + 1 + np.arange(noise.sum())
     return np.unique(labels, return_inverse=True)[1]
+
+
+# k-means on a device.
+
+
+def k_means(X: Array, n_clusters: int, seed: int) -> np.ndarray:
+    """Cluster rows.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Of any library.
+    n_clusters : int
+        At most ``n_samples``.
+    seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+        The nearest centre of each row, on the host.  Numbers of centres that no row is nearest to
+        are missing: there are fewer distinct rows than clusters.
+    """
+    xp = namespace(X)
+    X = X - xp.mean(X, axis=0)  # distances stay, the products they come from shrink
+    squares = row_squares(X)
+    still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
+    centers = _start(X, squares, n_clusters, np.random.RandomState(seed))
+    blocks = _blocks(X, max(n_clusters, X.shape[1]))
+    numbers = xp.arange(n_clusters, device=X.device)
+    before = xp.full((X.shape[0],), -1, dtype=xp.int64, device=X.device)
+    for _ in range(MAX_STEPS):
+        nearest = _nearest(X, centers, blocks)
+        sums, sizes = _sums(X, nearest, numbers, blocks)
+        moved = sums / at_least(sizes, 1.0)[:, None]
+        # One value is read back from the device per step.
+        news = [
+            xp.astype(xp.any(nearest != before), X.dtype),
+            xp.astype(xp.any(sizes == 0), X.dtype),
+            xp.sum((moved - centers) ** 2),
+        ]
+        changed, some_empty, shift = to_numpy(xp.stack(news))
+        if not changed:
+            return to_numpy(nearest)
+        if some_empty:
+            moved = _filled(X, nearest, centers, sums, sizes, blocks)
+        centers, before = moved, nearest
+        if shift <= still and not some_empty:
+            break
+    return to_numpy(_nearest(X, centers, blocks))
+
+
+def _start(X: Array, squares: Array, n_clusters: int, random: np.random.RandomState) -> Array:
+    """Choose rows as first centres: each the best of a few drawn with chances d^2 (k-means++).
+
+    Random numbers are made on the host, all at once; nothing is read back.
+    """
+    xp, n_rows = namespace(X), X.shape[0]
+    n_trials = 2 + int(np.log(n_clusters))
+    first = asarray(np.array([random.randint(n_rows)]), X)
+    draws = asarray(random.random_sample((n_clusters, n_trials)), X)
+    draws = xp.astype(draws, X.dtype, copy=False)
+    # |x - y|^2 as one product: [-2x, |x|^2, 1] . [y, 1, |y|^2].
+    ones = xp.ones_like(squares)[:, None]
+    left = xp.concat([-2 * X, squares[:, None], ones], axis=1)
+    right = xp.concat([X, ones, squares[:, None]], axis=1)
+    # The running sums that come with GPU libraries add up in an order that may change from run to
+    # run; products with a triangular matrix do not.  So the rows are arranged in a square, filled
+    # up with rows at a distance of zero, which are never drawn.
+    side = int(np.ceil(np.sqrt(n_rows)))
+    rest = xp.zeros((side * side - n_rows, right.shape[1]), dtype=X.dtype, device=X.device)
+    right = xp.concat([right, rest], axis=0).T
+    square = xp.ones((side, side), dtype=X.dtype, device=X.device)
+    up_to, before = xp.triu(square), xp.triu(square, k=1)
+
+    # Numbers that are on the device already: others keep it waiting.
+    zero = xp.zeros((), dtype=X.dtype, device=X.device)
+    last = xp.full((), n_rows - 1, dtype=xp.int64, device=X.device)
+
+    chosen = [first]
+    closest = xp.maximum(take(left, first, 0) @ right, zero)
+    for k in range(1, n_clusters):
+        within = xp.reshape(closest, (side, side)) @ up_to
+        running = xp.reshape(within + (within[:, -1] @ before)[:, None], (-1,))
+        drawn = xp.searchsorted(running, draws[k, :] * running[-1])
+        drawn = xp.minimum(drawn, last)
+        distances = xp.minimum(take(left, drawn, 0) @ right, closest)
+        best = xp.reshape(xp.argmin(xp.sum(distances, axis=1)), (1,))
+        closest = xp.maximum(take(distances, best, 0), zero)
+        chosen.append(take(drawn, best, 0))
+    return take(X, xp.concat(chosen), 0)
+
+
+def _nearest(X: Array, centers: Array, blocks: list[slice]) -> Array:
+    """Return the number of the nearest centre of each row, the first one of several."""
+    xp = namespace(X)
+    own, twice = row_squares(centers), -2 * centers.T
+    return _joined([xp.argmin(X[block, :] @ twice + own, axis=1) for block in blocks])
+
+
+def _sums(X: Array, nearest: Array, numbers: Array, blocks: list[slice]) -> tuple[Array, Array]:
+    """Return the sum of the rows of each cluster, and their number."""
+    xp = namespace(X)
+    sums: Any = 0.0
+    sizes: Any = 0.0
+    for block in blocks:
+        members = xp.astype(nearest[block] == numbers[:, None], X.dtype)
+        sums = members @ X[block, :] + sums
+        sizes = xp.sum(members, axis=1) + sizes
+    return sums, sizes
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+
+def _filled(
+    X: Array,
+    nearest: Array,
+    centers: Array,
+    sums: Array,
+    sizes: Array,
+    blocks: list[slice],
+) -> Array:
+    """Return new centres where each empty cluster has taken over one of the farthest rows."""
+    parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
+    # Seldom, and small: on the host.
+    new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
+    empty = np.flatnonzero(new_sizes == 0)
+    farthest = np.argsort(-to_numpy(_joined(parts)), kind="stable")[: len(empty)]
+    for cluster, row in zip(empty, farthest, strict=True):
+        values = to_numpy(take_rows(X, np.array([row])))[0]
+        old = int(nearest[int(row)])
+        if new_sizes[old] > 1:
+            new_sums[old] -= values
+            new_sizes[old] -= 1
+        new_sums[cluster], new_sizes[cluster] = values, 1
+    return asarray(new_sums / new_sizes[:, np.newaxis], X)
+
+
+def _blocks(X: Array, n_columns: int) -> list[slice]:
+    step = max(1, (block_entries(X) or X.shape[0] * n_columns) // n_columns)
+    n_rows = X.shape[0]
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
