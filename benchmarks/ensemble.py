@@ -3,6 +3,7 @@
     python -m benchmarks.ensemble                        time on arts and yeast, both sides
     python -m benchmarks.ensemble --memory               peak memory, in matrices of n x n
     python -m benchmarks.ensemble --quality --data yeast scene --splits 2
+    python -m benchmarks.ensemble --gap --data medical   what leave-one-out does not recompute
     python -m benchmarks.ensemble --many-rows            100,000 rows x 100 features
 
 Quality is measured on development splits (seeds from 1000 on), which no experiment uses: the
@@ -27,6 +28,10 @@ from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._core.logistic import fit_logistic_maps
+from imcc._ensemble.held_out import Labels, Ridge
+from imcc._ensemble.model import distances, make_kernel
+from imcc._ensemble.spectrum import Spectrum
+from imcc._ensemble.views import fit_view
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import load_dataset
 from imcc.metrics import METRICS, evaluate
@@ -114,6 +119,60 @@ def compare_quality(names: list[str], n_splits: int) -> None:
         print(f"{'mean':10s} {model:24s} " + " ".join(f"{v:17.4f}" for v in means))
 
 
+def leave_out_all(X: Any, signs: np.ndarray, eta: float, view: str, name: str) -> np.ndarray:
+    """Return the scores of each row by a model of which everything is computed without it."""
+    out, n = np.empty_like(signs), X.shape[0]
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        out[i] = held_out_row(X[rest], signs[rest], X[i : i + 1], eta, view, name)
+    return out
+
+
+def held_out_row(
+    X: Any, signs: np.ndarray, row: Any, eta: float, view: str, name: str
+) -> np.ndarray:
+    """Fit view, width, label correlations and model on rows, and score another one."""
+    varies = np.ptp(signs, axis=0) > 0
+    scores = signs[0].copy()  # of the labels that are constant without the row
+    seen = fit_view(view, X)
+    rows, new = seen.transform(X), seen.transform(row)
+    kernel, base = make_kernel(name), distances(name, rows)
+    width = kernel.mean_distance(base)
+    labels = Labels.of(signs[:, varies])
+    ridge = Ridge(Spectrum.of_kernel(kernel.finish(base, width)), labels)
+    coef, intercept = ridge.coefficients(1.0, eta)
+    scores[varies] = (kernel.finish(distances(name, new, rows), width) @ coef + intercept)[0]
+    return scores
+
+
+def report_gap(names: list[str], n: int = 300, view: str = "raw", name: str = "rbf") -> None:
+    """Print how leave-one-out scores change when views, widths and correlations are recomputed."""
+    for data in names:
+        X, Y, _, _ = split(data, 0)
+        X, Y = X[:n], Y[:n]
+        Y = Y[:, np.ptp(Y, axis=0) > 0]
+        signs, counts = 2.0 * (Y > 0) - 1, (Y > 0).sum(axis=0)
+        rows = fit_view(view, X).transform(X)
+        kernel, base = make_kernel(name), distances(name, rows)
+        K = kernel.finish(base, kernel.mean_distance(base))
+        ridge = Ridge(Spectrum.of_kernel(K), Labels.of(signs))
+        print(f"{data}: {X.shape[0]} rows, {view} {name}, penalty 1")
+        for eta in (0.0, 0.2, 0.7):
+            ours = ridge.leave_one_out(1.0, eta)
+            exact = leave_out_all(X, signs, eta, view, name)
+            for least, most in ((1, 3), (4, 10), (11, 30), (31, n)):
+                some = (counts >= least) & (counts <= most)
+                if some.any():
+                    apart = np.abs(ours - exact)[:, some]
+                    positive = apart[(Y > 0)[:, some]]
+                    print(
+                        f"  eta {eta:3.1f}, labels with {least:2d} to {most:3d} rows: mean "
+                        f"{apart.mean():.5f}, of positive rows {positive.mean():.5f}"
+                    )
+            means = [evaluate(Y, scores)["average_precision"] for scores in (ours, exact)]
+            print(f"  eta {eta:3.1f}, average precision {means[0]:.4f}, recomputed {means[1]:.4f}")
+
+
 def many_rows(n: int = 100_000, d: int = 100, q: int = 10) -> None:
     """Print the time for many rows, where Nyström features take over."""
     random = np.random.RandomState(0)
@@ -136,12 +195,15 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--gap", action="store_true")
     parser.add_argument("--many-rows", action="store_true")
     asked = parser.parse_args()
     if asked.memory:
         report_memory(asked.data)
     elif asked.quality:
         compare_quality(asked.data, asked.splits)
+    elif asked.gap:
+        report_gap(asked.data)
     elif asked.many_rows:
         many_rows()
     else:

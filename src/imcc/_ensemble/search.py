@@ -47,6 +47,8 @@ RECIPE = 1
 #: Rows of the rounds of the screening, and how many kernels go on to the next round.
 SCREEN_ROWS = (1000, 2000)
 SCREEN_KEEP = (10, 6)
+#: At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
+SCREEN_WIDTHS = 2
 #: Rows on which virtual examples compete at most, and the best kernels that they are tried on.
 VIRTUAL_ROWS = 1500
 VIRTUAL_KERNELS = 1
@@ -331,7 +333,7 @@ class _Search:
             part = np.sort(self.order[:size])
             found = self._round(part, kernels, {k: i for k, (_, i) in found.items()})
             ranked = sorted(found, key=lambda kernel: -found[kernel][0])
-            kernels = ranked[:count]
+            kernels = spread(ranked)[:count]
             if self.clock.is_up():
                 break
         return kernels, {kernel: found[kernel][1] for kernel in kernels}
@@ -835,6 +837,18 @@ def climb(value: Callable[[int], float], start: int, n: int) -> int:
             break
     value(at)
     return at
+
+
+def spread(kernels: list[Kernel]) -> list[Kernel]:
+    """Return ranked kernels, those beyond the best SCREEN_WIDTHS of a view and kernel last."""
+    seen: dict[tuple[str, str], int] = {}
+    first: list[Kernel] = []
+    last: list[Kernel] = []
+    for kernel in kernels:
+        key = (kernel.view, kernel.name)
+        seen[key] = seen.get(key, 0) + 1
+        (first if seen[key] <= SCREEN_WIDTHS else last).append(kernel)
+    return first + last
 
 
 def restricted(folds: list[Fold], part: np.ndarray) -> list[Fold]:
