@@ -14,7 +14,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class FixedClusters:
-    """A clusterer that says what it was told: the way to test without k-means."""
+    """A clusterer with given labels: the way to test without k-means."""
 
     def __init__(self, labels):
         self.labels = labels

@@ -230,7 +230,7 @@ def start(file: RemoteFile, before: str = "") -> subprocess.Popen:
 def test_two_processes_at_once(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "slow"
     processes = [start(file) for _ in range(2)]
-    answers = [process.communicate(timeout=30) for process in processes]
+    answers = [process.communicate(timeout=120) for process in processes]
     assert [out.strip() for out, _ in answers] == ["5000", "5000"], answers
     assert left_over(own_data_home) == ["set/file.arff"]
 
@@ -244,7 +244,7 @@ def test_a_disk_that_fills_up_while_writing(file, own_data_home):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         """,
     )
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "there is no room for the file set/file.arff" in errors
     assert left_over(own_data_home) == []
@@ -257,7 +257,7 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
         time.sleep(0.02)
     time.sleep(0.1)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert not (own_data_home / "set" / "file.arff").exists()
     server.manners.clear()
     assert fetch.get_file(file).read_bytes() == DATA

@@ -201,5 +201,5 @@ def test_labels_that_fit_neither_way(mat):
     with pytest.raises(DataFormatError, match="do not go together, neither as rows x labels"):
         read(mat(parts))
     parts, _ = labels_by_rows(9, 4, 3)
-    with pytest.raises(DataFormatError, match=r"rows x labels; transpose_labels= says"):
+    with pytest.raises(DataFormatError, match=r"rows x labels; say .* transpose_labels=True"):
         read(mat(parts), transpose_labels=False)

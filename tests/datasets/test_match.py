@@ -209,7 +209,7 @@ def test_features_of_the_same_name(tmp_path):
 def test_options_of_the_format(tmp_path):
     file = rows(tmp_path, "a;b\n1;2\n")
     np.testing.assert_array_equal(read_matching(file, ["b", "a"], delimiter=";")[0], [[2, 1]])
-    with pytest.raises(TypeError, match="does not take variables"):
+    with pytest.raises(TypeError, match="variables is not an option of the format"):
         read_matching(file, ["a"], variables=[("a", "b")])
 
 

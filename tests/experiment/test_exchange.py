@@ -1,3 +1,4 @@
+import csv
 import shutil
 from dataclasses import replace
 
@@ -156,3 +157,29 @@ def test_an_empty_export_brings_nothing(whole, tmp_path):
     with Store.create(tmp_path / "e.sqlite", whole) as empty:
         (path,) = export(empty, tmp_path / "e.csv")
         assert merge(empty, [path]).n_new == 0
+
+
+NAMES = ("=1+1", "+cmd", "-cmd", "@SUM", "'=1", "'quoted", "''x", "plain")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_that_begin_a_formula_are_defused_and_come_back(pets_file, tmp_path, kind):
+    experiment = Experiment(
+        dict.fromkeys(NAMES, pets_file), {"=m": "kernel_ridge"}, n_repeats=1
+    ).resolve()
+    rows = [run_task(task, 1) for task in experiment.tasks()[:1]]
+    rows = [replace(rows[0], key=task.key) for task in experiment.tasks()]
+    with Store.create(tmp_path / "a.sqlite", experiment) as store:
+        store.add_all(rows)
+        (path,) = export(store, tmp_path / f"out.{kind}")
+        if kind == "csv":
+            with path.open(newline="") as file:
+                lines = list(csv.DictReader(file))
+            assert {line["method"] for line in lines} == {"'=m"}
+            assert not any(line["dataset"].startswith(tuple("=+-@")) for line in lines)
+            assert any(line["cv_score"].startswith("0.") for line in lines)
+            raw = export(store, tmp_path / "raw.csv", defuse=False)[0].read_text()
+            assert "\n=1+1,=m," in raw
+        with Store.create(tmp_path / "b.sqlite", experiment) as other:
+            assert merge(other, [path]).n_new == len(NAMES)
+            assert [run.key for run in other.runs()] == [run.key for run in store.runs()]

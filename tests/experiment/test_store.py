@@ -3,6 +3,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -308,3 +310,59 @@ def test_a_copy_of_the_file_is_complete_at_any_time(store, small, tmp_path):
         shutil.copy(store.path, tmp_path / "copy.sqlite")  # without the write-ahead log
         with Store(tmp_path / "copy.sqlite") as copy:
             assert len(copy.runs()) == count
+
+
+# Readers that may not write.
+
+
+@pytest.fixture
+def no_write_access(monkeypatch):
+    """Permissions do not stop root: say what they would say."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+
+def test_a_reader_without_write_access_sees_a_live_store(store, small, no_write_access):
+    for count, task in enumerate(small.tasks(), start=1):
+        store.add(run_task(task, 1))
+        with Store(store.path, read_only=True) as looked_at:
+            assert len(looked_at.runs()) == count
+            with pytest.raises(StoreError, match="cannot be written"):
+                looked_at.add(run_task(task, 1))
+    store.close()
+    with Store(store.path, read_only=True) as looked_at:
+        assert len(looked_at.runs()) == count
+
+
+WRITER = """
+import sys, time
+from dataclasses import replace
+from imcc.experiment import Store
+path = sys.argv[1]
+end = time.time() + float(sys.argv[2])
+with Store(path) as store:
+    (run,) = store.runs()
+number = 0
+while time.time() < end:
+    # Some rows a store, so that its files come and go.
+    with Store(path) as store:
+        for _ in range(20):
+            number += 1
+            key = run.key._replace(repetition=number)
+            store.add(replace(run, key=key, warnings=("x" * (number % 7 * 3000),)))
+"""
+
+
+@pytest.mark.slow
+def test_a_reader_without_write_access_never_calls_a_live_store_damaged(
+    store, small, no_write_access
+):
+    store.add(run_task(small.tasks()[0], 1))
+    store.close()
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), "10"])
+    counts = []
+    while writer.poll() is None:
+        with Store(store.path, read_only=True) as looked_at:
+            counts.append(len(looked_at.keys()))
+    assert writer.returncode == 0
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]

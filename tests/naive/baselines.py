@@ -1,12 +1,13 @@
 """The baselines the slow, obvious way."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from imcc.baselines._base import prior_log_odds
-from imcc.baselines._platt import fit_sigmoid
+from imcc._core.platt import fit_sigmoid, prior_log_odds
 
 
 class Stump(ClassifierMixin, BaseEstimator):
@@ -138,6 +139,22 @@ def svm_scores(X, on, X_new, C, scores, seed, **kernel):
         held_out[outside] = machine().fit(X[inside], on[inside]).decision_function(X[outside])
     sigmoid = fit_sigmoid(held_out, on)
     return sigmoid.slope * margins + sigmoid.offset
+
+
+def chain_link(X, Y, k, C=1.0):
+    """The machine of link k of a chain in the order of Y, from rows and the labels before it."""
+    return SVC(kernel="linear", C=C).fit(np.column_stack([X, Y[:, :k]]), Y[:, k])
+
+
+def lift_label(X, on, X_new, ratio=0.1, C=1.0, scores="probability", seed=0):
+    """The scores of one label of LIFT, from dense rows and one libsvm machine per fold."""
+    count = int(np.ceil(round(ratio * min(on.sum(), (~on).sum()), 9)))
+    centers = []
+    for rows in (X[on], X[~on]):
+        k = min(count, len(np.unique(rows, axis=0)))
+        centers.append(KMeans(k, n_init=1, random_state=seed).fit(rows).cluster_centers_)
+    near, near_new = (cdist(rows, np.vstack(centers)) for rows in (X, X_new))
+    return svm_scores(near, on, near_new, C, scores, seed)
 
 
 def svm_objective(X, on, weights, intercept, C):

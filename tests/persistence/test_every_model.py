@@ -25,7 +25,7 @@ from imcc.baselines import (
     ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
-from imcc.calibration import TunedThresholds
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
 
 pytest.importorskip("skops")
@@ -52,6 +52,8 @@ MODELS = {
     "ensemble": KernelEnsembleClassifier(
         views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
     ),
+    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
+    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "kernel ridge": KernelRidgeBaseline(cv=3),
     "BRsvm": BinaryRelevanceSVM(),
     "ECC": EnsembleClassifierChains(random_state=0),

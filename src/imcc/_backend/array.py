@@ -1,6 +1,6 @@
 """Which library an array is of, and what the libraries do differently.
 
-The rest of the house is written once, in the names of the Python array API; what a library does in
+The rest of the package is written once, in names of the Python array API; what a library does in
 its own way is handled here, in :mod:`imcc._backend.device` and in :mod:`imcc._backend.linalg`, and
 nowhere else:
 
@@ -183,11 +183,11 @@ def one_hot(assignment: Any, n_columns: int, like: Any) -> Any:
 
     Parameters
     ----------
-    assignment : array of int, shape (n_rows, n_clusterings)
+    assignment : array of int, shape (n_samples, n_clusterings)
         On the host, or where ``like`` is; entries of a row are different.
     n_columns : int
     like : array
-        Decides where the matrix goes: a CSR matrix for NumPy, a dense one elsewhere.
+        The matrix is beside it: a CSR matrix for NumPy, a dense one elsewhere.
     """
     n_rows, n_entries = assignment.shape
     if is_numpy(like):

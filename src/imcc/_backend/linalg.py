@@ -84,7 +84,7 @@ def cholesky_solve(factor: Any, B: Any) -> Any:
 
 
 def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
-    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not looked at."""
+    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not used."""
     match library(L):
         case "torch":
             linalg = importlib.import_module("torch.linalg")

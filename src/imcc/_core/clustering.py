@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -193,7 +194,9 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
 def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
     n_rows = X.shape[0]
     if is_numpy(X):
-        with warnings.catch_warnings():
+        # On one thread: the order in which several add up their rows is not even the same from run
+        # to run, and a row that is as near to one centre as to another may then change sides.
+        with warnings.catch_warnings(), threadpool_limits(limits=1):
             # Fewer distinct rows than clusters: said below, in this library's words.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
@@ -321,8 +324,28 @@ def k_means(X: Array, n_clusters: int, seed: int) -> np.ndarray:
     xp = namespace(X)
     X = X - xp.mean(X, axis=0)  # distances stay, the products they come from shrink
     squares = row_squares(X)
-    still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
     centers = _start(X, squares, n_clusters, np.random.RandomState(seed))
+    still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
+    return lloyd(X, centers, still)
+
+
+def lloyd(X: Array, centers: Array, still: float = 0.0) -> np.ndarray:
+    """Take Lloyd's steps from given centres until nothing changes, or they are all but still.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Of any library.
+    centers : array of shape (n_clusters, n_features)
+    still : float
+        The steps end when the centres move by no more than this, all together and squared.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+        The nearest centre of each row, on the host.
+    """
+    xp, n_clusters = namespace(X), centers.shape[0]
     blocks = _blocks(X, max(n_clusters, X.shape[1]))
     numbers = xp.arange(n_clusters, device=X.device)
     before = xp.full((X.shape[0],), -1, dtype=xp.int64, device=X.device)

@@ -38,6 +38,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -172,7 +173,7 @@ class KernelMap:
 
     Attributes
     ----------
-    basis : array of shape (n_rows, rank)
+    basis : array of shape (n_samples, rank)
         Q diag(lam)^(-1/2).
     eigenvalues : array of shape (rank,)
         lam, those at or below ``n * eps * max(lam)`` left out.
@@ -400,7 +401,8 @@ class Approximation:
             return sample
         if self.landmarks == "random":
             return sample_rows(sample, self.n_components, seed + 1)
-        with warnings.catch_warnings():
+        # On one thread, as for clusters: the same landmarks whatever the number of threads.
+        with warnings.catch_warnings(), threadpool_limits(limits=1):
             # The landmarks need to be spread out, not to be the best of all: a few steps from a
             # random start do as well as many from k-means++, whose start alone takes longer.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -428,7 +430,7 @@ class Approximation:
         ----------
         sample : array or CSR matrix of shape (n, n_features)
             Drawn by :func:`imcc._core.sampling.sample_rows` with ``sample_size`` and the same seed.
-            Decides where the map goes.
+            The map is of the same library and on the same device.
         width_scale : float
         seed : int
         landmarks : array or CSR matrix, optional

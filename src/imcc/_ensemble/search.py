@@ -39,7 +39,7 @@ from imcc._ensemble.selection import Criterion, choose_greedily
 from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import View, fit_view
 from imcc._ensemble.virtual import Weights, fit_one, held_out_grid
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
 from imcc._utils.validation import Features
 
 #: Which recipe this is: a change of what is tried or how it is chosen gets a new number.

@@ -15,7 +15,7 @@ from imcc._core.maps import KernelMap
 from imcc._core.solver import kernel_problem, solve_spectral
 from imcc._ensemble.held_out import FoldRidge, put_rows
 from imcc._ensemble.model import distances, make_kernel
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
 from imcc._utils.validation import Features
 
 #: What is tried for members with virtual examples, for each kernel.

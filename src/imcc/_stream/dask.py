@@ -27,7 +27,7 @@ class DaskSource:
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_rows, n_features)
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         The blocks of an array may be sparse.
     y : dask.array.Array, dask.dataframe.DataFrame or Series, or array
         Cut as X is where that is possible; a data frame's partitions must be those of X.

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -250,7 +251,9 @@ def make_plan(
 def start_prototypes(rows: Features, n_clusters: int, seed: int) -> Array:
     """Return the centres of mini-batch k-means on a sample, which are found on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
-    centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
+    # On one thread: the same centres whatever the number of threads.
+    with threadpool_limits(limits=1):
+        centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
     return asarray(np.unique(centers, axis=0), rows)
 
 

@@ -1,6 +1,6 @@
 """Sizes of blocks and samples, in one place.
 
-How much is worked on at a time, and how many rows are looked at where a sample does.  The defaults
+How much is worked on at a time, and how many rows are used where a sample is enough.  The defaults
 are what was measured to be fast; :func:`config_context` changes them for a while, as
 ``sklearn.config_context(working_memory=...)`` does, for small machines and for tests.
 

@@ -40,10 +40,12 @@ PARTS: dict[str, str] = {
     "EnsembleView": "imcc._ensemble.views:View",
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
+    "IdentityMap": "imcc._core.maps:IdentityMap",
     "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
     "Kernel": "imcc._core.kernels:Kernel",
     "KernelModel": "imcc._core.models:KernelModel",
     "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
+    "Layout": "imcc._stream.sources:Layout",
     "LinearKernel": "imcc._core.kernels:LinearKernel",
     "LinearModel": "imcc._core.models:LinearModel",
     "LinearScore": "imcc.baselines._svm:LinearScore",
@@ -52,7 +54,11 @@ PARTS: dict[str, str] = {
     "RBFKernel": "imcc._core.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
     "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
-    "Sigmoid": "imcc.baselines._platt:Sigmoid",
+    "Sigmoid": "imcc._core.platt:Sigmoid",
+    "Statistics": "imcc._core.statistics:Statistics",
+    "StreamPlan": "imcc._stream.passes:StreamPlan",
+    "StreamState": "imcc._stream.fitting:StreamState",
+    "StreamSums": "imcc._stream.passes:StreamSums",
 }
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
+from imcc._core.platt import Sigmoid, calibration_folds, fit_sigmoid, prior_log_odds
 from imcc._utils.validation import Features, check_choice, check_number
-from imcc.baselines._base import prior_log_odds
 from imcc.baselines._kernel_rows import Dual, KernelRows
-from imcc.baselines._platt import Sigmoid, calibration_folds, fit_sigmoid
 
 SCORES = ("probability", "margin")
 # Labels whose machines are trained before the margins of their folds are computed in one product.

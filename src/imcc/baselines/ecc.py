@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from imcc._core.platt import Sigmoid, fit_sigmoid
 from imcc._utils.validation import Features, check_choice, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._kernel_rows import (
@@ -22,7 +23,6 @@ from imcc.baselines._kernel_rows import (
     train_on_gram,
     train_on_rows,
 )
-from imcc.baselines._platt import Sigmoid, fit_sigmoid
 from imcc.baselines._svm import check_svm
 
 ORDERS = ("random", "natural")

@@ -137,6 +137,7 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
     ]
     rows += [
         ("macro F1", "higher", _number(found.macro_f1)),
+        ("macro F1 of the labels present", "higher", _number(found.macro_f1_present)),
         ("micro F1", "higher", _number(found.micro_f1)),
         ("macro AUC", "higher", _number(found.macro_auc)),
     ]

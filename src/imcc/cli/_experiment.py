@@ -269,7 +269,7 @@ def _glance(path: Path) -> dict[str, Any]:
     required=True,
     help="A .csv or .parquet file; studies go into NAME.sensitivity.csv beside it.",
 )
-@click.option("--force", is_flag=True, help="Write over files that already exist.")
+@click.option("--force", is_flag=True, help="Overwrite files that already exist.")
 @click.option(
     "--raw",
     is_flag=True,

@@ -51,7 +51,7 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     "  [default: own]",
 )
 @click.option("--all-metrics", is_flag=True, help="For --tables: not only the paper's five.")
-@click.option("--force", is_flag=True, help="Write over a file that is not a report.")
+@click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(
     store: Path,

@@ -72,7 +72,7 @@ def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
     >>> found = friedman_range([[0.1, 0.2, 0.2], [0.1, 0.3, 0.4], [0.1, 0.1, 0.2]],
     ...                        greater_is_better=False)
     >>> round(found.low, 3), round(found.high, 3)
-    (3.5, inf)
+    (1.6, inf)
     """
     matrix = check_matrix(values)
     n, k = matrix.shape

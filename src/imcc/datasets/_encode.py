@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
@@ -56,26 +57,35 @@ def choose_labels(
     """Return the positions of the label columns, as the user names them."""
     if labels is None and label_prefix is None:
         raise table.error(
-            "the file does not say which columns are labels; say it with labels=[names], labels=k "
-            "(the first k columns), labels=-k (the last k) or label_prefix='...'"
+            "the file does not say which columns are labels; say it with "
+            + given("labels", text="NAMES")
+            + ", "
+            + given("labels", text="k")
+            + " (the first k columns), "
+            + given("labels", text="-k")
+            + " (the last k) or "
+            + given("label_prefix")
         )
     if labels is not None and label_prefix is not None:
-        raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
+        raise InvalidArgumentError(
+            "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+        )
     if label_prefix is not None:
         found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
         if not found or len(found) == len(table.names):
             which = "every column" if found else "no column"
             raise table.error(
-                f"{which} has a name that starts with label_prefix={label_prefix!r}; the columns "
-                f"are {listed(table.names)}"
+                f"{which} has a name that starts with "
+                + given("label_prefix", label_prefix)
+                + f"; the columns are {listed(table.names)}"
             )
         return found
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         return count_columns(table, int(labels), f"labels={labels}")
     if isinstance(labels, (str, bool)) or not isinstance(labels, Sequence):
-        raise TypeError(f"labels must be a list of names or a count, got {labels!r}")
+        raise InvalidTypeError("labels", f"must be a list of names or a count, got {labels!r}")
     if not labels:
-        raise ValueError("labels is empty: at least one label is needed")
+        raise InvalidArgumentError("labels", "is empty: at least one label is needed")
     return find_columns(table, labels, "labels=")
 
 
@@ -247,8 +257,10 @@ def _features(
     if nominal == "error":
         raise table.error(
             "these attributes are neither numbers nor binary: "
-            f"{listed(attributes[i].name for i in spread)}; encode them with nominal='onehot' or "
-            "nominal='ordinal'"
+            f"{listed(attributes[i].name for i in spread)}; encode them with "
+            + given("nominal", "onehot")
+            + " or "
+            + given("nominal", "ordinal")
         )
     return _one_hot(table, values, attributes, spread)
 
@@ -363,8 +375,9 @@ def _check_one_hot(
         raise table.error(
             f"one column per value would make {n_rows} x {width} numbers, which is too much for a "
             f"file of this size; the attribute {attributes[worst].name[:80]!r} alone has "
-            f"{len(attributes[worst].categories)} values. Read it with nominal='ordinal', or take "
-            "the attribute out of the file"
+            f"{len(attributes[worst].categories)} values. Read it with "
+            + given("nominal", "ordinal")
+            + ", or take the attribute out of the file"
         )
 
 

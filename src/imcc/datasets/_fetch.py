@@ -9,9 +9,9 @@ Local files always win over the network.  A file is looked for in
 
 Whatever is found must have the SHA-256 of the registry.  pooch downloads a file and checks it, in
 a temporary folder beside its place; it is moved there when it is whole and right, so the cache
-never holds a broken file, and processes that fetch at the same time do not meet.  What pooch cannot do is
-here: the mirrors, the end of a download that is too slow or too long, and messages that say how to
-provide a file by hand.
+never holds a broken file, and processes that fetch at the same time do not meet.  What pooch cannot
+do is here: the mirrors, the end of a download that is too slow or too long, and messages that say
+how to provide a file by hand.
 """
 
 from __future__ import annotations

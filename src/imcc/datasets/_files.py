@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, ParamSpec, TypeVar
 
+from imcc._utils.errors import given
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
 #: How many bytes a compressed file may unpack to, unless the caller says otherwise: 1 GiB, and less
@@ -127,7 +128,7 @@ class Content:
         if n_columns > allowed:
             raise DataFormatError(
                 f"there are more than {allowed:,} columns, which is too much for a file of this "
-                "size; if you trust it, allow more with max_bytes=",
+                "size; if you trust it, allow more with " + given("max_bytes"),
                 self.path,
             )
 
@@ -315,7 +316,7 @@ def decode(content: Content, encoding: str | None = None) -> str:
             ) from error
         warn_user(
             f"{content.path}, line {line}: not UTF-8; read as Latin-1 instead. If names look "
-            "wrong, say which it is with encoding="
+            "wrong, say which it is with " + given("encoding")
         )
         return text
 
@@ -377,7 +378,7 @@ def read_limited(file: IO[bytes], path: str, limit: int) -> bytes:
         if unpacked.tell() + len(chunk) > limit:
             raise DataFormatError(
                 f"the file unpacks to more than {limit:,} bytes, and was not read further; "
-                "if you trust it, allow more with max_bytes=",
+                "if you trust it, allow more with " + given("max_bytes"),
                 path,
             )
         unpacked.write(chunk)
@@ -423,7 +424,9 @@ def _open_member(path: Path, member: str | None, max_bytes: int | None) -> Conte
         offered = [n for n in names if not n.lower().endswith(_NOT_DATA) and "__MACOSX" not in n]
         if len(offered) != 1:
             holds = f"{len(offered)} data files ({listed(offered)})" if offered else "no data file"
-            raise DataFormatError(f"the archive holds {holds}; say which with member=", path)
+            raise DataFormatError(
+                f"the archive holds {holds}; say which with " + given("member"), path
+            )
         member = offered[0]
     elif member not in names:
         raise DataFormatError(

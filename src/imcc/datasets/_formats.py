@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
 from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset
@@ -161,13 +162,17 @@ def write(
     assert chosen.writer is not None
     unknown = set(options) - set(inspect.signature(chosen.writer).parameters)
     if unknown:
-        raise TypeError(f"the format {chosen.name!r} is written without {sorted(unknown)}")
+        raise InvalidTypeError(
+            min(unknown), f"is not an option of writing the format {chosen.name!r}"
+        )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
     files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
     there = [file for file in files if file.exists()]
     if there and not overwrite:
-        raise FileExistsError(f"{there[0]} is there already; write over it with overwrite=True")
+        raise FileExistsError(
+            f"{there[0]} already exists; overwrite it with " + given("overwrite", True)
+        )
     return chosen.writer(dataset, path, **options)
 
 
@@ -182,7 +187,7 @@ def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]
 
 def _named(wanted: str) -> Format:
     if wanted not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}")
+        raise InvalidArgumentError("format", f"must be one of {', '.join(FORMATS)}, got {wanted!r}")
     return FORMATS[wanted]
 
 
@@ -192,8 +197,9 @@ def _by_suffix(suffix: str, path: str) -> Format:
             return candidate
     known = ", ".join(s for candidate in FORMATS.values() for s in candidate.suffixes)
     raise DataFormatError(
-        f"the name does not say what format it is (known: {known}); say it with format=, one of "
-        f"{', '.join(FORMATS)}",
+        f"the name does not say what format it is (known: {known}); say it with "
+        + given("format")
+        + f", one of {', '.join(FORMATS)}",
         path,
     )
 
@@ -212,9 +218,10 @@ def check_options(chosen: Format, options: dict[str, Any]) -> None:
     """Refuse options that a format does not take."""
     known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
     if unknown := sorted(set(options) - known):
-        raise TypeError(
-            f"the format {chosen.name!r} does not take {', '.join(unknown)}; it takes "
-            f"{', '.join(sorted(known))}"
+        raise InvalidTypeError(
+            unknown[0],
+            f"is not an option of the format {chosen.name!r}, which takes "
+            f"{', '.join(sorted(known))}",
         )
 
 

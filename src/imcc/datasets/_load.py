@@ -12,6 +12,7 @@ from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._fetch import TIMEOUT, Progress, get_file, local_file
 from imcc.datasets._formats import FORMATS
+from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
 #: The data set that is always there: it comes with the package river.
@@ -155,6 +156,8 @@ def _river_copy(info: DatasetInfo) -> Path | None:
 
 def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
     by_name = dict(zip((file.file for file in info.files), paths, strict=True))
+    if info.reader == "goemotions":
+        return read_goemotions(paths)
     options = {}
     if info.label_file is not None:
         options["labels"] = by_name.pop(info.label_file)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import InvalidTypeError, given, message_of
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
 from imcc.datasets._csv import parse_csv
@@ -146,7 +147,8 @@ def _match_svmlight(
     if extra and not ignore_extra:
         raise DataFormatError(
             f"{len(extra)} label(s) are unknown to the model: {listed(extra)}; its labels are "
-            f"{listed(label_names)}. Leave them out, or pass over them with ignore_extra=True",
+            f"{listed(label_names)}. Leave them out, or ignore them with "
+            + given("ignore_extra", True),
             parsed.path,
         )
     Y = np.zeros((len(parsed.rows), len(label_names)), dtype=LABEL_DTYPE)
@@ -200,7 +202,7 @@ def _unlabelled(
         # The one label is never looked at: it lets the checks of a data set be made.
         parts = [Dataset(m, y, names, source=path) for m, y in zip(matrices, rows, strict=True)]
     except (ValueError, TypeError) as error:
-        raise DataFormatError(str(error), path) from error
+        raise DataFormatError(message_of(error), path) from error
     dataset = concatenate(parts)
     return match_dataset(dataset, feature_names, ignore_extra=ignore_extra)[0]
 
@@ -247,13 +249,13 @@ def _table(name: str, contents: list[Content], options: dict[str, Any]) -> Table
         # Which columns are labels is known by their names, and words have the coding of training.
         meant = ("labels", "label_prefix", "nominal")
         if unknown := sorted(set(options) - {*known, *meant}):
-            raise TypeError(f"the format {name!r} does not take {', '.join(unknown)}")
-        given = {key: value for key, value in options.items() if key in known}
+            raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
+        taken = {key: value for key, value in options.items() if key in known}
         if name == "csv":
-            return join_tables([parse_csv(content, **given) for content in contents])
+            return join_tables([parse_csv(content, **taken) for content in contents])
         if name == "parquet":
             return join_tables([parse_parquet(content)[0] for content in contents])
-        return join_tables([parse_arff(content, **given) for content in contents])
+        return join_tables([parse_arff(content, **taken) for content in contents])
     return None
 
 
@@ -292,7 +294,7 @@ def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
     if extra and not ignore_extra:
         raise DataFormatError(
             f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; leave them out, or "
-            "pass over them with ignore_extra=True",
+            "ignore them with " + given("ignore_extra", True),
             path,
         )
 

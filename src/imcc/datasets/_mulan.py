@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from imcc._utils.errors import InvalidArgumentError, given, named
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, count_columns, to_dataset
@@ -85,7 +86,9 @@ def read_mulan(
         columns = _xml_columns(table, _labels_beside(contents[0]))
     elif isinstance(labels, (str, os.PathLike)):
         if label_prefix is not None:
-            raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
+            raise InvalidArgumentError(
+                "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+            )
         columns = _xml_columns(table, open_content(labels, max_bytes=max_bytes))
     else:
         columns = choose_labels(table, labels, label_prefix)
@@ -135,7 +138,7 @@ def read_meka(
     if count is None:
         raise DataFormatError(
             f"the relation {table.title[:60]!r} does not say how many labels there are (MEKA's "
-            "'-C k'); for a MULAN file give its XML file with labels=",
+            "'-C k'); for a MULAN file give its XML file with " + given("labels"),
             table.path,
         )
     columns = count_columns(table, count, f"'-C {count}'")
@@ -162,7 +165,13 @@ def _labels_beside(content: Content) -> Content:
     if found is None:
         raise DataFormatError(
             "which attributes are labels? There is no XML file beside the ARFF file: give one with "
-            "labels='....xml', or name the labels with labels=[...], labels=k or label_prefix=",
+            + given("labels", text="FILE.xml")
+            + ", or name the labels with "
+            + given("labels", text="NAMES")
+            + ", "
+            + given("labels", text="k")
+            + " or "
+            + given("label_prefix"),
             content.path,
         )
     return found

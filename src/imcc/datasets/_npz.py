@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from imcc._utils.errors import given, message_of
 from imcc._utils.files import save
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
@@ -100,7 +101,7 @@ def read_npz(
         try:
             joined.append(Dataset(dataset.X, dataset.Y, source=dataset.source, **facts))
         except (ValueError, TypeError) as error:
-            raise part.error(str(error)) from error
+            raise part.error(message_of(error)) from error
     kept = joined[0].name if len(contents) == 1 and joined[0].name != "unnamed" else None
     return concatenate(joined, name or kept or joined_name(contents))
 
@@ -174,7 +175,7 @@ def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> 
             # One byte of the file can be a number of 8 bytes.
             raise ValueError(
                 f"its {count:,} numbers take more than {limit:,} bytes; if you trust the file, "
-                "allow more with max_bytes="
+                "allow more with " + given("max_bytes")
             )
         array = np.frombuffer(data, dtype, offset=stream.tell())
         return array.reshape(shape, order="F" if fortran else "C")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import given, message_of
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import Content, check_cells, check_columns
@@ -70,8 +71,9 @@ def find_pairs(
         if all(name in names for name in pair):
             return [pair]
     raise DataFormatError(
-        "which variables are features and which labels? Say it with variables=('data', 'target'); "
-        f"the file has {listed(names, 10) or 'no numeric variables'}",
+        "which variables are features and which labels? Say it with "
+        + given("variables", ("data", "target"))
+        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
     )
 
@@ -94,8 +96,9 @@ def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path
         if data_name in names:
             return [data_name]
     raise DataFormatError(
-        "which variable holds the features? Say it with variables=('data', 'target'); the file has "
-        f"{listed(names, 10) or 'no numeric variables'}",
+        "which variable holds the features? Say it with "
+        + given("variables", ("data", "target"))
+        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
     )
 
@@ -110,7 +113,7 @@ class Part:
     content: Content
 
     def error(self, reason: str) -> DataFormatError:
-        return DataFormatError(f"the variables {listed(self.names)}: {reason}", self.content.path)
+        return DataFormatError(f"the variables {listed(self.names)}: " + reason, self.content.path)
 
 
 def check_features(data: Any, content: Content) -> Any:
@@ -154,7 +157,7 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
                     f"they must have as many rows: the shapes are {shape} and {part.target.shape}"
                 )
         except ValueError as error:
-            raise part.error(str(error)) from error
+            raise part.error(message_of(error)) from error
     turned = _is_turned(parts) if transpose_labels is None else transpose_labels
     found = []
     for part in parts:
@@ -164,14 +167,14 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
                 raise ValueError(
                     f"they must have as many rows: the shapes are {part.data.shape} and "
                     f"{part.target.shape}, and the labels are taken as "
-                    f"{'labels x rows' if turned else 'rows x labels'}; transpose_labels= says "
-                    "which they are"
+                    f"{'labels x rows' if turned else 'rows x labels'}; say which they are with "
+                    + given("transpose_labels", not turned)
                 )
             n_rows, n_labels = target.shape
             check_cells(n_rows, n_labels, part.content.max_cells, "labels")
             found.append(Dataset(part.data, target, source=part.content.path))
         except (ValueError, TypeError) as error:
-            raise part.error(str(error)) from error
+            raise part.error(message_of(error)) from error
     return found
 
 
@@ -195,6 +198,9 @@ def _is_turned(parts: Sequence[Part]) -> bool:
         )
     raise parts[0].error(
         f"there are as many rows as labels (the shapes are {shapes_shown}), so it is not clear "
-        "which are which; say it with transpose_labels=False (rows x labels) or "
-        "transpose_labels=True (labels x rows)"
+        "which are which; say it with "
+        + given("transpose_labels", False)
+        + " (rows x labels) or "
+        + given("transpose_labels", True)
+        + " (labels x rows)"
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.datasets._dataset import Dataset
@@ -71,8 +72,8 @@ def read_parquet(
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the labels' names if the file was written here."""
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     try:
@@ -104,7 +105,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
 
 def parquet_errors() -> tuple[type[Exception], ...]:
     """Return what pyarrow raises for damaged files: many of Python's own errors, and its own."""
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     return (
         arrow.ArrowException,
         ValueError,
@@ -151,7 +152,7 @@ def _check_size(metadata: Any, content: Content) -> None:
     if size > limit:
         raise DataFormatError(
             f"the table would take {size:,} bytes, more than the limit of {limit:,}; if you trust "
-            "the file, allow more with max_bytes=",
+            "the file, allow more with " + given("max_bytes"),
             content.path,
         )
 
@@ -161,7 +162,7 @@ def _is_text(kind: Any, types: Any) -> bool:
 
 
 def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     types = arrow.types
     name = field.name or "unnamed"
     kind = column.type
@@ -221,8 +222,8 @@ def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     'one.parquet'
     >>> folder.cleanup()
     """
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     check_names(dataset, "Parquet")
     X = dataset.X.tocsc() if dataset.is_sparse else dataset.X
     columns = [

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from imcc._utils.errors import given
 from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import UNPACK_ERRORS, Content, check_columns, open_member
@@ -77,7 +78,7 @@ class NpzRows:
                 if missing := [key for key in needed if key not in names]:
                     raise ValueError(
                         f"it has no array {listed(missing)}, but {listed(sorted(names))}; name "
-                        "them with variables=(features, labels)"
+                        "them with " + given("variables", text="(features, labels)")
                     )
                 Y = _Member(archive, labels)
                 shape: tuple[int, ...] = tuple(

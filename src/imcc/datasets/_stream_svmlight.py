@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from imcc._utils.errors import message_of
 from imcc._utils.validation import check_choice
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import UNPACK_ERRORS, Content
@@ -94,7 +95,7 @@ class SvmlightRows:
         except ValueError as error:
             if isinstance(error, DataFormatError):
                 raise
-            raise DataFormatError(str(error), shown) from error
+            raise DataFormatError(message_of(error), shown) from error
         counted = bool(seen.header.get("label_names") or seen.header.get("n_labels"))
         numbers = tuple(range(len(label_names))) if counted else tuple(sorted(used))
         return [cls(path, feature_names, label_names, numbers, base) for path in paths]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import given, message_of
 from imcc._utils.files import save
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding
@@ -112,7 +113,7 @@ def read_svmlight(
         coding = None if parsed.index_base is None else Coding(index_base=parsed.index_base)
         return Dataset(parsed.X, Y, parsed.feature_names, label_names, title, parsed.path, coding)
     except (ValueError, TypeError) as error:
-        raise DataFormatError(str(error), parsed.path) from error
+        raise DataFormatError(message_of(error), parsed.path) from error
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def parse_svmlight(
     try:
         X, feature_names = features_of(rows, n_features, base, limit)
     except (ValueError, TypeError) as error:
-        raise DataFormatError(str(error), shown) from error
+        raise DataFormatError(message_of(error), shown) from error
     max_cells = max(content.max_cells for content in contents)
     return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells, limit)
 
@@ -217,7 +218,9 @@ def base_of(
             raise DataFormatError(
                 f"the model's training data count features from {known_base}, and the index "
                 f"{0 if seen == 0 else highest} occurs here, which there is only if one counts "
-                f"from {seen}; say index_base={INDEX_BASES[seen + 1]!r} if this file does",
+                f"from {seen}; say "
+                + given("index_base", INDEX_BASES[seen + 1])
+                + " if this file does",
                 path,
             )
         return known_base
@@ -226,7 +229,10 @@ def base_of(
     warn_user(
         f"{path}: the file does not say whether its features are counted from 0 or from 1; as no "
         "index 0 occurs, 1 is taken. If that is wrong, all columns are shifted by one: say "
-        "index_base='zero'; say index_base='one' to confirm it"
+        + given("index_base", "zero")
+        + "; say "
+        + given("index_base", "one")
+        + " to confirm it"
     )
     return 1
 
@@ -326,7 +332,7 @@ def features_of(
     declared = rows.header.get("n_features")
     names = tuple(rows.header.get("feature_names", ()))
     if indices.size and indices.min() < 0:
-        raise ValueError("the index 0 occurs, and index_base='one' counts from 1")
+        raise ValueError("the index 0 occurs, and " + given("index_base", "one") + " counts from 1")
     used = int(indices.max()) + 1 if indices.size else 1
     width = n_features or declared or len(names) or used
     if used > width:

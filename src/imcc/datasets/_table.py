@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import message_of
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import MAX_CELLS, check_cells
 
@@ -101,7 +102,7 @@ class Table:
         try:
             check_cells(self.values.shape[0], columns, self.max_cells, what)
         except ValueError as error:
-            raise self.error(str(error)) from error
+            raise self.error(message_of(error)) from error
 
 
 def join_tables(tables: Sequence[Table]) -> Table:

@@ -27,7 +27,8 @@ from imcc._ensemble.search import (
 )
 from imcc._ensemble.selection import CRITERIA
 from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold, make_folds
+from imcc._search.grid import check_axis, check_list
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
     Features,
@@ -40,7 +41,6 @@ from imcc._utils.validation import (
     encode_target,
 )
 from imcc.estimators.base import LogOddsClassifierMixin
-from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
@@ -249,7 +249,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
                 "n_landmarks to choose otherwise",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)

@@ -113,7 +113,7 @@ def serve() -> None:
             except EOFError:
                 return
             except Exception:  # an argument that makes no sense here, whatever it is
-                answer = (None, traceback.format_exc())
+                answer: tuple[Any, str | None] = (None, traceback.format_exc())
             else:
                 pickle.dump("begun", results)
                 results.flush()

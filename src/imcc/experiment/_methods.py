@@ -25,8 +25,15 @@ from imcc.experiment._describe import (
 from imcc.experiment._errors import ExperimentError
 
 # LLSF's and JFSC's full grids have 1323 and 3993 settings; 40 of them, halved over the folds, are
-# what a comparison can afford (docs/baselines.md says what that costs).
-_SPARSE = {"budget": 40, "halving": True, "max_iter": 100}
+# what a comparison can afford (docs/baselines.md says what that costs).  Rows of unit length and no
+# column of ones are the authors' choice.
+_SPARSE = {
+    "budget": 40,
+    "halving": True,
+    "max_iter": 100,
+    "unit_rows": True,
+    "fit_intercept": False,
+}
 
 #: Our methods by name: the estimator and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
@@ -114,6 +121,20 @@ class Method:
         """Whether nothing but our own classes is named, nested ones included."""
         return is_ours(self.description) and is_ours(self.grid or {})
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it is ours of that name, with its own parameters; nothing is built to see it."""
+        named = NAMED.get(self.name)
+        if named is None or self.grid is not None:
+            return False
+        params = self.description.get("params", {})
+        values = {**self.description.get("defaults", {}), **params}
+        return (
+            self.description.get("estimator") == named["estimator"]
+            and set(params) <= set(named["params"])
+            and all(values.get(name) == value for name, value in named["params"].items())
+        )
+
     def canonical(self) -> dict[str, Any]:
         """Return what two methods are compared by."""
         return canonical(self.to_dict())
@@ -182,7 +203,8 @@ def _make(name: str, given: Any) -> Method:
         raise ExperimentError(f"{where}: the name is empty or begins or ends with a space")
     if isinstance(given, Method):
         return replace(given, name=name)
-    grid, trusted = None, ()
+    grid: Any = None
+    trusted: tuple[str, ...] = ()
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ExperimentError(f"{where}: a pair is (estimator, grid), got {len(given)} parts")

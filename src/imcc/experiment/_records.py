@@ -138,7 +138,7 @@ class Study:
 
     def best(self, metric: str) -> dict[str, Any]:
         """Return the setting with the best mean of a metric; of equals, the first."""
-        at = self._best_index(metric)
+        at = self.best_index(metric)
         return {name: values[i] for (name, values), i in zip(self.axes.items(), at, strict=True)}
 
     def along(self, metric: str, *axes: str) -> tuple[np.ndarray, np.ndarray]:
@@ -158,7 +158,7 @@ class Study:
         for axis in axes:
             check_choice("axes", axis, self.axes)
         names = list(self.axes)
-        where = self._best_index(metric)
+        where = self.best_index(metric)
         index = tuple(
             slice(None) if name in axes else i for name, i in zip(names, where, strict=True)
         )
@@ -170,7 +170,8 @@ class Study:
             self.std[place][index].transpose(order),
         )
 
-    def _best_index(self, metric: str) -> tuple[int, ...]:
+    def best_index(self, metric: str) -> tuple[int, ...]:
+        """Return where in the arrays the best mean of a metric is; of equals, the first."""
         check_choice("metric", metric, self.metrics)
         values = self.mean[self.metrics.index(metric)]
         best = np.nanargmax(values if METRICS[metric].greater_is_better else -values)

@@ -33,7 +33,7 @@ class EvidenceProblem:
     Attributes
     ----------
     eigenvalues : ndarray of shape (r,)
-    rows : ndarray of shape (n_rows, r)
+    rows : ndarray of shape (n_samples, r)
         Psi.
     centers : ndarray of shape (c, r)
         Psi_z.

@@ -44,7 +44,7 @@ class Unwrapped:
 
     @property
     def assignment(self) -> np.ndarray:
-        """The clusters of each training row, (n_rows, n_clusterings)."""
+        """The clusters of each training row, (n_samples, n_clusterings)."""
         return self.classifier.assignment_.reshape(self.n_rows, -1)
 
     @property
@@ -64,7 +64,7 @@ class Unwrapped:
         count = clf.soft_labels_.shape[1]
         if given is not None:
             if isinstance(given, str) or len(given) != count:
-                raise ValueError(f"label_names must be {count} names, one a label, got {given!r}")
+                raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
             return tuple(str(name) for name in given)
         if clf.target_kind_ == "binary":
             return (str(clf.classes_[-1]),)

@@ -58,7 +58,7 @@ def to_stored(data: bytes) -> bytes:
                 content = archive.read(name)
                 content = _unpacked(content) if name.endswith(".npz") else content
                 stored.writestr(zipfile.ZipInfo(number), content)
-            stored.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, indent=1))
+            stored.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, separators=(",", ":")))
     return out.getvalue()
 
 

@@ -48,7 +48,8 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         return Reproduction((shlex.join([*shipped, "-o", store]), look), text, "", "")
     given = list(dict.fromkeys(spec.name for spec in studied if spec.in_memory))
     if given or file.endswith("json"):
-        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r})"
+        allow = f", allow={experiment.packages()!r}" if experiment.packages() else ""
+        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r}{allow})"
         if given:
             code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
         note = (
@@ -60,8 +61,8 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         lines = ("import json", "from imcc.experiment import Experiment", code)
         return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
     # In the command, where it is seen, not in the file.
-    allow = [word for package in experiment.packages() for word in ("--allow", package)]
-    command = shlex.join(["imcc", "experiment", "run", file, *allow, "-o", store])
+    flags = [word for package in experiment.packages() for word in ("--allow", package)]
+    command = shlex.join(["imcc", "experiment", "run", file, *flags, "-o", store])
     return Reproduction((command, look), text, file, "")
 
 
@@ -81,19 +82,13 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
     """Return the command if this is a part of an experiment that comes with the package."""
     ours = experiment.to_dict()
     for name in list_experiments():
-        known = load_experiment(name).resolve_ours()
+        known = load_experiment(name)
         theirs = known.to_dict()
         if known.protocol != experiment.protocol:
             continue
         if any(dataset not in theirs["datasets"] for dataset in ours["datasets"]):
             continue
-        methods = {method.name: method.canonical() for method in known.methods}
-        if any(methods.get(m.name) != m.canonical() for m in experiment.methods):
-            continue
-        if experiment.studied_datasets and (
-            experiment.studied_datasets != known.studied_datasets
-            or experiment.studied_method.canonical() != known.studied_method.canonical()
-        ):
+        if not _same_methods(experiment, known):
             continue
         command = ["imcc", "experiment", "run", name]
         if len(ours["datasets"]) < len(theirs["datasets"]):
@@ -106,6 +101,25 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
             command.append("--no-sensitivity")
         return command
     return None
+
+
+def _same_methods(part: Experiment, whole: Experiment) -> bool:
+    """Say whether what one experiment computes is part of what another one does.
+
+    Only ours are resolved, which is the one that comes with the package.
+    """
+    resolved = whole.resolve_ours()
+    for method in part.methods:
+        known = {m.name: m for m in (resolved if method.is_resolved else whole).methods}
+        if method.name not in known or known[method.name].canonical() != method.canonical():
+            return False
+    if not part.studied_datasets:
+        return True
+    studied = (resolved if part.studied_method.is_resolved else whole).studied_method
+    return (
+        part.studied_datasets == whole.studied_datasets
+        and part.studied_method.canonical() == studied.canonical()
+    )
 
 
 def to_toml(plain: Mapping[str, Any]) -> str:

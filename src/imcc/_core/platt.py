@@ -19,8 +19,6 @@ import numpy as np
 from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 
-from imcc.baselines._base import prior_log_odds
-
 N_FOLDS = 5  # as in libsvm
 _NEWTON_STEPS = 100
 _FLAT = 1e-10
@@ -109,3 +107,9 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
         return []
     folds = StratifiedKFold(min(N_FOLDS, rarer), shuffle=True, random_state=seed)
     return list(folds.split(np.empty((len(on), 1)), on))
+
+
+def prior_log_odds(on: np.ndarray) -> float:
+    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
+    positives = int(np.count_nonzero(on))
+    return float(np.log((positives + 1) / (len(on) - positives + 1)))

@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics: small multiples, one a label."""
+"""Pictures of the diagnostics: small multiples, one per label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
-from imcc.inspection._per_label import ThresholdCurve
+from imcc.inspection._diagnostics import ThresholdCurve
 from imcc.inspection._reliability import Reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -71,8 +71,8 @@ def draw_threshold_curves(
             axes.plot(curve.thresholds, values, style, color=colour, linewidth=1.4)
         if np.isfinite(limits[index]):
             axes.axvline(limits[index], color="#999999", linewidth=0.9)
-        if not np.isnan(curve.f1).all():
-            best = int(np.nanargmax(curve.f1))
+        best = int(curve.f1.argmax())
+        if curve.f1[best] > 0:
             axes.plot(curve.thresholds[best], curve.f1[best], "o", color=_F1[0], markersize=4)
         axes.set_title(short_name(curve.label), fontsize=8.5, loc="left")
         axes.set_ylim(-0.02, 1.04)
