@@ -18,7 +18,7 @@ of weight 2 is left out as a whole: leave-one-out of a row that stands there twi
 other one in.)
 
 **Coupled labels.**  The penalty tr(A' K A L^-1), L = (1 - eta) I + eta R with R the correlation
-matrix of the labels, lets labels that go together share what they learn.  R knows the label of the
+matrix of the labels, lets correlated labels share what they learn.  R knows the label of the
 row that is left out, which shows for rare labels; so the correlations of labels j and k are shrunk
 by the factors (m_j / (m_j + c) m_k / (m_k + c))^(1/2), where m counts the rows of the rarer of a
 label's two values and c = SHRINKAGE.  In the eigenbasis V of R,
@@ -142,7 +142,7 @@ class Spectrum:
         return cls(features[:, :rank], values, root, n == rank), basis
 
     @property
-    def n_rows(self) -> int:
+    def n_samples(self) -> int:
         """Number of training rows."""
         return int(self.vectors.shape[0])
 
@@ -185,7 +185,7 @@ class Spectrum:
         """Return C_ii for several penalties, shape (n, n_penalties)."""
         columns = self._columns(penalties)
         weights, rest = self._weights(columns)
-        xp, n = namespace(self.vectors), self.n_rows
+        xp, n = namespace(self.vectors), self.n_samples
         parts = [
             self.vectors[block, :] ** 2 @ weights
             for block in row_blocks(n, self.vectors.shape[1], block_entries(self.vectors) or 2**18)
@@ -198,7 +198,7 @@ class Spectrum:
         rooted = self._rooted(signs)
         weights, rest = self._weights(columns)
         smooth = self.vectors @ (weights * projected)
-        ones = self._rooted(asarray(np.ones((self.n_rows, 1)), signs))
+        ones = self._rooted(asarray(np.ones((self.n_samples, 1)), signs))
         a = self.vectors @ (weights * (self.vectors.T @ ones))
         if rest is not None:
             smooth, a = smooth + rooted * rest, a + ones * rest

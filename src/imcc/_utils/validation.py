@@ -2,7 +2,7 @@
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
 pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
-:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
+:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return the user's
 language on the way out.
 """
 

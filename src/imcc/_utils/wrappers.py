@@ -5,7 +5,7 @@ A wrapper here is an estimator around one fitted estimator:
 * a scikit-learn ``Pipeline``, around its last step;
 * one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`):
   they hand the rows on as they are;
-* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and the like).
+* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
 and count as models themselves.
@@ -31,7 +31,7 @@ def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
     model : estimator
         Fitted, or at least its pipelines are walked through.
     searches : bool, default=True
-        Whether to walk on from a search to its ``best_estimator_``.
+        Whether to continue from a search to its ``best_estimator_``.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Method:
     name : str
         As it stands in the tables.
     description : dict
-        ``{"estimator": a name of ours or an import path, "params": {...}}``; once the method is
+        ``{"estimator": a name of imcc's or an import path, "params": {...}}``; once the method is
         resolved also ``"defaults"``, the values of all other parameters.
     grid : dict of str to list, or None
         Parameters to search; None for methods that have none or search by themselves.
@@ -123,7 +123,7 @@ class Method:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is ours of that name, with its own parameters; nothing is built to see it."""
+        """Whether it is imcc's method of that name, with its parameters; nothing is built."""
         named = NAMED.get(self.name)
         if named is None or self.grid is not None:
             return False
