@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
-from imcc._utils.validation import Target, check_choice, check_count, encode_target
+from imcc._utils.validation import check_choice, check_count, encode_target
 from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
+    check_known_classes,
     cross_fit_scores,
     fit_weighted,
     label_scores,
@@ -141,7 +142,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             check_choice("cv", self.cv, ("prefit",))
             check_is_fitted(self.estimator)
             fitted = self.estimator
-            _check_classes(fitted, target)
+            check_known_classes(fitted, target)
             scores = label_scores(fitted, X, n_labels)
         else:
             fitted = fit_weighted(clone(self.estimator), X, y, weights)
@@ -186,18 +187,6 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         tags.classifier_tags = inner.classifier_tags
         return tags
-
-
-def _check_classes(fitted: Any, target: Target) -> None:
-    """Refuse rows for cv="prefit" that have other classes than the model knows."""
-    if target.kind == "multilabel":
-        return
-    known = np.ravel(fitted.classes_)
-    if not np.array_equal(known, target.classes):
-        raise ValueError(
-            f"y must have the classes that the model was trained with: it knows {known.tolist()}, "
-            f"y has {target.classes.tolist()}"
-        )
 
 
 def comparable(estimator: Any, scores: np.ndarray) -> np.ndarray:

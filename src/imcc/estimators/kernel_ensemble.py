@@ -34,7 +34,7 @@ from imcc._utils.validation import (
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import ScoringClassifierMixin, predict_by_probability
 from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
@@ -278,6 +278,30 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         if len(self.classes_) == 1:
             return xp.ones_like(p)
         return xp.concat([1 - p, p], axis=1)
+
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
+        """Predict the labels of every row: those with a probability of at least 1/2.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        thresholds : float or array-like of shape (n_labels,), optional
+            The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            In place of ``thresholds``, the probability from which on a label is predicted: where
+            ``predict_proba`` gives at least this.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            For a 1-D training target: shape (n_samples,), the best-scored class.
+        """
+        check_is_fitted(self)
+        if probability_thresholds is not None:
+            return predict_by_probability(self, X, thresholds, probability_thresholds)
+        return super().predict(X, thresholds)
 
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
