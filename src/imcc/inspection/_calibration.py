@@ -248,7 +248,7 @@ def diagnose_probabilities(
     if confidence >= 1:
         raise InvalidArgumentError("confidence", f"must be below 1, got {confidence!r}")
     check_count("n_resamples", n_resamples)
-    options = {"n_bins": n_bins, "strategy": strategy, "label_names": label_names}
+    options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "label_names": label_names}
     on, values, _ = checked(y_true, chances, label_names)
     parts = [_Part(on, values.astype(np.float64), reliability(y_true, values, **options))]
     if before is not None:
@@ -346,26 +346,33 @@ def _diagnostics(
     confidence: float,
     by_chance: np.ndarray,
 ) -> CalibrationDiagnostics:
-    means = [
-        _estimate(name, float(part.measures[k].mean()), drawn[:, k].mean(axis=1), tails)
-        for k, name in enumerate(MEASURES)
-    ]
     labels = tuple(
         LabelCalibration(
-            record.label,
-            int(part.on[:, j].sum()),
-            *(
-                _estimate(name, float(part.measures[k, j]), drawn[:, k, j], tails)
-                for k, name in enumerate(MEASURES)
-            ),
-            float(by_chance[j]),
-            record,
+            label=record.label,
+            support=int(part.on[:, j].sum()),
+            **_estimates(part.measures[:, j], drawn[:, :, j], tails),
+            error_by_chance=float(by_chance[j]),
+            reliability=record,
         )
         for j, record in enumerate(part.records)
     )
     return CalibrationDiagnostics(
-        labels, len(part.on), confidence, *means, float(by_chance.mean()), None, {}
+        labels=labels,
+        n_rows=len(part.on),
+        confidence=confidence,
+        **_estimates(part.measures.mean(axis=1), drawn.mean(axis=2), tails),
+        error_by_chance=float(by_chance.mean()),
+        before=None,
+        changes={},
     )
+
+
+def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]) -> dict[str, Any]:
+    """Return the three measures with their intervals, from resampled (n_resamples, 3) values."""
+    return {
+        name: _estimate(name, float(values[k]), drawn[:, k], tails)
+        for k, name in enumerate(MEASURES)
+    }
 
 
 def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
