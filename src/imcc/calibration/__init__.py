@@ -10,7 +10,7 @@ good estimates, and a poor one for the F1 of a rare label, whose scores seldom g
 so on cross-validated scores, for any classifier; those of a calibrated one are log-odds.
 """
 
-from imcc.calibration._calibrator import MultilabelCalibrator
+from imcc.calibration._calibrator import MultilabelCalibrator, cross_fit_probabilities
 from imcc.calibration._cross_fit import (
     cross_fit_scores,
     label_probabilities,
@@ -27,6 +27,7 @@ __all__ = [
     "ThresholdChoice",
     "TunedThresholds",
     "choose_thresholds",
+    "cross_fit_probabilities",
     "cross_fit_scores",
     "cuts",
     "decision_thresholds",

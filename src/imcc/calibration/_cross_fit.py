@@ -154,7 +154,7 @@ def cross_fit_scores(
     target = encode_target(y, _num_samples(X), "cross_fit_scores")
     folds = make_folds(cv, X, target, groups)
     n_rows, n_labels = target.signs.shape
-    _check_each_once(folds, n_rows)
+    check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight) for fold in folds
     )
@@ -172,7 +172,7 @@ def _held_out(
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
 
 
-def _check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
+def check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
     times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
     if (times != 1).any():
         raise ValueError(
