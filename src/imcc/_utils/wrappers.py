@@ -3,8 +3,8 @@
 A wrapper here is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
-* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`):
-  they hand the rows on as they are;
+* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
+  :class:`imcc.calibration.MultilabelCalibrator`): they hand the rows on as they are;
 * a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
@@ -67,12 +67,15 @@ def transformers(model: Any) -> list[Any]:
 def best_setting(model: Any) -> Any:
     """Return an unfitted model with the setting that a fitted search has chosen.
 
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
+    A model that searched nothing is cloned as it is; a pipeline keeps its other steps, and a
+    wrapper of ours (calibrated, with thresholds) stays around the setting.
     """
     if isinstance(model, Pipeline):
         steps = [(name, clone(step)) for name, step in model.steps[:-1]]
         name, last = model.steps[-1]
         return Pipeline([*steps, (name, best_setting(last))])
+    if _is_our_wrapper(model) and without_search(model)[1] is not None:
+        return clone(model).set_params(estimator=best_setting(model.estimator_))
     return clone(getattr(model, "best_estimator_", model))
 
 

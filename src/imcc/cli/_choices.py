@@ -22,6 +22,7 @@ PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
+CALIBRATORS = ("logistic", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features")
 
 # imcc.datasets
