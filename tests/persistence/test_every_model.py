@@ -45,6 +45,7 @@ MODELS = {
     ),
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
+    "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
     "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.model_selection import ParameterGrid
 
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._core.clustering import split_n_clusters
+from imcc._core.fitting import FitSettings
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._search.folds import make_folds
+from imcc._search.folds import check_each_once, make_folds
 from imcc._search.grid import Grid, check_axis, check_list
+from imcc._search.out_of_fold import out_of_fold_scores
 from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
 from imcc._search.scorers import check_scoring
 from imcc._search.search import search
@@ -80,6 +83,14 @@ class IMCCClassifierCV(SearchClassifier):
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
+    calibrate : bool, default=False
+        Whether to fit probabilities: the rows are scored by models of the chosen setting that were
+        fitted without them, on the folds of the search, and for each label the log-odds
+        ``a f + c``, a >= 0, are fitted to its scores f, as
+        :class:`imcc.calibration.MultilabelCalibrator` does.  The search then has ``predict_proba``,
+        its ``decision_function`` gives the log-odds, and ``predict`` is p >= 1/2.  Costs one fit
+        per fold, on the clusters that the search has found; ``cv`` must hold out each row exactly
+        once.
     n_jobs : int or None, default=None
         Folds and widths computed at the same time, through joblib (so ``joblib.parallel_config``
         applies).  None is one, which uses all cores inside the linear algebra.  On a device, one
@@ -108,6 +119,9 @@ class IMCCClassifierCV(SearchClassifier):
     n_splits_ : int
     refit_time_ : float
         Seconds.
+    calibration_ : LogisticMaps
+        The maps from scores to log-odds, with ``slope`` and ``offset`` of shape (n_labels,); with
+        ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`IMCCClassifier`.
 
@@ -144,6 +158,7 @@ class IMCCClassifierCV(SearchClassifier):
             "average_precision"
         ),
         refit: bool | str = True,
+        calibrate: bool = False,
         n_jobs: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
         verbose: int = 0,
@@ -166,6 +181,7 @@ class IMCCClassifierCV(SearchClassifier):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
@@ -202,6 +218,7 @@ class IMCCClassifierCV(SearchClassifier):
         ]
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit, scorers=True)
+        calibrate = self._check_calibrate()
         check_choice("span", self.span, SPANS)
         options = (self.width, self.n_components, self.landmarks, self.span)
         approximations = [
@@ -217,11 +234,15 @@ class IMCCClassifierCV(SearchClassifier):
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         folds = make_folds(self.cv, X, target, groups)
+        if calibrate:
+            check_each_once(folds, X.shape[0])
         if self.verbose:
             _print_size(grid, kernels, width_scales, len(folds))
+        seed = draw_seed(self.random_state)
+        rows = on_device(X, self.device)
         with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
-            outcomes = search(
-                on_device(X, self.device),
+            found = search(
+                rows,
                 target,
                 folds,
                 grid,
@@ -232,12 +253,12 @@ class IMCCClassifierCV(SearchClassifier):
                 width_scales=width_scales,
                 clusterer=self.clusterer,
                 span=self.span,
-                seed=draw_seed(self.random_state),
+                seed=seed,
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
         keys = score_keys(scoring.names, self.scoring)
-        results = cv_results(grid, kernels, width_scales, keys, outcomes)
+        results = cv_results(grid, kernels, width_scales, keys, found.results)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
             best = next(by_rank(results, keys[scoring.decides]))
@@ -248,7 +269,32 @@ class IMCCClassifierCV(SearchClassifier):
             start = time.perf_counter()
             self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
             self.refit_time_ = time.perf_counter() - start
+        if calibrate:
+            scores = out_of_fold_scores(
+                rows,
+                target.signs,
+                folds,
+                [of_fold.only(self._chosen_entry(grid)) for of_fold in found.clusters],
+                self._chosen_settings(seed),
+                self.n_jobs,
+            )
+            self._store_calibration(scores, target)
         return self
+
+    def _chosen_entry(self, grid: Grid) -> int:
+        """Return which entry of ``n_clusters`` was chosen; it may be None or an array."""
+        chosen = self.best_params_["n_clusters"]
+        return next(i for i, entry in enumerate(grid.n_clusters) if entry is chosen)
+
+    def _chosen_settings(self, seed: int) -> FitSettings:
+        """Return the chosen setting with the search's own seed."""
+        # With a random_state that nothing is drawn from.
+        chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
+        return replace(chosen._read_settings(), seed=seed)
+
+    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+        axes = {name if name == "n_clusters" else f"{name}s": v for name, v in params.items()}
+        return {"width_scales": 1.0, **axes}
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the classifier of one setting of the grid, unfitted.
