@@ -17,6 +17,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.metrics import METRICS, get_scorer
 
 SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [2, 4], "cv": 3}
+SMALL["grid"] = "paper"  # one width
 
 # Checks that do not apply, and why.  Nothing fails.
 NO_PROBABILITIES = "check_classifiers_multilabel_output_format_predict_proba"

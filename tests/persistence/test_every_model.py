@@ -31,6 +31,7 @@ from imcc.persistence import load_model, read_card, save_model, untrusted_types
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 IMCC = {"n_clusters": 4, "random_state": 0}
 MODELS = {
     "rbf": IMCCClassifier(**IMCC),

@@ -7,12 +7,12 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from imcc.estimators.base_search import OptionalProbabilitiesMixin
+from imcc.estimators.base_search import SearchMixin
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.imcc_cv import PAPER_WEIGHTS, IMCCClassifierCV
+from imcc.estimators.imcc_cv import PAPER_WEIGHTS, WIDTH_SCALES, IMCCClassifierCV
 
 
-class KernelRidgeBaseline(OptionalProbabilitiesMixin, BaseEstimator):
+class KernelRidgeBaseline(SearchMixin, BaseEstimator):
     """Kernel ridge regression on {-1, +1}: what is left of IMCC for alpha = gamma = 0.
 
     ::
@@ -63,7 +63,7 @@ class KernelRidgeBaseline(OptionalProbabilitiesMixin, BaseEstimator):
         betas: Sequence[float] = PAPER_WEIGHTS,
         *,
         kernels: Sequence[str | Callable[..., float]] = ("rbf",),
-        width_scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0),
+        width_scales: Sequence[float] = WIDTH_SCALES,
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
         cv: Any = 5,

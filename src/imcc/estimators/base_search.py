@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import Array, moved_record
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
-from imcc._search.results import Best
-from imcc._utils.validation import Target, check_switch
+from imcc._search.results import Best, results_frame
+from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
 
 
@@ -30,8 +31,8 @@ def _gives_probabilities(self: Any) -> bool:
     return True
 
 
-class OptionalProbabilitiesMixin(LogOddsClassifierMixin):
-    """Scores and predictions of a search, and probabilities if it is calibrated.
+class SearchMixin(LogOddsClassifierMixin):
+    """What a fitted search offers: predictions, probabilities if it is calibrated, its table.
 
     A class that uses it has the parameter ``calibrate`` and, once fitted, ``best_estimator_`` and,
     with ``calibrate=True``, ``calibration_``; its scores are then log-odds.
@@ -62,6 +63,30 @@ class OptionalProbabilitiesMixin(LogOddsClassifierMixin):
             return LogOddsClassifierMixin.predict(self, X, thresholds)
         return ScoringClassifierMixin.predict(self, X, thresholds)
 
+    def to_frame(self, by: str | None = None) -> Any:
+        """Return ``cv_results_`` as a pandas data frame, the best setting first.
+
+        Parameters
+        ----------
+        by : str, optional
+            The metric whose ranks the settings are sorted by; the one that decides unless given.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per setting, labelled by its place in ``cv_results_``: parameters, then rank,
+            mean and standard deviation of the metric, then all other columns.
+        """
+        check_is_fitted(self, "cv_results_")
+        names = [
+            name.removeprefix("rank_test_")
+            for name in self.cv_results_
+            if name.startswith("rank_test_")
+        ]
+        if by is None:
+            by = names[0] if len(names) == 1 else self.refit or None
+        return results_frame(self.cv_results_, check_choice("by", by, names))
+
     def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
@@ -71,9 +96,11 @@ class OptionalProbabilitiesMixin(LogOddsClassifierMixin):
 
     best_estimator_: Any
     calibration_: LogisticMaps
+    cv_results_: dict[str, Any]
+    refit: Any
 
 
-class SearchClassifier(OptionalProbabilitiesMixin, BaseEstimator):
+class SearchClassifier(SearchMixin, BaseEstimator):
     """A classifier that chooses its setting by cross-validation, like ``GridSearchCV``.
 
     A subclass has the parameters ``scoring``, ``refit`` and ``calibrate``; its ``fit`` judges the
@@ -82,7 +109,6 @@ class SearchClassifier(OptionalProbabilitiesMixin, BaseEstimator):
     """
 
     scoring: Any
-    refit: bool | str
     calibrate: bool
 
     def _check_calibrate(self) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from imcc._backend.device import explained_memory_errors, on_device
@@ -16,13 +18,21 @@ from imcc._core.fitting import FitSettings
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._search.folds import check_each_once, make_folds
+from imcc._search.folds import Fold, check_each_once, make_folds
 from imcc._search.grid import Grid, check_axis, check_list
 from imcc._search.out_of_fold import out_of_fold_scores
-from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
+from imcc._search.results import (
+    EdgeOfGridWarning,
+    by_rank,
+    cv_results,
+    edges_of_grid,
+    parameter_grids,
+    score_keys,
+)
 from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
+from imcc._utils.errors import Message, named
 from imcc._utils.validation import (
     check_choice,
     check_count,
@@ -35,9 +45,29 @@ from imcc.estimators.imcc import IMCCClassifier
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
-#: Axes worth adding to the paper's grid, since kernel and width matter more than anything else:
-#: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries the rbf and the laplacian kernel in four widths each.
-KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": (0.25, 0.5, 1.0, 2.0)}
+WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
+#: The named grids: for each axis the values that are tried unless others are given.
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "default": {
+        "alphas": (0.0, 0.1, 1.0, 10.0),
+        "betas": PAPER_WEIGHTS,
+        "gammas": (0.0, 0.1, 1.0),
+        "n_clusters": (16, 64),
+        "kernels": ("rbf",),
+        "width_scales": WIDTH_SCALES,
+    },
+    "paper": {
+        "alphas": PAPER_WEIGHTS,
+        "betas": PAPER_WEIGHTS,
+        "gammas": PAPER_WEIGHTS,
+        "n_clusters": PAPER_N_CLUSTERS,
+        "kernels": ("rbf",),
+        "width_scales": (1.0,),
+    },
+}
+#: A second kernel, in the widths of the default grid: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries
+#: the rbf and the laplacian kernel in four widths each, for twice the time of the default grid.
+KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": WIDTH_SCALES}
 
 
 class IMCCClassifierCV(SearchClassifier):
@@ -54,18 +84,22 @@ class IMCCClassifierCV(SearchClassifier):
 
     Parameters
     ----------
-    alphas, betas, gammas : sequence of float, default=(1e-3, 1e-2, ..., 1e3)
-        Values to try for each weight; the paper's by default.  On every axis, a single value
-        instead of a sequence stays fixed.
-    n_clusters : sequence, default=(8, 16, 32, 64, 128, 256)
+    alphas, betas, gammas : sequence of float or None, default=None
+        Values to try for each weight.  On every axis, None is the values of the ``grid``, and a
+        single value instead of a sequence stays fixed.
+    n_clusters : sequence or None, default=None
         Values to try; an entry may be a sequence (several clusterings at once) or None (the
-        clusterer's own number).  Where a fold has fewer distinct rows than clusters asked for, as
-        many as there are are used, with a warning.
-    kernels : sequence of str or callable, default=("rbf",)
-        Kernels to try.
-    width_scales : sequence of float, default=(1.0,)
+        clusterer's own number; alone: ``[None]``).  Where a fold has fewer distinct rows than
+        clusters asked for, as many as there are are used, with a warning.
+    grid : {"default", "paper"}, default="default"
+        Where axes that are not given have their values from; see the notes.  "paper" is the paper's
+        grid: 2058 settings, the weights 1e-3, 1e-2, ..., 1e3, the numbers of clusters 8, 16, ...,
+        256, and one width.
+    kernels : sequence of str or callable, or None, default=None
+        Kernels to try; "rbf" in both grids.
+    width_scales : sequence of float or None, default=None
         Factors on the width to try, for kernels that have one.  ``**imcc.KERNEL_SEARCH`` sets
-        ``kernels`` and ``width_scales`` to values worth trying.
+        ``kernels`` and ``width_scales`` to two kernels in four widths.
     kernel_params : dict or None, default=None
         As for :class:`IMCCClassifier`, for all kernels.
     width : "mean_distance" or float, default="mean_distance"
@@ -125,6 +159,21 @@ class IMCCClassifierCV(SearchClassifier):
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`IMCCClassifier`.
 
+    Warns
+    -----
+    EdgeOfGridWarning
+        When the best setting has the smallest or largest of at least three values of an axis, and
+        values beyond it may be better.  Not at a natural bound, such as alpha = 0.
+
+    Notes
+    -----
+    The default grid has 672 settings: alpha 0, 0.1, 1, 10; beta 1e-3, 1e-2, ..., 1e3; gamma 0, 0.1,
+    1; 16 and 64 clusters; and the factors 0.25, 0.5, 1, 2 on the width.  The width matters more
+    than everything else but beta, so it has four values, although each costs an eigendecomposition
+    per fold; once it is searched, alpha, gamma and the number of clusters change little, so they
+    have few values.  alpha = gamma = 0 is kernel ridge regression: the cross-validated score is
+    never below that of :class:`imcc.baselines.KernelRidgeBaseline` on the same folds.
+
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
@@ -132,7 +181,7 @@ class IMCCClassifierCV(SearchClassifier):
     >>> X, Y = make_multilabel_classification(150, n_classes=4, random_state=0)
     >>> search = IMCCClassifierCV(n_clusters=(4, 8), random_state=0).fit(X, Y)
     >>> len(search.cv_results_["params"])
-    686
+    672
     >>> sorted(search.best_params_)
     ['alpha', 'beta', 'gamma', 'kernel', 'n_clusters', 'width_scale']
     >>> search.predict(X).shape
@@ -141,13 +190,14 @@ class IMCCClassifierCV(SearchClassifier):
 
     def __init__(
         self,
-        alphas: Sequence[float] = PAPER_WEIGHTS,
-        betas: Sequence[float] = PAPER_WEIGHTS,
-        gammas: Sequence[float] = PAPER_WEIGHTS,
-        n_clusters: Sequence[Any] = PAPER_N_CLUSTERS,
+        alphas: Sequence[float] | None = None,
+        betas: Sequence[float] | None = None,
+        gammas: Sequence[float] | None = None,
+        n_clusters: Sequence[Any] | None = None,
         *,
-        kernels: Sequence[str | Callable[..., float]] = ("rbf",),
-        width_scales: Sequence[float] = (1.0,),
+        grid: str = "default",
+        kernels: Sequence[str | Callable[..., float]] | None = None,
+        width_scales: Sequence[float] | None = None,
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
         approximation: str | None = None,
@@ -171,6 +221,7 @@ class IMCCClassifierCV(SearchClassifier):
         self.betas = betas
         self.gammas = gammas
         self.n_clusters = n_clusters
+        self.grid = grid
         self.kernels = kernels
         self.width_scales = width_scales
         self.kernel_params = kernel_params
@@ -206,17 +257,18 @@ class IMCCClassifierCV(SearchClassifier):
         -------
         self : IMCCClassifierCV
         """
+        check_choice("grid", self.grid, GRIDS)
         grid = Grid(
-            alphas=check_axis("alphas", self.alphas, at_least=0),
-            betas=check_axis("betas", self.betas, above=0),
-            gammas=check_axis("gammas", self.gammas, at_least=0),
-            n_clusters=_check_n_clusters(self.n_clusters),
+            alphas=check_axis("alphas", self._axis("alphas"), at_least=0),
+            betas=check_axis("betas", self._axis("betas"), above=0),
+            gammas=check_axis("gammas", self._axis("gammas"), at_least=0),
+            n_clusters=_check_n_clusters(self._axis("n_clusters")),
         )
         kernels = [
             (kernel, check_kernel(kernel, self.kernel_params, self.width))
-            for kernel in check_list("kernels", self.kernels)
+            for kernel in check_list("kernels", self._axis("kernels"))
         ]
-        width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
+        width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit, scorers=True)
         calibrate = self._check_calibrate()
         check_choice("span", self.span, SPANS)
@@ -265,6 +317,8 @@ class IMCCClassifierCV(SearchClassifier):
             self._store_best(best)
             if self.verbose:
                 _print(f"{scoring.decides}={best.score:.6g} with {best.params}")
+            if message := _edges(results, keys[scoring.decides], grid, width_scales, folds):
+                warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
             start = time.perf_counter()
             self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
@@ -280,6 +334,11 @@ class IMCCClassifierCV(SearchClassifier):
             )
             self._store_calibration(scores, target)
         return self
+
+    def _axis(self, name: str) -> Any:
+        """Return the values to try of an axis."""
+        given = getattr(self, name)
+        return GRIDS[self.grid][name] if given is None else given
 
     def _chosen_entry(self, grid: Grid) -> int:
         """Return which entry of ``n_clusters`` was chosen; it may be None or an array."""
@@ -323,6 +382,36 @@ def _check_n_clusters(values: Any) -> list[Any]:
     for value in listed:
         split_n_clusters(value)
     return listed
+
+
+def _edges(
+    results: Mapping[str, Any],
+    key: str,
+    grid: Grid,
+    width_scales: Sequence[float],
+    folds: Sequence[Fold],
+) -> Message | None:
+    """Return what to say of a best setting at the edge of the grid."""
+    axes = {
+        "alpha": grid.alphas.tolist(),
+        "beta": grid.betas.tolist(),
+        "gamma": grid.gammas.tolist(),
+        "n_clusters": grid.n_clusters,
+        "width_scale": width_scales,
+    }
+    fewest = min(len(fold.train) for fold in folds)
+    bounds = {"alpha": (0.0, np.inf), "gamma": (0.0, np.inf), "n_clusters": (1, fewest)}
+    found = edges_of_grid(results, key, axes, bounds)
+    if not found:
+        return None
+    message = Message("the best setting is at the edge of the grid, and others may be better: ")
+    for i, (name, (value, side)) in enumerate(found.items()):
+        listed = named(name if name == "n_clusters" else f"{name}s")
+        between = "; " if i else ""
+        beyond = "smaller" if side == "smallest" else "larger"
+        message += f"{between}{name}={value:g} is the {side} of " + listed
+        message += f", try {beyond} values"
+    return message
 
 
 def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds: int) -> None:
