@@ -50,6 +50,7 @@ from imcc.persistence import (
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 MODELS = {
     "rbf": IMCCClassifier(n_clusters=4, random_state=0),
     "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),

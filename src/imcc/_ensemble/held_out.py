@@ -8,7 +8,7 @@ import numpy as np
 
 from imcc._backend.array import Array, asarray, namespace, submatrix, take_rows, to_numpy
 from imcc._ensemble.spectrum import Coupling, Spectrum
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,18 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         return file.load([*trust, *error.types]), file.card
 
 
+def refuse_classes(model: Any, purpose: str) -> None:
+    """Refuse a model of one class per row, for what is about labels."""
+    from imcc._utils.errors import InvalidArgumentError
+    from imcc._utils.wrappers import first_with
+
+    part = first_with(model, "target_kind_")
+    if part is not None and part.target_kind_ != "multilabel":
+        raise InvalidArgumentError(
+            "model", f"predicts one class per row, and has no labels to {purpose}"
+        )
+
+
 def check_output(path: str, force: bool) -> Path:
     """Say before the work, not after it, that a file cannot be written."""
     target = Path(path)

@@ -17,10 +17,18 @@ from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel
-from imcc._ensemble.search import N_LANDMARKS, RECIPE, Fitted, Options, fit_ensemble
+from imcc._ensemble.search import (
+    N_LANDMARKS,
+    RECIPE,
+    Fitted,
+    Options,
+    fit_ensemble,
+    restricted,
+)
 from imcc._ensemble.selection import CRITERIA
 from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold, make_folds
+from imcc._search.grid import check_axis, check_list
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
     Features,
@@ -33,7 +41,6 @@ from imcc._utils.validation import (
     encode_target,
 )
 from imcc.estimators.base import LogOddsClassifierMixin
-from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
@@ -72,12 +79,16 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Nyström features.
     n_members : int, default=12
         Rounds of the greedy choice, an upper bound on the number of members.
+    weights : {"log_loss", "scoring"}, default="log_loss"
+        What the greedy choice of members and their weights goes by: the log loss of the mean log-
+        odds, which is less noisy, or what ``scoring`` says.
     calibration : {"logistic"} or None, default="logistic"
         How scores become log-odds: for each label a line, slopes at least 0 and shrunk towards
         their common slope, fitted to the held-out scores.  None takes the scores as log-odds;
         probabilities are then not calibrated.
     scoring : str or callable, default="average_precision"
-        What decides: one of :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels
+        What decides between kernels, penalties and couplings: one of
+        :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels
         (bool) and log-odds, both of shape (n_samples, n_outputs), of which a greater value is
         better.  Where a ranking metric is undefined (one label only), "log_loss" takes its place;
         ``scoring_`` says what decided.
@@ -162,6 +173,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         coupling: Sequence[float] = ETAS,
         virtual_examples: bool = True,
         n_members: int = 12,
+        weights: str = "log_loss",
         calibration: str | None = "logistic",
         scoring: str | Callable[..., float] = "average_precision",
         cv: Any = "loo",
@@ -180,6 +192,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.coupling = coupling
         self.virtual_examples = virtual_examples
         self.n_members = n_members
+        self.weights = weights
         self.calibration = calibration
         self.scoring = scoring
         self.cv = cv
@@ -202,7 +215,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for; rows of weight 0 are left out.
+            How much each row counts in the fit, the calibration and the metric; rows of weight 0
+            are left out.  Widths and views are those of the rows without weights.
         groups : array-like of shape (n_samples,), optional
             Rows of a group are held out together.
 
@@ -217,15 +231,14 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         target = encode_target(y, X.shape[0], type(self).__name__)
         host = _small_indices(to_numpy(X))
         signs, weight = target.signs, None
+        folds = self._folds(host, target, groups)
         if sample_weight is not None:
             weight = _check_weight(sample_weight, X.shape[0])
             kept = np.flatnonzero(weight > 0)
             host, signs, weight = host[kept], signs[kept], weight[kept]
-            groups = None if groups is None else np.asarray(groups)[kept]
-            target = Target(signs, target.kind, target.classes, target.label_names)
-            if np.all(weight == weight[0]) and weight[0] == 1:
+            folds = None if folds is None else restricted(folds, kept)
+            if np.all(weight == 1):
                 weight = None
-        folds = self._folds(host, target, groups)
         views = choose_views(options.views if self.views != "auto" else "auto", host)
         if is_mostly_zero(host):
             host = _as_csr(host)
@@ -236,7 +249,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
                 "n_landmarks to choose otherwise",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
@@ -274,6 +287,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             penalties=_axis("penalties", self.penalties),
             etas=tuple(sorted({float(eta) for eta in etas})),
             n_members=check_count("n_members", self.n_members),
+            weights=check_choice("weights", self.weights, ["log_loss", "scoring"]),
             calibrate=self.calibration is not None,
             scoring=scoring,
             virtual=bool(self.virtual_examples),
