@@ -134,7 +134,7 @@ def test_numbers_where_training_had_words_are_an_error(trained, tmp_path):
 
 def test_words_where_training_had_numbers_are_an_error(trained, tmp_path):
     file = rows(tmp_path, 'size,wet,hue,kind\n1,yes,red,x\n"1,2",yes,red,x\n')
-    with pytest.raises(DataFormatError, match=r"line 3: .*'size' is '1,2'.*wants numbers"):
+    with pytest.raises(DataFormatError, match=r"line 3: .*'size' is '1,2'.*expects numbers"):
         match(trained, file)
 
 
