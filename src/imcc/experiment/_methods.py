@@ -58,6 +58,10 @@ NAMED: dict[str, dict[str, Any]] = {
             "width_scales": [0.25, 0.5, 1.0, 2.0],
         },
     },
+    "imcc_calibrated": {
+        "estimator": "IMCCClassifierCV",
+        "params": {**PAPER_GRID, "calibrate": True},
+    },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
     "mahr": {"estimator": "MAHR", "params": {}},
@@ -66,6 +70,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "lift": {"estimator": "LIFT", "params": {}},
     "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
+    "kernel_ridge_calibrated": {"estimator": "KernelRidgeBaseline", "params": {"calibrate": True}},
     "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
 }
 

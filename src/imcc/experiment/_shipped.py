@@ -17,7 +17,7 @@ def list_experiments() -> dict[str, str]:
     """Return the names of the experiments that come with the package, and what each is.
 
     >>> sorted(list_experiments())
-    ['paper', 'quick']
+    ['outside', 'paper', 'quick']
     """
     folder = resources.files("imcc.experiment") / "shipped"
     found = {}
@@ -43,7 +43,7 @@ def load_experiment(source: str | Path) -> Experiment:
     --------
     >>> from imcc.experiment import load_experiment
     >>> load_experiment("paper")
-    <Experiment 'paper': 15 data sets x 9 methods x 10 repetitions, 3 studies>
+    <Experiment 'paper': 15 data sets x 12 methods x 10 repetitions, 3 studies>
     """
     if str(source) in list_experiments():
         text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(
