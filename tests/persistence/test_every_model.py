@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
 from imcc.baselines import (
     JFSC,
@@ -31,6 +31,7 @@ from imcc.persistence import load_model, read_card, save_model, untrusted_types
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 IMCC = {"n_clusters": 4, "random_state": 0}
 MODELS = {
     "rbf": IMCCClassifier(**IMCC),
@@ -45,10 +46,14 @@ MODELS = {
     ),
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
+    "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
     "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
+    "ensemble": KernelEnsembleClassifier(
+        views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
+    ),
     "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
     "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "kernel ridge": KernelRidgeBaseline(cv=3),

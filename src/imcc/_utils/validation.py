@@ -2,7 +2,7 @@
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
 pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
-:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
+:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return the user's
 language on the way out.
 """
 
@@ -350,6 +350,13 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise InvalidArgumentError(name, f"must be one of {listed}, got {value!r}")
     return value
+
+
+def check_switch(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgumentError(name, f"must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_share(name: str, value: Any) -> float:

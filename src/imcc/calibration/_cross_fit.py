@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.folds import Fold, make_folds
+from imcc._search.folds import Fold, check_each_once, make_folds
 from imcc._utils.validation import Target, encode_target
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
@@ -170,16 +169,6 @@ def _held_out(
     weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
     fit_weighted(estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights)
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
-
-
-def check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
-    times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
-    if (times != 1).any():
-        raise ValueError(
-            "cv must hold out each row exactly once, so that each has one score: "
-            f"{int((times == 0).sum())} rows are never held out, {int((times > 1).sum())} more "
-            "than once"
-        )
 
 
 def check_known_classes(fitted: Any, target: Target) -> None:

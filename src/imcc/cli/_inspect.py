@@ -27,7 +27,7 @@ from imcc.cli._options import (
     examples,
     reading_options,
 )
-from imcc.cli._terminal import print_json, print_table, problems_reported, said, say
+from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
@@ -148,7 +148,7 @@ def inspect(
         except ImccError as error:  # a model without virtual examples: its card is all there is
             if drawn or row is not None:
                 raise
-            remark = said(error)
+            remark = shown_message(error)
         explained = []
         if row is not None and found is not None:
             explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)

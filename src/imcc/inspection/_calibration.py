@@ -424,7 +424,8 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     Parameters
     ----------
     model : fitted classifier
-        With a :class:`imcc.calibration.MultilabelCalibrator` in it, in pipelines and wrappers.
+        With a :class:`imcc.calibration.MultilabelCalibrator` or a search with ``calibrate=True`` in
+        it, in pipelines and wrappers.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
     n_labels : int
 
@@ -436,6 +437,8 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             return score_probabilities(layer.estimator_, X, n_labels)
+        if hasattr(layer, "calibration_"):  # a search with calibrate=True
+            return score_probabilities(layer.best_estimator_, X, n_labels)
         if isinstance(layer, Pipeline) and len(layer.steps) > 1:
             X = layer[:-1].transform(X)
     return None

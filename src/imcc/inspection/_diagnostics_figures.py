@@ -210,7 +210,7 @@ def _grid(
     module = require("matplotlib.figure", "report", "Drawing")
     columns = min(4, shown)
     rows = -(-shown // columns)
-    # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
+    # A new Figure, not pyplot: no global state is changed, and no display is needed.
     figure = module.Figure(
         figsize=(max(2.4 * columns, 5.5), height * rows + 0.6), layout="constrained"
     )

@@ -56,7 +56,7 @@ def page(
     Notes
     -----
     Names are escaped, whatever is in them.  The page follows the reader's choice of light or dark
-    and fits a phone; pictures have descriptions in words.
+    and fits a phone; pictures have text descriptions.
     """
     check_count("max_clusters", max_clusters)
     jinja2 = require("jinja2", "report", "Making a page")
