@@ -178,17 +178,17 @@ def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> i
         except Exception:  # one run that fails is reported, and the others go on
             failures += 1
             traceback.print_exc()
-            told = "failed"
+            outcome = "failed"
         else:
             add_rows(path, rows)
             before, after = rows
-            told = (
+            outcome = (
                 f"log loss {before['log_loss']:.4f} -> {after['log_loss']:.4f}, ranking loss "
                 f"{before['ranking_loss']:.4f} -> {after['ranking_loss']:.4f} in "
                 f"{after['seconds']:.0f} s"
             )
         name = f"{run.method} on {run.data}, split {run.split}"
-        print(f"[{count}/{len(left)}] {name}: {told}", file=sys.stderr, flush=True)
+        print(f"[{count}/{len(left)}] {name}: {outcome}", file=sys.stderr, flush=True)
     return failures
 
 

@@ -92,12 +92,10 @@ def check_interval(estimate, drawn, name):
     assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_blocks_of_resamples_make_no_difference(judged, monkeypatch):
-    from imcc.inspection import _calibration
-
+def test_blocks_of_resamples_make_no_difference(judged, config):
     Y, right, _ = judged
     whole = diagnose_probabilities(Y, right)
-    monkeypatch.setattr(_calibration, "_BLOCK", 500)
+    config(sum_entries=500)
     again = diagnose_probabilities(Y, right)
     for name in MEASURES:
         one, other = getattr(whole, name), getattr(again, name)

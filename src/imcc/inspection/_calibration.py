@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
+from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_count, check_number
@@ -54,8 +55,6 @@ CLIP = 1e-7
 MEASURES = ("log_loss", "brier", "calibration_error")
 # Of truths, for what the calibration error is by chance: a mean, which needs fewer than quantiles.
 _DRAWS = 50
-# Numbers in a block of resampled counts.
-_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -328,7 +327,7 @@ def _resample(
     parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Return the measures of all parts on the same resampled rows, (n_resamples, 3, n_labels)."""
-    block = max(1, _BLOCK // n)
+    block = max(1, get_config().sum_entries // n)
     found: list[list[np.ndarray]] = [[] for _ in parts]
     for start in range(0, n_resamples, block):
         size = min(block, n_resamples - start)
