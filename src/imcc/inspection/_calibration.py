@@ -76,7 +76,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LabelCalibration:
-    """What the probabilities of one label are worth.
+    """How good the probabilities of one label are.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class LabelCalibration:
     log_loss, brier, calibration_error : Estimate
         Lower is better.
     error_by_chance : float
-        The mean calibration error of exactly right probabilities, on as many rows.
+        The mean calibration error of perfectly calibrated probabilities, on as many rows.
     reliability : Reliability
         How often the label occurs where it is given some probability.
     """
