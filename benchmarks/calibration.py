@@ -13,7 +13,7 @@ both of the same test rows.
 Probabilities before calibration, for log loss, Brier score and calibration error, are what the
 scores mean (:func:`imcc.inspection.score_probabilities`):
 
-* IMCC and kernel ridge are least-squares fits of -1 and +1: (score + 1) / 2, clipped to [0, 1];
+* IMCC (the search of the paper) and kernel ridge are least-squares fits of -1 and +1: (score + 1) / 2, clipped to [0, 1];
 * LLSF is one of 0 and 1, extra-trees give shares of votes, both with 1/2 taken off: score + 1/2,
   clipped to [0, 1];
 * BRsvm and LIFT give the log-odds of Platt's sigmoid, which is a calibration already:
@@ -62,7 +62,7 @@ from imcc.inspection import diagnose_probabilities, score_probabilities
 from imcc.metrics import METRICS, evaluate
 
 MODELS: dict[str, Any] = {
-    "IMCC": IMCCClassifierCV(),
+    "IMCC": IMCCClassifierCV(grid="paper"),
     "kernel ridge": KernelRidgeBaseline(),
     "BRsvm": BinaryRelevanceSVM(),
     "LIFT": LIFT(),
