@@ -13,7 +13,8 @@ both of the same test rows.
 Probabilities before calibration, for log loss, Brier score and calibration error, are what the
 scores mean (:func:`imcc.inspection.score_probabilities`):
 
-* IMCC (the search of the paper) and kernel ridge are least-squares fits of -1 and +1: (score + 1) / 2, clipped to [0, 1];
+* IMCC (the search of the paper) and kernel ridge are least-squares fits of -1 and +1:
+  (score + 1) / 2, clipped to [0, 1];
 * LLSF is one of 0 and 1, extra-trees give shares of votes, both with 1/2 taken off: score + 1/2,
   clipped to [0, 1];
 * BRsvm and LIFT give the log-odds of Platt's sigmoid, which is a calibration already:
@@ -105,8 +106,10 @@ def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
     model = MultilabelCalibrator(seeded(MODELS[run.method], run.split, device), cv=folds)
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings():
-        # Iterations are limited on purpose, and rare labels make clusters of few rows.
+        # Iterations are limited on purpose, rare labels make clusters of few rows, and the grids
+        # are the paper's.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="the best setting is at the edge of the grid")
         model.fit(X[train], Y[train])
         seconds = time.perf_counter() - start
         n_labels = Y.shape[1]
