@@ -49,7 +49,7 @@ def test_every_extra_that_a_message_names_has_the_package():
             if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require"):
                 continue
             words = [a.value for a in node.args if isinstance(a, ast.Constant)]
-            if len(words) == 3 and path.name != "optional.py":
+            if len(words) == 3 and words[1] is not None and path.name != "optional.py":
                 package = {"iterstrat": "iterative-stratification", "markupsafe": "jinja2"}.get(
                     words[0].partition(".")[0], words[0].partition(".")[0]
                 )

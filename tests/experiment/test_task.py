@@ -44,6 +44,7 @@ def test_both_selections_are_what_a_search_by_hand_gives(pets):
     for chosen in run.selections:
         search = IMCCClassifierCV(
             **GRID,
+            grid="paper",
             cv=KFold(3, shuffle=True, random_state=run.seed),
             scoring=chosen.selection,
             random_state=run.seed,
