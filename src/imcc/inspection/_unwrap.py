@@ -13,7 +13,7 @@ from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
 from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
-from imcc._utils.wrappers import first_with, innermost, transformers
+from imcc._utils.wrappers import first_with, innermost, layers, transformers
 from imcc.estimators.imcc import IMCCClassifier
 
 # How far a centre, relative to the spread of all, or a soft label may be from what the training
@@ -31,6 +31,7 @@ class Unwrapped:
     transform : callable
         From the rows that the user has to those that the classifier sees.
     thresholds : ndarray of shape (n_labels,)
+        On the scores of the classifier, calibrated or not.
     """
 
     classifier: IMCCClassifier
@@ -158,4 +159,7 @@ def unwrap(model: Any) -> Unwrapped:
     tuned = first_with(model, "thresholds_")
     count = classifier.soft_labels_.shape[1]
     thresholds = np.zeros(count) if tuned is None else tuned.thresholds_
+    for layer in layers(model):
+        if hasattr(layer, "calibration_"):  # the scores of a calibrated search are log-odds
+            thresholds = layer.calibration_.scores_at(thresholds)
     return Unwrapped(classifier, transform, thresholds)
