@@ -7,7 +7,9 @@ from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
+from imcc.calibration import TunedThresholds
 from imcc.datasets import Dataset, paper_splits
+from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment import Experiment, Failure, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
@@ -54,6 +56,21 @@ def test_both_selections_are_what_a_search_by_hand_gives(pets):
         scores = search.decision_function(X_new)
         expected = all_metrics(Y_new, scores, scores >= 0)
         assert chosen.metrics == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_search_that_calibrates_is_refused(pets):
+    failure = run_task(only(pets, {"estimator": "imcc", "params": {**GRID, "calibrate": True}}), 1)
+    assert "MultilabelCalibrator" in failure.error
+
+
+def test_the_edge_of_a_grid_is_no_news_in_a_row(pets):
+    axes = {**GRID, "betas": [1e-3, 1e-2, 1e-1], "cv": 3}
+    search = IMCCClassifierCV(**axes, width_scales=1.0, random_state=0)
+    with pytest.warns(EdgeOfGridWarning, match="largest of betas"):
+        search.fit(*parts(pets)[:2])
+    tuned = TunedThresholds(search, cv=3)
+    run = run_task(only(pets, tuned), 1)
+    assert not any("edge of the grid" in text for text in run.warnings)
 
 
 def test_a_grid_over_any_estimator_is_searched_by_every_metric(pets):

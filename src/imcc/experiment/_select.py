@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 
 from imcc.baselines import UnboundedError
+from imcc.experiment._errors import ExperimentError
 from imcc.experiment._plan import Task
 from imcc.experiment._scores import centred_scores, predictions
 from imcc.metrics import METRICS, evaluate
@@ -48,6 +49,12 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
     folds = KFold(protocol.cv, shuffle=True, random_state=seed)
     if isinstance(estimator, SKLEARN_SEARCHES):
         return estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
+    if getattr(estimator, "calibrate", False):
+        raise ExperimentError(
+            f"method {task.method.name!r}: calibrate=True calibrates one setting, and an "
+            "experiment chooses one by each metric; put the search into "
+            "imcc.calibration.MultilabelCalibrator instead"
+        )
     halving = getattr(estimator, "halving", False)  # needs to know which metric decides
     return estimator.set_params(
         cv=folds, scoring=list(METRICS), refit=protocol.scoring if halving else False
