@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._backend.array import Array, moved_record
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
 from imcc._search.results import Best, results_frame
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
 
@@ -40,7 +42,9 @@ class SearchMixin(LogOddsClassifierMixin):
 
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
         """Predict the labels of every row.
 
         Parameters
@@ -51,6 +55,9 @@ class SearchMixin(LogOddsClassifierMixin):
             The score from which on a label is predicted, one for all labels or one for each;
             0 unless given.  With ``calibrate=True`` the scores are log-odds, and 0 is a probability
             of 1/2.
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            In place of ``thresholds``, the probability from which on a label is predicted; for
+            ``calibrate=True`` only.
 
         Returns
         -------
@@ -60,7 +67,13 @@ class SearchMixin(LogOddsClassifierMixin):
             class.
         """
         if is_calibrated(self):
-            return LogOddsClassifierMixin.predict(self, X, thresholds)
+            return LogOddsClassifierMixin.predict(
+                self, X, thresholds, probability_thresholds=probability_thresholds
+            )
+        if probability_thresholds is not None:
+            raise InvalidArgumentError(
+                "probability_thresholds", "needs probabilities: set calibrate=True before fit"
+            )
         return ScoringClassifierMixin.predict(self, X, thresholds)
 
     def to_frame(self, by: str | None = None) -> Any:
@@ -146,9 +159,19 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         Its fit gives the probabilities of that setting on other rows, which an unfitted
         ``best_estimator_`` has not.
         """
-        axes = {name: [value] for name, value in self._axes_of(self.best_params_).items()}
+        return self.at_setting(self.best_params_)
+
+    def at_setting(self, params: Mapping[str, Any]) -> Self:
+        """Return an unfitted search that has one setting only.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        axes = {name: [value] for name, value in self._axes_of(params).items()}
         return clone(self).set_params(**axes)
 
-    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the constructor's names of the axes, and the value of a setting on each."""
         return {f"{name}s": value for name, value in params.items()}

@@ -20,7 +20,7 @@ from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
 from imcc.experiment._scores import all_metrics, centred_scores, predictions
-from imcc.experiment._select import fit_choice, prepare, searches
+from imcc.experiment._select import calibrates, fit_choice, prepare, searches
 from imcc.metrics import METRICS
 
 # Below this many numbers in X and Y, starting threads costs more than they save; see
@@ -29,7 +29,7 @@ _SMALL = 1_000_000
 
 
 def choose_threads(data: Dataset, available: int | None = None) -> int | None:
-    """Return how many threads the linear algebra of a task gets when nobody says.
+    """Return how many threads the linear algebra of a task gets by default.
 
     One, if X and Y have less than a million entries (rows x (features + labels)): the products are
     then so small that waiting for other threads takes longer than computing.  Else ``available``.
@@ -54,10 +54,10 @@ def run_task(
     ----------
     task : Task
     threads : int or None
-        Threads for linear algebra and the like; None is by the size of the task
+        Threads for linear algebra; None is by the size of the task
         (one for less than a million entries in X and Y, else ``available``).
     device : str or None
-        Where methods that know of devices work, such as ``"cuda"``; not part of what a task is.
+        Device of the methods that can use one, such as ``"cuda"``; not part of the task.
     available : int or None
         The threads that a large task may have; None is what is usual in this process.
 
@@ -82,10 +82,10 @@ def run_task(
                 compute = _study if task.kind == SENSITIVITY else _run
                 return compute(task, data, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
-        said = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
-            said = f"the method called sys.exit({error.code!r})"
-        return failure(task, said, time.perf_counter() - start, traceback.format_exc())
+            reason = f"the method called sys.exit({error.code!r})"
+        return failure(task, reason, time.perf_counter() - start, traceback.format_exc())
 
 
 def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:
@@ -143,7 +143,14 @@ def _run(
     else:
         search_seconds = fit_seconds
         selections, refit_seconds, predict_seconds = _select(
-            estimator, protocol.scoring, X, Y, X_new, Y_new
+            estimator,
+            protocol.scoring,
+            X,
+            Y,
+            X_new,
+            Y_new,
+            # The search itself does not: see prepare.
+            calibrate=calibrates(task.method.build(task.allow)),
         )
         fit_seconds += refit_seconds
     return Run(
@@ -168,7 +175,13 @@ def _run(
 
 
 def _select(
-    search: Any, scoring: str, X: Any, Y: np.ndarray, X_new: Any, Y_new: np.ndarray
+    search: Any,
+    scoring: str,
+    X: Any,
+    Y: np.ndarray,
+    X_new: Any,
+    Y_new: np.ndarray,
+    calibrate: bool,
 ) -> tuple[list[Selection], float, float]:
     """Return the settings that the metrics chose, with their metrics and the times of the first.
 
@@ -179,7 +192,7 @@ def _select(
     selections, times = [], []
     for metric in (scoring, *(name for name in METRICS if name != scoring)):
         start = time.perf_counter()
-        choice = fit_choice(search, metric, fitted, X, Y)
+        choice = fit_choice(search, metric, fitted, X, Y, calibrate)
         refit_seconds = time.perf_counter() - start
         name = repr(choice.setting)
         if name not in judged:
