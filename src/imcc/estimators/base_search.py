@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -158,9 +159,19 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         Its fit gives the probabilities of that setting on other rows, which an unfitted
         ``best_estimator_`` has not.
         """
-        axes = {name: [value] for name, value in self._axes_of(self.best_params_).items()}
+        return self.at_setting(self.best_params_)
+
+    def at_setting(self, params: Mapping[str, Any]) -> Self:
+        """Return an unfitted search that has one setting only.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        axes = {name: [value] for name, value in self._axes_of(params).items()}
         return clone(self).set_params(**axes)
 
-    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the constructor's names of the axes, and the value of a setting on each."""
         return {f"{name}s": value for name, value in params.items()}

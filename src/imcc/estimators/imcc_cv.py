@@ -351,7 +351,7 @@ class IMCCClassifierCV(SearchClassifier):
         chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
         return replace(chosen._read_settings(), seed=seed)
 
-    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         axes = {name if name == "n_clusters" else f"{name}s": v for name, v in params.items()}
         return {"width_scales": 1.0, **axes}
 

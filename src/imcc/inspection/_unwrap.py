@@ -163,4 +163,6 @@ def unwrap(model: Any) -> Unwrapped:
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             thresholds = layer.maps_.scores_at(thresholds)
+        elif hasattr(layer, "calibration_"):  # a calibrated search
+            thresholds = layer.calibration_.scores_at(thresholds)
     return Unwrapped(classifier, transform, thresholds)
