@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, astype, column_sums, moved_record
+from imcc._backend.array import Array, asarray, astype, column_sums, moved_record, scaled_rows
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
 from imcc._core.dual import solve_dual
@@ -26,7 +26,7 @@ from imcc._core.maps import (
     warn_if_indefinite,
 )
 from imcc._core.models import REMEDY, KernelModel, Model, Setting, moved_by
-from imcc._core.sampling import sample_rows
+from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc._core.statistics import Statistics, constant_labels
 from imcc._utils.validation import Features, Target, check_finite_result
@@ -86,7 +86,8 @@ class FittedModel:
     model : Model
     centers : array of shape (n_clusters, n_features)
     soft_labels : array of shape (n_clusters, q)
-    sizes : array of int, shape (n_clusters,)
+    sizes : array of shape (n_clusters,)
+        Rows in each cluster (int), or the sum of their weights (float).
     target : Target
         What the labels are.
     feature_names : ndarray of str or None
@@ -114,6 +115,7 @@ def finished(
     target: Target,
     feature_names: np.ndarray | None,
     assignment: np.ndarray | None = None,
+    weighted: bool = False,
 ) -> FittedModel:
     """Add the labels that do not vary, and return results of the kind that was given.
 
@@ -127,12 +129,14 @@ def finished(
         NumPy's rows give NumPy's results, wherever these were computed.
     target, feature_names, assignment
         As for :class:`FittedModel`.
+    weighted : bool
+        Whether sizes are sums of weights.
     """
     return FittedModel(
         model=moved_record(replace(model, intercept=model.intercept + constants), like),
         centers=asarray(centers, like),
         soft_labels=asarray(soft_labels + constants, like),
-        sizes=asarray(sizes, like, "int64"),
+        sizes=asarray(sizes, like, "float64" if weighted else "int64"),
         target=target,
         feature_names=feature_names,
         assignment=None if assignment is None else asarray(assignment, like),
@@ -140,7 +144,11 @@ def finished(
 
 
 def fit_arrays(
-    X: Features, target: Target, settings: FitSettings, feature_names: np.ndarray | None = None
+    X: Features,
+    target: Target,
+    settings: FitSettings,
+    feature_names: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit a model on rows that are in memory, or on a device.
 
@@ -150,6 +158,8 @@ def fit_arrays(
     target : Target
     settings : FitSettings
     feature_names : ndarray of str, optional
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the rows, all above zero.
     """
     with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
         rows = on_device(X, settings.device)
@@ -157,8 +167,11 @@ def fit_arrays(
         # Labels that do not vary are the intercept alone, exactly.
         constants = constant_labels(column_sums(signs), float(rows.shape[0]))
         signs = signs - constants
-        assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed)
-        virtual = virtual_examples(rows, signs, assignment)
+        weights = None if sample_weight is None else asarray(sample_weight, rows)
+        assignment = assign_rows(
+            rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
+        )
+        virtual = virtual_examples(rows, signs, assignment, weights)
         # What overflows is an error below, not a warning here.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             model = fit_model(rows, signs, virtual, settings)
@@ -174,6 +187,7 @@ def fit_arrays(
         target=target,
         feature_names=feature_names,
         assignment=columns if settings.approximation is None else None,
+        weighted=sample_weight is not None,
     )
 
 
@@ -183,14 +197,18 @@ def fit_model(X: Features, signs: Array, virtual: VirtualExamples, settings: Fit
         return fit_kernel(X, signs, virtual, settings)
     feature_map: FeatureMap
     if settings.approximation is not None:
-        sample = sample_rows(X, settings.approximation.sample_size, settings.seed)
-        feature_map = settings.approximation.fit(sample, settings.width_scale, settings.seed)
+        size, seed = settings.approximation.sample_size, settings.seed
+        sample, weights = sample_weighted(X, virtual.weights, size, seed)
+        feature_map = settings.approximation.fit(
+            sample, settings.width_scale, seed, weights=weights
+        )
     else:
         feature_map = IdentityMap.fit(X)
         if X.shape[1] >= X.shape[0]:
             weights, intercept = _solve_wide(X, signs, virtual, feature_map, settings)
             return feature_map.model(weights, intercept)
-    sums = feature_map.of_sums(feature_sums(feature_map, X, signs, virtual.membership))
+    sums = feature_sums(feature_map, X, signs, virtual.membership, virtual.weights)
+    sums = feature_map.of_sums(sums)
     weights, intercept = solve_features(
         sums,
         feature_map.transform(virtual.centers),
@@ -270,7 +288,7 @@ def fit_kernel(
     kept = moved_by(X, origin)
     rows, centers = astype(kept, "float64"), moved_by(virtual.centers, origin)
     base = kernel.base(rows)
-    width = choose_width(kernel, base, settings.width, settings.width_scale)
+    width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
     K = kernel.finish(base, width)
     K_centers = kernel.finish(kernel.base(centers, rows), width)
     augmented = settings.span == "augmented"
@@ -299,7 +317,32 @@ def _solve_kernel(
     setting: Setting,
     solver: str,
 ) -> tuple[Array, Array, Array]:
-    """Return A, A_z and b; "auto" is Cholesky, and spectral where that would lose digits."""
+    """Return A, A_z and b; K is overwritten.
+
+    Rows with weights are scaled by their roots, kernel matrix, labels and coefficients alike; see
+    :mod:`imcc._core.dual`.
+    """
+    roots = virtual.roots
+    if roots is None:
+        return _solve_scaled(K, K_centers, K_between, signs, virtual, setting, solver)
+    K *= roots[:, None]
+    K *= roots
+    coef, center_coef, intercept = _solve_scaled(
+        K, K_centers * roots, K_between, scaled_rows(signs, roots), virtual, setting, solver
+    )
+    return scaled_rows(coef, roots), center_coef, intercept
+
+
+def _solve_scaled(
+    K: Array,
+    K_centers: Array,
+    K_between: Array | None,
+    signs: Array,
+    virtual: VirtualExamples,
+    setting: Setting,
+    solver: str,
+) -> tuple[Array, Array, Array]:
+    """Do it for scaled rows: "auto" is Cholesky, and spectral where that would lose digits."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
         try:

@@ -19,11 +19,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from imcc._backend.array import is_numpy, library, namespace, sum_of_squares, to_numpy
+from imcc._backend.array import (
+    is_numpy,
+    library,
+    namespace,
+    sum_of_squares,
+    take_rows,
+    to_numpy,
+)
 from imcc._utils.errors import InvalidArgumentError
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
@@ -310,6 +317,102 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
         return _encode_classes(values)
     on = label_matrix(values, "y")
     return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return the weights of rows as float64 on the host; None if there are none.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), number or None
+        Finite and >= 0, not all zero.
+    n_rows : int
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(to_numpy(sample_weight))
+    if weights.dtype.kind not in "biuf":
+        raise InvalidArgumentError(
+            "sample_weight", f"must be numbers, one per row; got an array of type {weights.dtype}"
+        )
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise ValueError(
+            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}"
+        )
+    weights = weights.astype(np.float64)
+    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidArgumentError(
+            "sample_weight",
+            f"must be {n_rows} finite numbers >= 0, one per row; got an array of shape "
+            f"{weights.shape} with values from {weights.min(initial=0):g} to "
+            f"{weights.max(initial=0):g}",
+        )
+    if not (weights > 0).any():
+        raise InvalidArgumentError(
+            "sample_weight", "is zero for every row: there is nothing to learn from"
+        )
+    return weights
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Rows and labels without those of weight zero, and the weights of the others.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    target : Target
+    weights : ndarray of shape (n_samples,) or None
+        None if all are 1.
+    kept : ndarray of int or None
+        The numbers of these rows among those given; None if it is all of them.
+    """
+
+    X: Features
+    target: Target
+    weights: np.ndarray | None = None
+    kept: np.ndarray | None = None
+
+    def part(self, values: Any) -> Any:
+        """Return what else was given per row (``groups``, y), for the rows that are left."""
+        if values is None or self.kept is None:
+            return values
+        return _safe_indexing(to_numpy(values), self.kept)
+
+
+def check_weighted(
+    X: Features, y: Any, sample_weight: Any, estimator_name: str = "fit", **options: Any
+) -> WeightedRows:
+    """Check labels and weights together, and leave out the rows of weight zero.
+
+    The one place that does so: what follows (labels that do not vary, classes, widths, clusters)
+    never sees those rows, and a fit with zero weights is a fit without the rows.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Checked.
+    y : array-like
+        As for :func:`encode_target`.
+    sample_weight : array-like of shape (n_samples,), number or None
+    estimator_name : str
+    **options
+        For :func:`encode_target`.
+    """
+    target = encode_target(y, X.shape[0], estimator_name, **options)
+    weights = check_sample_weight(sample_weight, X.shape[0])
+    if weights is None:
+        return WeightedRows(X, target)
+    kept = None
+    if not weights.all():
+        kept = np.flatnonzero(weights)
+        weights, X = weights[kept], take_rows(X, kept)
+        target = encode_target(
+            _safe_indexing(to_numpy(y), kept), len(kept), estimator_name, **options
+        )
+    return WeightedRows(X, target, None if (weights == 1).all() else weights, kept)
 
 
 def _encode_classes(values: np.ndarray) -> Target:
