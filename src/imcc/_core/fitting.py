@@ -163,6 +163,9 @@ def fit_arrays(
     """
     with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
         rows = on_device(X, settings.device)
+        if not settings.has_features:
+            # Before rows are clustered, which may take long.
+            _require_room(rows, settings.solver, settings.kernel)
         signs = asarray(target.signs, rows)
         # Labels that do not vary are the intercept alone, exactly.
         constants = constant_labels(column_sums(signs), float(rows.shape[0]))
@@ -236,7 +239,7 @@ def _solve_wide(
     settings: FitSettings,
 ) -> tuple[Array, Array]:
     """Return W and b of features that are as many as the rows: in the dual, K = Psi Psi^T."""
-    _require_room(X, settings.solver)
+    _require_room(X, settings.solver, settings.kernel)
     rows, centers = feature_map.transform(X), feature_map.transform(virtual.centers)
     inner = LinearKernel("linear").base
     coef, _, intercept = _solve_kernel(
@@ -283,7 +286,6 @@ def fit_kernel(
     kernel, solver = settings.kernel, settings.solver
     if solver == "auto" and not kernel.is_semidefinite:
         solver = "spectral"
-    _require_room(X, solver)
     origin = kernel.origin(X)
     kept = moved_by(X, origin)
     rows, centers = astype(kept, "float64"), moved_by(virtual.centers, origin)
@@ -363,6 +365,9 @@ def _solve_scaled(
     return kernel_map.basis @ inner, outer, intercept
 
 
-def _require_room(X: Features, solver: str) -> None:
+def _require_room(X: Features, solver: str, kernel: Kernel) -> None:
+    """Refuse an exact model that does not fit into the memory, before it is begun."""
+    if solver == "auto" and not kernel.is_semidefinite:
+        solver = "spectral"
     n_bytes = 8.0 * FIT_MATRICES[solver] * X.shape[0] ** 2
     require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)

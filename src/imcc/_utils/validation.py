@@ -1,7 +1,7 @@
 """Checks of features, labels and parameters: the only place that does them.
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
-pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
+pandas, polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.  They leave as a
 :class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
 language on the way out.
 """
@@ -50,7 +50,7 @@ class Target:
     classes : ndarray
         The distinct values of a 1-D target, or ``arange(n_labels)``.
     label_names : ndarray of str or None
-        The column names of a data frame.
+        The column names of a data frame, or the labels that occur in sets.
     """
 
     signs: np.ndarray
@@ -239,8 +239,9 @@ def _as_table(labels: Any, name: str) -> np.ndarray:
         values = np.asarray(labels)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a table with one column per label, not lists of different lengths; "
-            "turn lists of label names into one with sklearn.preprocessing.MultiLabelBinarizer"
+            f"{name} must be a table with one column per label, or a set of labels per row, not "
+            "lists of different lengths; turn lists of labels into a table with "
+            "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
     if values.dtype == object:
         values = _plain_numbers(values)
@@ -289,7 +290,8 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     Parameters
     ----------
     y : array-like
-        An indicator matrix (see :func:`label_matrix`), or a vector with one class per row.
+        An indicator matrix (see :func:`label_matrix`), a set or a list of names of labels per row
+        (see :func:`label_sets`), or a vector with one class per row.
     n_rows : int
         Number of rows of X.
     estimator_name : str
@@ -297,6 +299,8 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
+    if (sets := label_sets(y)) is not None:
+        return _encode_sets(sets, n_rows)
     values = _as_table(y, "y")
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
@@ -317,6 +321,73 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
         return _encode_classes(values)
     on = label_matrix(values, "y")
     return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
+
+
+def label_sets(y: Any) -> list[Any] | None:
+    """Return labels that were given as a set, or a list of names, per row; None if they were not.
+
+    Sets may hold anything that can be sorted; lists and tuples count as sets of labels if all that
+    they hold is text, since lists of numbers are rows of an indicator matrix.
+    """
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__") or sp.issparse(y):
+        return None
+    if isinstance(y, (list, tuple)):
+        rows = list(y)
+    elif getattr(y, "dtype", None) == object and getattr(y, "ndim", 0) == 1:
+        rows = list(np.asarray(y))
+    else:
+        return None
+    if not rows or not all(isinstance(row, (set, frozenset, list, tuple)) for row in rows):
+        return None
+    listed = [row for row in rows if isinstance(row, (list, tuple))]
+    texts = all(isinstance(label, str) for row in listed for label in row)
+    if not texts or (len(listed) == len(rows) and not any(listed)):
+        return None
+    return rows
+
+
+def _encode_sets(rows: list[Any], n_rows: int) -> Target:
+    """Code label sets by the rules of scikit-learn's MultiLabelBinarizer: one column per label."""
+    if len(rows) != n_rows:
+        raise ValueError(
+            f"X and y must have as many rows: X has {n_rows}, y has {len(rows)} "
+            "(Found input variables with inconsistent numbers of samples)"
+        )
+    on, names = binarize_sets(rows)
+    if not len(names):
+        raise ValueError("y has no label at all: every row's set of labels is empty")
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
+
+
+def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return label sets as a boolean matrix, and the labels' names as text.
+
+    Parameters
+    ----------
+    rows : list of set, list or tuple
+    names : sequence of str, optional
+        The labels that a model knows; a row with another one is an error.  Unless given, all that
+        occur, sorted.
+    """
+    try:
+        found = sorted(set().union(*rows))
+    except TypeError as error:
+        raise ValueError(
+            f"y, given as a set of labels per row, must hold labels that can be sorted ({error}); "
+            "turn it into an indicator matrix with sklearn.preprocessing.MultiLabelBinarizer"
+        ) from error
+    texts = [str(label) for label in found]
+    if len(set(texts)) < len(texts):
+        raise ValueError(
+            f"y, given as a set of labels per row, has labels that read alike: {texts}"
+        )
+    if names is not None and (unknown := sorted(set(texts) - set(names))):
+        raise ValueError(f"y has the label {unknown[0]!r}, which is none of those known")
+    columns = {name: k for k, name in enumerate(texts if names is None else names)}
+    on = np.zeros((len(rows), len(columns)), dtype=bool)
+    for i, row in enumerate(rows):
+        on[i, [columns[str(label)] for label in row]] = True
+    return on, np.array(list(columns), dtype=object)
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

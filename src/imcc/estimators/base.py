@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._backend.array import asarray, namespace, to_numpy
 from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
-from imcc._utils.validation import Target, check_thresholds, label_matrix
+from imcc._utils.validation import (
+    Target,
+    binarize_sets,
+    check_thresholds,
+    label_matrix,
+    label_sets,
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -135,6 +141,8 @@ class ScoringClassifierMixin(ClassifierMixin):
             True labels, coded as for ``fit``.
         """
         predicted, y = to_numpy(self.predict(X)), to_numpy(y)
+        if predicted.ndim == 2 and (sets := label_sets(y)) is not None:
+            y = binarize_sets(sets, self.label_names_)[0]
         return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
 
     def __sklearn_tags__(self) -> Any:

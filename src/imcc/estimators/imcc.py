@@ -137,7 +137,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     classes_ : ndarray
         ``arange(n_labels)``, or the classes of a 1-D target.
     label_names_ : ndarray of str or None
-        The columns of Y when it was a data frame.
+        The columns of Y when it was a data frame, or the labels when it was sets of them.
     target_kind_ : {"multilabel", "binary", "multiclass"}
         What y was: an indicator matrix, or a vector of at most two or of more classes.
     n_features_in_ : int
@@ -229,8 +229,9 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
             one.
             An array of torch or CuPy, alone or as a chunk, is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  None for a stream that
-            has them.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set (or list of names) of labels per row,
+            whose columns are the labels that occur, sorted (``label_names_``); or one class per
+            row.  None for a stream that has them.
         sample_weight : array-like of shape (n_samples,), optional
             How many rows each row counts for, >= 0; all 1 unless given.  Not for a stream, for
             which ``partial_fit`` takes weights.

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import Array, asarray, is_numpy, namespace, to_numpy
-from imcc._backend.device import explained_memory_errors, on_device
+from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.logistic import sigmoid
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel
@@ -31,6 +31,7 @@ from imcc._utils.validation import (
     check_count,
     check_features,
     check_number,
+    check_sample_weight,
     draw_seed,
     encode_target,
 )
@@ -40,7 +41,10 @@ from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 EXACT_ROWS = 8000
-REMEDY = "use fewer rows, a smaller exact_rows (Nyström features above it), or device=None"
+# n x n matrices of exact kernels at a time: the kernel matrix, its eigenvectors and what their
+# computation needs.
+EXACT_MATRICES = 6
+REMEDY = "use fewer rows, or a smaller exact_rows (Nyström features above it)"
 
 
 class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
@@ -220,7 +224,8 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         host = _small_indices(to_numpy(X))
         signs, weight = target.signs, None
         if sample_weight is not None:
-            weight = _check_weight(sample_weight, X.shape[0])
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            assert weight is not None
             kept = np.flatnonzero(weight > 0)
             host, signs, weight = host[kept], signs[kept], weight[kept]
             groups = None if groups is None else np.asarray(groups)[kept]
@@ -242,6 +247,9 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
+            if n <= options.exact_rows:
+                n_bytes = 8.0 * EXACT_MATRICES * n**2
+                require_memory(n_bytes, like, f"the ensemble of exact kernels of {n} rows", REMEDY)
             fitted = fit_ensemble(
                 host,
                 asarray(signs, like),
@@ -392,18 +400,6 @@ def _small_indices(X: Features) -> Features:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return sp.csr_matrix(parts, shape=X.shape)
-
-
-def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
-    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(
-            f"sample_weight must be {n} finite numbers >= 0, one per row; got an array of shape "
-            f"{weight.shape}"
-        )
-    if not (weight > 0).any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
-    return weight
 
 
 def _say(text: str) -> None:
