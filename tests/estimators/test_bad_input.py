@@ -27,7 +27,7 @@ BAD_DATA = [
         r"coded \{0, 1\}, \{-1, \+1\} or boolean, but its values are 0.0, 1.0, 2.0",
     ),
     (X, changed(Y, (0, 0), -1), "its values are -1.0, 0.0, 1.0"),
-    (X, changed(Y, (0, 0), np.nan), "y contains NaN"),
+    (X, changed(Y[:, 0], 0, np.nan), "y contains NaN"),
     (X, Y + 0.5, "y must hold labels"),
     (X, Y[:, :0], "y is empty"),
     (X, np.zeros((30, 2, 2)), "one or two dimensions"),

@@ -7,12 +7,23 @@ Clusters, kernel or feature map, statistics, solver.  :func:`fit_arrays` takes r
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, astype, column_sums, moved_record, scaled_rows
+from imcc._backend.array import (
+    Array,
+    asarray,
+    astype,
+    column_sums,
+    moved_record,
+    scaled_rows,
+    submatrix,
+    take_rows,
+    to_numpy,
+)
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
 from imcc._core.dual import solve_dual
@@ -34,6 +45,9 @@ from imcc._utils.validation import Features, Target, check_finite_result
 # n x n matrices that an exact fit holds at a time, by solver, as measured: the kernel matrix and
 # its factor, or the kernel matrix, its eigenvectors and what their computation needs.
 FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
+
+# From so many patterns of known rows on, a fit with unknown labels says what it costs.
+MANY_PATTERNS = 20
 
 
 @dataclass(frozen=True)
@@ -166,11 +180,13 @@ def fit_arrays(
         if not settings.has_features:
             # Before rows are clustered, which may take long.
             _require_room(rows, settings.solver, settings.kernel)
+        weights = None if sample_weight is None else asarray(sample_weight, rows)
         signs = asarray(target.signs, rows)
+        if target.known is not None:
+            return _fit_known(X, rows, target, settings, feature_names, weights)
         # Labels that do not vary are the intercept alone, exactly.
         constants = constant_labels(column_sums(signs), float(rows.shape[0]))
         signs = signs - constants
-        weights = None if sample_weight is None else asarray(sample_weight, rows)
         assignment = assign_rows(
             rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
         )
@@ -179,7 +195,6 @@ def fit_arrays(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             model = fit_model(rows, signs, virtual, settings)
         check_model(model, settings.setting, X, feature_names)
-    columns = assignment[:, 0] if assignment.shape[1] == 1 else assignment
     return finished(
         model,
         virtual.centers,
@@ -189,37 +204,215 @@ def fit_arrays(
         like=X,
         target=target,
         feature_names=feature_names,
-        assignment=columns if settings.approximation is None else None,
+        assignment=_columns(assignment) if settings.approximation is None else None,
         weighted=sample_weight is not None,
     )
+
+
+def _fit_known(
+    X: Features,
+    rows: Features,
+    target: Target,
+    settings: FitSettings,
+    feature_names: np.ndarray | None,
+    weights: Array | None,
+) -> FittedModel:
+    """Fit a model where some labels are not known.
+
+    A label is fitted on the rows in which it is known, as if there were no others: they count in
+    its loss, its virtual examples and its pull.  Only clusters, width and feature map are those of
+    all rows.  So labels that are known in the same rows share a factorisation, and each other
+    pattern of known rows costs another one.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+        The rows as they were given.
+    rows : array or CSR matrix
+        Where they are worked on.
+    target, settings, feature_names
+        As for :func:`fit_arrays`.
+    weights : array of shape (n_samples,) or None
+        Beside ``rows``.
+    """
+    assert target.known is not None
+    if settings.span != "train":
+        raise ValueError(
+            f"span={settings.span!r} cannot be used with labels that are not known (NaN in y): "
+            "the centres are other ones for each pattern of known rows; use span='train'"
+        )
+    on_host = None if weights is None else to_numpy(weights)
+    assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed, on_host)
+    patterns, pattern_of = np.unique(target.known, axis=1, return_inverse=True)
+    pattern_of = pattern_of.ravel()
+    if patterns.shape[1] > MANY_PATTERNS:
+        warnings.warn(
+            f"the labels are known in {patterns.shape[1]} different sets of rows: each costs a "
+            "factorisation of its own, about as much as a fit without unknown labels; fewer "
+            "labels, or labels that are unknown in the same rows, take less time",
+            UserWarning,
+            stacklevel=4,
+        )
+    everywhere = virtual_examples(rows, asarray(target.signs, rows), assignment, weights)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        shared = _SharedFit.of(rows, everywhere, settings)
+        n_labels = target.signs.shape[1]
+        coef = np.zeros((shared.n_coef, n_labels))
+        intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
+        soft_labels = np.zeros((everywhere.sizes.shape[0], n_labels))
+        for p in range(patterns.shape[1]):
+            labels, kept = np.flatnonzero(pattern_of == p), np.flatnonzero(patterns[:, p])
+            signs = asarray(target.signs[np.ix_(kept, labels)], rows)
+            constant = constant_labels(column_sums(signs), float(len(kept)))
+            used, inverse = np.unique(assignment[kept], return_inverse=True)
+            virtual = virtual_examples(
+                take_rows(rows, kept),
+                signs - constant,
+                inverse.reshape(len(kept), -1),
+                None if weights is None else take_rows(weights, kept),
+            )
+            part, b = shared.solve(kept, signs - constant, virtual)
+            at = kept if shared.of_rows else np.arange(shared.n_coef)
+            coef[np.ix_(at, labels)] = to_numpy(part)
+            intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
+            soft_labels[np.ix_(used, labels)] = to_numpy(virtual.soft_labels + constant)
+        model = shared.model(asarray(coef, rows), asarray(intercept, rows))
+    check_model(model, settings.setting, X, feature_names)
+    constants = asarray(constants, rows)
+    return finished(
+        model,
+        everywhere.centers,
+        asarray(soft_labels, rows) - constants,
+        everywhere.sizes,
+        constants,
+        like=X,
+        target=target,
+        feature_names=feature_names,
+        assignment=_columns(assignment) if settings.approximation is None else None,
+        weighted=weights is not None,
+    )
+
+
+@dataclass(frozen=True)
+class _SharedFit:
+    """What fits on different parts of the same rows share.
+
+    Attributes
+    ----------
+    rows : array or CSR matrix
+        All rows; for a kernel model, moved by its origin.
+    settings : FitSettings
+    solver : str
+    feature_map : FeatureMap or None
+        For models on features.
+    K : array of shape (n_samples, n_rows) or None
+        Kernel matrix of all rows, for exact kernel models.
+    width : float or None
+    origin : array or None
+    n_coef : int
+        Number of coefficients per label.
+    """
+
+    rows: Features
+    settings: FitSettings
+    solver: str
+    feature_map: FeatureMap | None
+    K: Array | None
+    width: float | None
+    origin: Array | None
+    n_coef: int
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether coefficients are of rows, not of features."""
+        return self.feature_map is None
+
+    @classmethod
+    def of(cls, X: Features, virtual: VirtualExamples, settings: FitSettings) -> _SharedFit:
+        if settings.has_features:
+            feature_map = _fit_map(X, virtual, settings)
+            n_coef = int(feature_map.transform(X[:1, :]).shape[1])
+            return cls(X, settings, settings.solver, feature_map, None, None, None, n_coef)
+        kernel = settings.kernel
+        solver = _chosen_solver(settings.solver, kernel)
+        origin = kernel.origin(X)
+        kept = moved_by(X, origin)
+        base = kernel.base(astype(kept, "float64"))
+        width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
+        K = kernel.finish(base, width)
+        return cls(kept, settings, solver, None, K, width, origin, X.shape[0])
+
+    def solve(self, kept: np.ndarray, signs: Array, virtual: VirtualExamples) -> Any:
+        """Return the coefficients and the intercept of a fit on some of the rows."""
+        settings, rows = self.settings, take_rows(self.rows, kept)
+        if self.feature_map is not None:
+            return _solve_on_features(rows, signs, virtual, self.feature_map, settings)
+        kernel = settings.kernel
+        centers = moved_by(virtual.centers, self.origin)
+        K_centers = kernel.finish(kernel.base(centers, astype(rows, "float64")), self.width)
+        K = submatrix(self.K, kept, kept)
+        coef, _, intercept = _solve_kernel(
+            K, K_centers, None, signs, virtual, settings.setting, self.solver
+        )
+        return coef, intercept
+
+    def model(self, coef: Array, intercept: Array) -> Model:
+        """Make a model of the coefficients of all labels."""
+        if self.feature_map is not None:
+            return self.feature_map.model(coef, intercept)
+        return KernelModel(
+            kernel=self.settings.kernel,
+            width=self.width,
+            origin=self.origin,
+            rows=self.rows,
+            centers=None,
+            coef=coef,
+            center_coef=None,
+            intercept=intercept,
+        )
+
+
+def _columns(assignment: np.ndarray) -> np.ndarray:
+    """Return the clusters of rows as users see them: a vector for a single clustering."""
+    return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
 def fit_model(X: Features, signs: Array, virtual: VirtualExamples, settings: FitSettings) -> Model:
     """Fit the kind of model that the settings ask for."""
     if not settings.has_features:
         return fit_kernel(X, signs, virtual, settings)
-    feature_map: FeatureMap
-    if settings.approximation is not None:
-        size, seed = settings.approximation.sample_size, settings.seed
-        sample, weights = sample_weighted(X, virtual.weights, size, seed)
-        feature_map = settings.approximation.fit(
-            sample, settings.width_scale, seed, weights=weights
-        )
-    else:
-        feature_map = IdentityMap.fit(X)
-        if X.shape[1] >= X.shape[0]:
-            weights, intercept = _solve_wide(X, signs, virtual, feature_map, settings)
-            return feature_map.model(weights, intercept)
+    feature_map = _fit_map(X, virtual, settings)
+    weights, intercept = _solve_on_features(X, signs, virtual, feature_map, settings)
+    return feature_map.model(weights, intercept)
+
+
+def _fit_map(X: Features, virtual: VirtualExamples, settings: FitSettings) -> FeatureMap:
+    """Return the feature map of the settings, fitted on rows."""
+    if settings.approximation is None:
+        return IdentityMap.fit(X)
+    size, seed = settings.approximation.sample_size, settings.seed
+    sample, weights = sample_weighted(X, virtual.weights, size, seed)
+    return settings.approximation.fit(sample, settings.width_scale, seed, weights=weights)
+
+
+def _solve_on_features(
+    X: Features,
+    signs: Array,
+    virtual: VirtualExamples,
+    feature_map: FeatureMap,
+    settings: FitSettings,
+) -> tuple[Array, Array]:
+    """Return W and b for the features of rows."""
+    if settings.approximation is None and X.shape[1] >= X.shape[0]:
+        return _solve_wide(X, signs, virtual, feature_map, settings)
     sums = feature_sums(feature_map, X, signs, virtual.membership, virtual.weights)
-    sums = feature_map.of_sums(sums)
-    weights, intercept = solve_features(
-        sums,
+    return solve_features(
+        feature_map.of_sums(sums),
         feature_map.transform(virtual.centers),
         ClusterTerms.of(virtual),
         settings.setting,
         settings.solver,
     )
-    return feature_map.model(weights, intercept)
 
 
 def check_model(
@@ -283,9 +476,7 @@ def fit_kernel(
     virtual : VirtualExamples
     settings : FitSettings
     """
-    kernel, solver = settings.kernel, settings.solver
-    if solver == "auto" and not kernel.is_semidefinite:
-        solver = "spectral"
+    kernel, solver = settings.kernel, _chosen_solver(settings.solver, settings.kernel)
     origin = kernel.origin(X)
     kept = moved_by(X, origin)
     rows, centers = astype(kept, "float64"), moved_by(virtual.centers, origin)
@@ -367,7 +558,10 @@ def _solve_scaled(
 
 def _require_room(X: Features, solver: str, kernel: Kernel) -> None:
     """Refuse an exact model that does not fit into the memory, before it is begun."""
-    if solver == "auto" and not kernel.is_semidefinite:
-        solver = "spectral"
-    n_bytes = 8.0 * FIT_MATRICES[solver] * X.shape[0] ** 2
+    n_bytes = 8.0 * FIT_MATRICES[_chosen_solver(solver, kernel)] * X.shape[0] ** 2
     require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)
+
+
+def _chosen_solver(solver: str, kernel: Kernel) -> str:
+    """Return the solver; "auto" is the spectral one for a kernel that may be indefinite."""
+    return "spectral" if solver == "auto" and not kernel.is_semidefinite else solver

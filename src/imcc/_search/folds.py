@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,33 @@ def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list
     if not all(len(fold.train) and len(fold.test) for fold in folds):
         raise ValueError("cv gives a fold without training rows or without held-out rows")
     return folds
+
+
+def renumbered(cv: Any, kept: np.ndarray | None, n_rows: int) -> Any:
+    """Return ``cv`` for the rows that are left when others have been left out.
+
+    Splits that are listed name rows by their numbers among all; a splitter or a number of folds
+    splits whatever rows there are.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test) or None
+    kept : ndarray of int or None
+        The numbers of the rows that are left; None if it is all of them.
+    n_rows : int
+        Number of all rows.
+    """
+    if kept is None or cv is None or isinstance(cv, (numbers.Integral, str)):
+        return cv
+    if hasattr(cv, "split"):
+        return cv
+    place = np.full(n_rows, -1)
+    place[kept] = np.arange(len(kept))
+    splits = []
+    for split in cv:
+        parts = [place[np.asarray(part)] for part in split]  # numbers, or a mask
+        splits.append(tuple(part[part >= 0] for part in parts))
+    return splits
 
 
 def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Checks of features, labels and parameters: the only place that does them.
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
-pandas, polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.  They leave as a
-:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
-language on the way out.
+pandas, polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.
+They leave as a :class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak
+the user's language on the way out.
 """
 
 from __future__ import annotations
@@ -43,20 +43,23 @@ class Target:
     Attributes
     ----------
     signs : ndarray of shape (n_samples, n_outputs)
-        The labels as -1.0 and +1.0.  One column for a binary 1-D target, one per class for a
-        multi-class one.
+        The labels as -1.0 and +1.0 (0.0 where unknown).  One column for a binary 1-D target, one
+        per class for a multi-class one.
     kind : {"multilabel", "binary", "multiclass"}
         What came in: an indicator matrix, or a 1-D vector with at most two or with more classes.
     classes : ndarray
         The distinct values of a 1-D target, or ``arange(n_labels)``.
     label_names : ndarray of str or None
         The column names of a data frame, or the labels that occur in sets.
+    known : ndarray of bool, shape (n_samples, n_outputs), or None
+        Which labels are known; None if all are.  The signs of others are 0.
     """
 
     signs: np.ndarray
     kind: str
     classes: np.ndarray
     label_names: np.ndarray | None = None
+    known: np.ndarray | None = None
 
 
 def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Features:
@@ -230,8 +233,11 @@ def _is_indicator(values: np.ndarray) -> bool:
     return bool(np.all(on | (values == 0)) or np.all(on | (values == -1)))
 
 
-def _as_table(labels: Any, name: str) -> np.ndarray:
-    """Return the labels as an ndarray of one or two dimensions, nothing missing."""
+def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
+    """Return the labels as an ndarray of one or two dimensions, nothing missing.
+
+    With ``unknown``, tables may have NaN.
+    """
     labels = to_numpy(labels)
     if sp.issparse(labels):
         return labels.toarray()
@@ -245,7 +251,11 @@ def _as_table(labels: Any, name: str) -> np.ndarray:
         ) from error
     if values.dtype == object:
         values = _plain_numbers(values)
-    if values.dtype.kind in "fc":
+    if unknown and values.dtype.kind == "f" and values.ndim == 2:
+        check_array(
+            np.where(np.isnan(values), 0, values), ensure_2d=False, dtype=None, input_name=name
+        )
+    elif values.dtype.kind in "fc":
         check_array(values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name)
     return values
 
@@ -255,6 +265,21 @@ def _plain_numbers(values: np.ndarray) -> np.ndarray:
     if all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
         return values.astype(np.float64)
     return values
+
+
+def known_labels(labels: Any, name: str = "Y") -> tuple[np.ndarray, np.ndarray | None]:
+    """Return an indicator matrix as booleans, and which labels are known: those that are not NaN.
+
+    The second is None if all are; unknown labels are False in the first.  Sparse matrices have no
+    unknown labels: what they do not store is a zero.
+    """
+    values = _as_table(labels, name, unknown=True)
+    if values.dtype.kind != "f" or values.ndim != 2 or not (missing := np.isnan(values)).any():
+        return label_matrix(values, name), None
+    if missing.all():
+        raise ValueError(f"{name} has nothing but NaN: no label is known")
+    filled = np.where(missing, values[~missing].min(), values)
+    return label_matrix(filled, name) & ~missing, ~missing
 
 
 def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
@@ -284,7 +309,9 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
     return values if values.dtype == bool else values > 0
 
 
-def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
+def encode_target(
+    y: Any, n_rows: int, estimator_name: str = "fit", *, unknown: bool = False
+) -> Target:
     """Check the training labels and code them for the solver.
 
     Parameters
@@ -296,12 +323,20 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
         Number of rows of X.
     estimator_name : str
         Named in the message when there is no y.
+    unknown : bool
+        Whether NaN in an indicator matrix is a label that is not known; an error unless it is.
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
     if (sets := label_sets(y)) is not None:
         return _encode_sets(sets, n_rows)
-    values = _as_table(y, "y")
+    values = _as_table(y, "y", unknown=True)
+    if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(
+            f"Input y contains NaN: {estimator_name} takes no labels that are not known; "
+            "IMCCClassifier (also in GridSearchCV, with cv=KFold(5) and a scorer of "
+            "imcc.metrics.get_scorer), MultilabelCalibrator and the metrics do"
+        )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
     if values.shape[0] != n_rows:
@@ -319,8 +354,21 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
         values = values.ravel()
     if values.ndim == 1:
         return _encode_classes(values)
-    on = label_matrix(values, "y")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
+    on, known = known_labels(values, "y")
+    signs = np.where(on, 1.0, -1.0)
+    if known is not None:
+        _check_some_known(known, column_names(y))
+        signs[~known] = 0.0
+    return Target(signs, "multilabel", np.arange(on.shape[1]), column_names(y), known)
+
+
+def _check_some_known(known: np.ndarray, names: Any) -> None:
+    never = np.flatnonzero(~known.any(axis=0))
+    if never.size:
+        raise ValueError(
+            f"y has nothing but NaN in {_column(int(never[0]), names)} which is a label that is "
+            "known of no row: remove it"
+        )
 
 
 def label_sets(y: Any) -> list[Any] | None:
@@ -333,7 +381,7 @@ def label_sets(y: Any) -> list[Any] | None:
         return None
     if isinstance(y, (list, tuple)):
         rows = list(y)
-    elif getattr(y, "dtype", None) == object and getattr(y, "ndim", 0) == 1:
+    elif str(getattr(y, "dtype", "")) == "object" and getattr(y, "ndim", 0) == 1:
         rows = list(np.asarray(y))
     else:
         return None

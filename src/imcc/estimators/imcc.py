@@ -158,6 +158,13 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     means that virtual examples are and the mean distance that the width is: for a given clustering,
     a row of weight 2 is two rows.  Rows of weight 0 are left out; the model does not have them.
 
+    A label that is NaN in some rows is fitted on the other rows, as if these were all: rows of
+    which it is not known take no part in its loss, in its virtual examples or in its pull.  Only
+    the clusters, the width and an approximation are those of all rows; ``soft_labels_`` is 0 where
+    no row of a cluster has a known label.  Labels that are known in the same rows share a
+    factorisation; each further pattern of known rows costs another one (a warning says so for more
+    than 20).  Not with ``span="augmented"``, on streams, or in searches.
+
     A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
 
     References
@@ -231,7 +238,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; a set (or list of names) of labels per row,
             whose columns are the labels that occur, sorted (``label_names_``); or one class per
-            row.  None for a stream that has them.
+            row.  None for a stream that has them.  NaN in a dense indicator matrix is a label
+            that is not known: see the notes.
         sample_weight : array-like of shape (n_samples,), optional
             How many rows each row counts for, >= 0; all 1 unless given.  Not for a stream, for
             which ``partial_fit`` takes weights.
@@ -252,7 +260,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
                 )
             return self._store(fit_stream(source, settings))
         X = check_features(self, X, reset=True)
-        rows = check_weighted(X, y, sample_weight, type(self).__name__)
+        rows = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
         names = getattr(self, "feature_names_in_", None)
         return self._store(fit_arrays(rows.X, rows.target, settings, names, rows.weights))
 
