@@ -117,7 +117,7 @@ def test_shapes_of_one_dimensional_targets():
         OneVsRestClassifier(LinearSVC()),
         RandomForestClassifier(20, random_state=0),
         GridSearchCV(IMCC, {"beta": [0.1, 1.0]}, cv=3),
-        IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], cv=3, random_state=0),
+        IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
 )

@@ -224,6 +224,7 @@ class CountingCV(IMCCClassifierCV):
 
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0, 10.0], "gammas": [0.1], "n_clusters": [4, 8], "cv": 3}
+GRID["grid"] = "paper"  # one width
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])

@@ -27,6 +27,7 @@ from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data
 
 GRID = ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1", "--clusters", "4,8")
+GRID += ("--grid", "paper")  # one width
 NAMED = ("--labels", ",".join(LABELS))
 
 
@@ -96,6 +97,7 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
         ("--kernels", "linear"),
         ("--width-scales", "0.3"),
         ("--kernel-search",),
+        ("--grid", "default"),
         ("--thresholds", "f1"),
         ("--thresholds", "micro_f1"),
         ("--folds", "3"),

@@ -168,6 +168,7 @@ def test_float32_rows(small_problem):
 def test_wrapped_models(small_problem):
     X, Y, X_new, _ = small_problem
     grid = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+    grid["width_scales"] = 1.0
     wrapped = [
         IMCCClassifierCV(**grid, random_state=0),
         make_pipeline(StandardScaler(), model()),

@@ -31,6 +31,7 @@ from imcc.persistence import load_model, read_card, save_model, untrusted_types
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 IMCC = {"n_clusters": 4, "random_state": 0}
 MODELS = {
     "rbf": IMCCClassifier(**IMCC),
@@ -45,6 +46,7 @@ MODELS = {
     ),
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
+    "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
     "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),

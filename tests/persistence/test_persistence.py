@@ -51,6 +51,7 @@ from imcc.persistence import _card as card_module
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 MODELS = {
     "rbf": IMCCClassifier(n_clusters=4, random_state=0),
     "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),

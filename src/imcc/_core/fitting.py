@@ -181,19 +181,14 @@ def fit_arrays(
             # Before rows are clustered, which may take long.
             _require_room(rows, settings.solver, settings.kernel)
         weights = None if sample_weight is None else asarray(sample_weight, rows)
-        signs = asarray(target.signs, rows)
         if target.known is not None:
             return _fit_known(X, rows, target, settings, feature_names, weights)
-        # Labels that do not vary are the intercept alone, exactly.
-        constants = constant_labels(column_sums(signs), float(rows.shape[0]))
-        signs = signs - constants
         assignment = assign_rows(
             rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
         )
-        virtual = virtual_examples(rows, signs, assignment, weights)
-        # What overflows is an error below, not a warning here.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            model = fit_model(rows, signs, virtual, settings)
+        model, virtual, constants = fit_assigned(
+            rows, asarray(target.signs, rows), assignment, settings, weights=weights
+        )
         check_model(model, settings.setting, X, feature_names)
     return finished(
         model,
@@ -207,6 +202,44 @@ def fit_arrays(
         assignment=_columns(assignment) if settings.approximation is None else None,
         weighted=sample_weight is not None,
     )
+
+
+def fit_assigned(
+    X: Features,
+    signs: Array,
+    assignment: np.ndarray,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+    weights: Array | None = None,
+) -> tuple[Model, VirtualExamples, Array]:
+    """Fit a model on rows whose clusters are known.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    signs : array of shape (n_samples, q)
+        Labels as -1 and +1.
+    assignment : ndarray of shape (n_samples, n_clusterings)
+    settings : FitSettings
+    landmarks : array or CSR matrix, optional
+        Those of Nyström's approximation, where they are known.
+    weights : array of shape (n_samples,), optional
+        Of the rows, beside them, all above zero.
+
+    Returns
+    -------
+    model : Model
+        Of the labels less the constants; not checked for being finite.
+    virtual : VirtualExamples
+    constants : array of shape (q,)
+        What to add to the scores: labels that do not vary are the intercept alone, exactly.
+    """
+    constants = constant_labels(column_sums(signs), float(X.shape[0]))
+    signs = signs - constants
+    virtual = virtual_examples(X, signs, assignment, weights)
+    # What overflows is an error of check_model, not a warning here.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return fit_model(X, signs, virtual, settings, landmarks), virtual, constants
 
 
 def _fit_known(
@@ -377,22 +410,33 @@ def _columns(assignment: np.ndarray) -> np.ndarray:
     return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
-def fit_model(X: Features, signs: Array, virtual: VirtualExamples, settings: FitSettings) -> Model:
+def fit_model(
+    X: Features,
+    signs: Array,
+    virtual: VirtualExamples,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+) -> Model:
     """Fit the kind of model that the settings ask for."""
     if not settings.has_features:
         return fit_kernel(X, signs, virtual, settings)
-    feature_map = _fit_map(X, virtual, settings)
+    feature_map = _fit_map(X, virtual, settings, landmarks)
     weights, intercept = _solve_on_features(X, signs, virtual, feature_map, settings)
     return feature_map.model(weights, intercept)
 
 
-def _fit_map(X: Features, virtual: VirtualExamples, settings: FitSettings) -> FeatureMap:
+def _fit_map(
+    X: Features,
+    virtual: VirtualExamples,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+) -> FeatureMap:
     """Return the feature map of the settings, fitted on rows."""
     if settings.approximation is None:
         return IdentityMap.fit(X)
     size, seed = settings.approximation.sample_size, settings.seed
     sample, weights = sample_weighted(X, virtual.weights, size, seed)
-    return settings.approximation.fit(sample, settings.width_scale, seed, weights=weights)
+    return settings.approximation.fit(sample, settings.width_scale, seed, landmarks, weights)
 
 
 def _solve_on_features(

@@ -574,6 +574,13 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     return value
 
 
+def check_switch(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgumentError(name, f"must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_share(name: str, value: Any) -> float:
     """Return a number strictly between 0 and 1, or say what was wrong."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from imcc._utils.validation import Features, check_count, check_number
+from imcc._utils.validation import Features, check_count, check_number, check_switch
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._proximal import Problem, Weights, solve
 
@@ -147,10 +147,3 @@ def scaled(X: Features, unit_rows: bool) -> Features:
 def linear_scores(X: Features, W: np.ndarray) -> np.ndarray:
     """Return x W less the threshold, where the last row of W is for a column of ones."""
     return X @ W[:-1] + (W[-1] - THRESHOLD)
-
-
-def check_switch(name: str, value: Any) -> bool:
-    """Return a parameter that is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.folds import Fold, make_folds, renumbered
+from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
@@ -177,7 +176,7 @@ def cross_fit_scores(
         y = (target.signs > 0).astype(np.int64)
     folds = make_folds(cv, X, target, groups)
     n_rows, n_labels = target.signs.shape
-    _check_each_once(folds, n_rows)
+    check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight) for fold in folds
     )
@@ -193,13 +192,3 @@ def _held_out(
     weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
     fit_weighted(estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights)
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
-
-
-def _check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
-    times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
-    if (times != 1).any():
-        raise ValueError(
-            "cv must hold out each row exactly once, so that each has one score: "
-            f"{int((times == 0).sum())} rows are never held out, {int((times > 1).sum())} more "
-            "than once"
-        )

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import asarray, namespace, to_numpy
+from imcc._core.logistic import sigmoid
 from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
 from imcc._utils.validation import (
@@ -182,18 +182,20 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         ndarray of shape (n_samples, n_labels)
             For a 1-D training target: shape (n_samples, n_classes), rows summing to one (for more
             than two classes, the probabilities of the classes against the rest, divided by their
-            sum).
+            sum).  For rows of torch or CuPy, an array of that library, on the device of the rows.
         """
         check_is_fitted(self)
         if is_dask(X):
             return predict_lazily(self, "predict_proba", X)
-        chances = expit(to_numpy(self._scores(X)))
+        chances = sigmoid(self._scores(X))
+        xp = namespace(chances)
         if self.target_kind_ == "multilabel":
             return chances
-        if self.target_kind_ == "binary":
-            # A single class is always on: its column is the only one.
-            return np.hstack([1 - chances, chances])[:, -len(self.classes_) :]
-        return chances / chances.sum(axis=1, keepdims=True)
+        if self.target_kind_ == "multiclass":
+            return chances / xp.sum(chances, axis=1, keepdims=True)
+        if len(self.classes_) == 1:
+            return xp.ones_like(chances)
+        return xp.concat([1 - chances, chances], axis=1)
 
     def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
         """Predict the labels of every row: those with a probability of at least 1/2.

@@ -35,12 +35,28 @@ _SPARSE = {
     "fit_intercept": False,
 }
 
+# The paper's grid, value by value: what a row of the experiment was searched over must not change
+# with the defaults of the search, nor with what it calls the paper's grid.
+_WEIGHTS = {"tuple": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
+PAPER_GRID: dict[str, Any] = {
+    "alphas": _WEIGHTS,
+    "betas": _WEIGHTS,
+    "gammas": _WEIGHTS,
+    "n_clusters": {"tuple": [8, 16, 32, 64, 128, 256]},
+    "kernels": {"tuple": ["rbf"]},
+    "width_scales": {"tuple": [1.0]},
+}
+
 #: Our methods by name: the estimator and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
-    "imcc": {"estimator": "IMCCClassifierCV", "params": {}},
+    "imcc": {"estimator": "IMCCClassifierCV", "params": PAPER_GRID},
     "imcc_kernels": {
         "estimator": "IMCCClassifierCV",
-        "params": {"kernels": ["rbf", "laplacian"], "width_scales": [0.25, 0.5, 1.0, 2.0]},
+        "params": {
+            **PAPER_GRID,
+            "kernels": ["rbf", "laplacian"],
+            "width_scales": [0.25, 0.5, 1.0, 2.0],
+        },
     },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},

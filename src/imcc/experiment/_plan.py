@@ -15,15 +15,22 @@ import numpy as np
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
-from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of, short_name
+from imcc.experiment._describe import (
+    ALLOWED,
+    canonical,
+    check_allowed,
+    is_resolved,
+    packages_of,
+    short_name,
+)
 from imcc.experiment._errors import ExperimentError, StoreError
-from imcc.experiment._methods import Method, make_methods
+from imcc.experiment._methods import PAPER_GRID, Method, make_methods
 from imcc.metrics import METRICS
 
 SCORES = "scores"
 SENSITIVITY = "sensitivity"
 # The method whose parameters a sensitivity study varies, unless it is said otherwise.
-_STUDIED = {"estimator": "IMCCClassifierCV", "params": {}}
+_STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
 
 
 class TaskKey(NamedTuple):
@@ -455,6 +462,8 @@ def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
                 f"sensitivity: unknown entries {sorted(unknown)}; known are datasets and params"
             )
         description |= {key: given[key] for key in ("params", "defaults") if key in given}
+        if not is_resolved(description):
+            description["params"] = {**PAPER_GRID, **description["params"]}
         if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:
             raise ExperimentError(
                 f"sensitivity is that of {_STUDIED['estimator']}, got {given['estimator']!r}"

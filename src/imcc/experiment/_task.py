@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from imcc.datasets import Dataset, paper_splits, split_seed
+from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
@@ -69,6 +70,8 @@ def run_task(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            # The grid is part of what is compared: that it ends somewhere is no news in a row.
+            warnings.simplefilter("ignore", EdgeOfGridWarning)
             meter = Meter()
             if not task.method.is_resolved:
                 task = replace(task, method=task.method.resolve(task.allow))
