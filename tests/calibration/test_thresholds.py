@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
 from imcc.calibration import CRITERIA, TunedThresholds, choose_thresholds, cross_fit_scores, cuts
+from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive
 
 NAIVE = {
@@ -362,6 +363,7 @@ def test_predict_with_thresholds(rare):
 EXPECTED = {
     "check_classifiers_train": "predict is not decision_function >= 0",
     "check_classifier_multioutput": "predict is not decision_function >= 0",
+    **WEIGHTS,
 }
 
 
