@@ -278,14 +278,7 @@ def _fit_known(
     assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed, on_host)
     patterns, pattern_of = np.unique(target.known, axis=1, return_inverse=True)
     pattern_of = pattern_of.ravel()
-    if patterns.shape[1] > MANY_PATTERNS:
-        warnings.warn(
-            f"the labels are known in {patterns.shape[1]} different sets of rows: each costs a "
-            "factorisation of its own, about as much as a fit without unknown labels; fewer "
-            "labels, or labels that are unknown in the same rows, take less time",
-            UserWarning,
-            stacklevel=4,
-        )
+    warn_of_patterns(patterns.shape[1], stacklevel=5)
     everywhere = virtual_examples(rows, asarray(target.signs, rows), assignment, weights)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         shared = _SharedFit.of(rows, everywhere, settings)
@@ -324,6 +317,18 @@ def _fit_known(
         assignment=_columns(assignment) if settings.approximation is None else None,
         weighted=weights is not None,
     )
+
+
+def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
+    """Say what unknown labels cost where they have many patterns."""
+    if n_patterns > MANY_PATTERNS:
+        warnings.warn(
+            f"the labels are known in {n_patterns} different sets of rows: each costs a "
+            f"factorisation of its own{where}, about as much as where all labels are known; fewer "
+            "labels, or labels that are unknown in the same rows, take less time",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 @dataclass(frozen=True)

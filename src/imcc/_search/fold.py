@@ -22,13 +22,14 @@ from imcc._backend.array import (
 from imcc._backend.device import require_memory
 from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
-from imcc._core.maps import Approximation, IdentityMap, KernelMap, feature_sums
+from imcc._core.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
 from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
 from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
 from imcc._search.judges import BatchJudge, judge_of
+from imcc._search.known import patterns_of, score_known
 from imcc._search.labels import DistinctLabels
 from imcc._search.scorers import Scorer, ScorerJudge, Truth
 from imcc._utils.validation import Features
@@ -86,6 +87,8 @@ class Shared:
         The labels for scorers.
     weights : ndarray of shape (n_samples,) or None
         Of the rows, on the host: in the fits, and in the metrics of held-out rows.
+    known : ndarray of bool, shape (n_samples, q), or None
+        Which labels are known; None if all are.
     """
 
     rows: Features
@@ -98,6 +101,7 @@ class Shared:
     scorers: Mapping[str, Scorer] = field(default_factory=dict)
     truth: Truth | None = None
     weights: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -163,6 +167,8 @@ def search_fold(
         Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
+    if share.known is not None:
+        return _search_known(share, fold, assignments, grid, metrics, width, width_scale, landmarks)
     rows, labels = take_rows(share.rows, fold.train), DistinctLabels.of(share.signs[fold.train])
     signs = asarray(labels.signs, rows)
     weights, of_tests = None, None
@@ -170,7 +176,8 @@ def search_fold(
         weights, of_tests = asarray(share.weights[fold.train], rows), share.weights[fold.test]
     virtuals = [virtual_examples(rows, signs, assignment, weights) for assignment in assignments]
     if share.approximation is not None:
-        problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
+        feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
+        problem = _approximate_problem(share, fold, rows, signs, virtuals, feature_map)
     elif share.base is None:
         problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
     else:
@@ -182,6 +189,68 @@ def search_fold(
     values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
     fit_seconds = time.perf_counter() - start - score_seconds
     return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)
+
+
+def _search_known(
+    share: Shared,
+    fold: Fold,
+    assignments: list[np.ndarray],
+    grid: Grid,
+    metrics: Sequence[str],
+    width: Any,
+    width_scale: float,
+    landmarks: Features | None,
+) -> FoldResult:
+    """Do it where some labels are not known; see :mod:`imcc._search.known`."""
+    assert share.known is not None
+    start = time.perf_counter()
+    rows, weights = take_rows(share.rows, fold.train), None
+    if share.weights is not None:
+        weights = asarray(share.weights[fold.train], rows)
+    feature_map, chosen = None, width
+    if share.approximation is not None:
+        feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
+    elif share.base is not None:
+        inner = submatrix(share.base, fold.train, fold.train)
+        chosen = choose_width(share.kernel, inner, width, width_scale, weights)
+    solved = []
+    for pattern in patterns_of(share.known[fold.train]):
+        part = Fold(fold.train[pattern.rows], fold.test)
+        labels = DistinctLabels.of(share.signs[np.ix_(part.train, pattern.labels)])
+        own = take_rows(share.rows, part.train)
+        signs = asarray(labels.signs, own)
+        of_own = None if weights is None else take_rows(weights, pattern.rows)
+        virtuals = []
+        for assignment in assignments:
+            kept = assignment[pattern.rows]
+            clusters = np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
+            virtuals.append(virtual_examples(own, signs, clusters, of_own))
+        if feature_map is not None:
+            problem = _approximate_problem(share, part, own, signs, virtuals, feature_map)
+        elif share.base is None:
+            problem = _feature_problem(own, take_rows(share.rows, fold.test), signs, virtuals)
+        else:
+            problem = _kernel_problem(share, part, own, signs, virtuals, chosen, 1.0, "train")
+        solved.append((pattern, problem, labels))
+    of_tests = None if share.weights is None else share.weights[fold.test]
+    judge = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    values, finite = score_known(solved, judge, grid, metrics)
+    negative = max(problem.negative for _, problem, _ in solved)
+    return FoldResult(values, finite, time.perf_counter() - start, 0.0, negative)
+
+
+def _fold_map(
+    share: Shared,
+    rows: Features,
+    weights: Array | None,
+    width_scale: float,
+    landmarks: Features | None,
+) -> FeatureMap:
+    """Return the map of an approximate kernel, fitted on the training rows."""
+    approximation, seed = share.approximation, share.seed
+    assert approximation is not None
+    sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
+    return approximation.fit(sample, width_scale, seed, landmarks, of_sample)
 
 
 def _kernel_problem(
@@ -251,15 +320,10 @@ def _approximate_problem(
     rows: Features,
     signs: Array,
     virtuals: list[VirtualExamples],
-    width_scale: float,
-    landmarks: Features | None,
+    feature_map: FeatureMap,
 ) -> EigenProblem:
-    """Set up the model on the features of an approximate kernel, fitted on the training rows."""
-    approximation, seed = share.approximation, share.seed
-    assert approximation is not None
+    """Set up the model on the features of an approximate kernel."""
     weights = virtuals[0].weights
-    sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
-    feature_map = approximation.fit(sample, width_scale, seed, landmarks, of_sample)
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
     sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P, weights))

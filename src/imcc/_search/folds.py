@@ -87,10 +87,18 @@ def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     return np.hstack([~on, on]) if kind == "binary" else on
 
 
-def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
+def check_defined(
+    metrics: Sequence[str],
+    judged: np.ndarray,
+    folds: Sequence[Fold],
+    known: np.ndarray | None = None,
+) -> None:
     """Refuse a metric that no fold has rows for, before any work is done."""
     ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
-    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
+    parts = (
+        Judge(judged[fold.test], None if known is None else known[fold.test]) for fold in folds
+    )
+    if ranking and not any(part.ranked.any() for part in parts):
         raise ValueError(
             f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
             "label or all of them; use scoring='hamming_loss'"

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import is_numpy, take_rows
 from imcc._core.clustering import assign_rows
+from imcc._core.fitting import warn_of_patterns
 from imcc._core.kernels import Kernel
 from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
@@ -21,6 +22,7 @@ from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid
 from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
+from imcc.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,9 @@ def search(
         for kernel in kernels:
             require_room(X, kernel, folds)
     judged = judged_labels(target.signs, target.kind)
-    check_defined(scoring.names, judged, folds)
+    check_defined(scoring.names, judged, folds, target.known)
+    if target.known is not None:
+        _check_known(target.known, scoring, span)
     truth = Truth.of(target) if scoring.scorers else None
     if truth is not None:
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
@@ -140,7 +144,9 @@ def search(
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
         share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
-        share = replace(share, scorers=scoring.scorers, truth=truth, weights=weights)
+        share = replace(
+            share, scorers=scoring.scorers, truth=truth, weights=weights, known=target.known
+        )
         found = parallel(
             delayed(_keyed)(
                 (w, i),
@@ -168,6 +174,21 @@ def search(
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]
         warn_if_indefinite(max(result.negative for result in results.values()))
     return SearchOutcome(outcomes, clusters)
+
+
+def _check_known(known: np.ndarray, scoring: Scoring, span: str) -> None:
+    """Say what cannot be done, or costs much, where some labels are not known."""
+    if span != "train":
+        raise ValueError(
+            f"span={span!r} cannot be used with labels that are not known (NaN in y): use "
+            "span='train'"
+        )
+    if scoring.scorers:
+        raise ValueError(
+            f"scoring={next(iter(scoring.scorers))!r} cannot be used with labels that are not "
+            f"known (NaN in y), which scorers do not leave out: use one of {', '.join(METRICS)}"
+        )
+    warn_of_patterns(np.unique(known, axis=1).shape[1], " in every fold", stacklevel=5)
 
 
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:

@@ -163,7 +163,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     the clusters, the width and an approximation are those of all rows; ``soft_labels_`` is 0 where
     no row of a cluster has a known label.  Labels that are known in the same rows share a
     factorisation; each further pattern of known rows costs another one (a warning says so for more
-    than 20).  Not with ``span="augmented"``, on streams, or in searches.
+    than 20).  Not with ``span="augmented"`` or on streams.
 
     A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
 
