@@ -27,10 +27,10 @@ def wide():
 
 
 @pytest.fixture(params=["gram", "rows"])
-def path(request, monkeypatch):
+def path(request, config):
     """Both ways to train: from the kernel matrix, and from the rows where it is too large."""
     if request.param == "rows":
-        monkeypatch.setattr(_kernel_rows, "GRAM_LIMIT", 0)
+        config(gram_bytes=0)
     return request.param
 
 

@@ -40,14 +40,14 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray, weights: np.ndarray | None 
 
     Parameters
     ----------
-    margins : ndarray of shape (n_rows,)
-    on : ndarray of bool, shape (n_rows,)
-    weights : ndarray of shape (n_rows,), optional
+    margins : ndarray of shape (n_samples,)
+    on : ndarray of bool, shape (n_samples,)
+    weights : ndarray of shape (n_samples,), optional
         How often each row counts, in the likelihood and in P and N.
     """
     n_on, n_off = _class_counts(on, weights)
     targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (n_off + 2))
-    # In units of their own spread, Newton's matrix is well conditioned for any margins.
+    # In units of their spread, Newton's matrix is well conditioned for any margins.
     spread = float(margins.std())
     prior = Sigmoid(0.0, prior_log_odds(on, weights))
     if spread <= _FLAT * (1 + float(np.abs(margins).max())):
@@ -109,7 +109,7 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
 
     Parameters
     ----------
-    on : ndarray of bool, shape (n_rows,)
+    on : ndarray of bool, shape (n_samples,)
     seed : int
         Shuffles the folds.
 

@@ -1,14 +1,15 @@
 """The search for an ensemble: screen kernels, calibrate, couple, choose, fit.
 
 1. **Screening.**  Every kernel (view x kernel x width) is scored on a part of the rows, by
-   calibrated leave-one-out scores at its best penalty.  The best ones go on to a larger part, the
+   calibrated leave-one-out scores at its best penalty.  The best ones proceed to a larger part, the
    best of those to all rows (successive halving).
 2. **Members.**  On all rows each kernel gives up to two members from one eigendecomposition: the
    best penalty, and the best penalty and coupling of the labels.
 3. **Virtual examples.**  On the best kernels, IMCC's own weights compete with ridge regression: all
    by the same folds of the same rows.  The share that they get there is their share of the
    ensemble.
-4. **Ensemble.**  Greedy choice with replacement on the held-out log-odds.
+4. **Ensemble.**  Greedy choice with replacement on the held-out log-odds, by their log loss, which
+   changes with every entry and so is less noisy than a metric of ranks.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from imcc._ensemble.selection import Criterion, choose_greedily
 from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import View, fit_view
 from imcc._ensemble.virtual import Weights, fit_one, held_out_grid
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 
 #: Which recipe this is: a change of what is tried or how it is chosen gets a new number.
 RECIPE = 1
-#: Rows of the rounds of the screening, and how many kernels go on to the next round.
-SCREEN_ROWS = (1000, 2000)
-SCREEN_KEEP = (10, 6)
+#: At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
+SCREEN_WIDTHS = 2
 #: Rows on which virtual examples compete at most, and the best kernels that they are tried on.
 VIRTUAL_ROWS = 1500
 VIRTUAL_KERNELS = 1
@@ -58,7 +59,7 @@ N_LANDMARKS = 1000
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for; see :class:`imcc.KernelEnsembleClassifier`."""
+    """The parameters; see :class:`imcc.KernelEnsembleClassifier`."""
 
     views: tuple[str, ...]
     kernels: tuple[str, ...]
@@ -66,6 +67,7 @@ class Options:
     penalties: tuple[float, ...]
     etas: tuple[float, ...]
     n_members: int
+    weights: str
     calibrate: bool
     scoring: Any
     virtual: bool
@@ -93,11 +95,11 @@ class Kernel:
 class Trial:
     """One line of the table of what was tried.
 
-    ``value`` is the criterion (greater is better) of held-out scores of ``n_rows`` rows.
+    ``value`` is the criterion (greater is better) of held-out scores of ``n_samples`` rows.
     """
 
     stage: str
-    n_rows: int
+    n_samples: int
     setting: Setting
     value: float
 
@@ -201,7 +203,15 @@ class _Rows:
     def weight_of(self, part: np.ndarray) -> Array | None:
         return None if self.weight is None else asarray(self.weight[part], self.signs)
 
+    def weighting(self, part: np.ndarray) -> Criterion:
+        """Return what the weights of the members are chosen by."""
+        if self.options.weights == "scoring":
+            return self.criterion(part)
+        weight = None if self.weight is None else self.weight[part]
+        return Criterion(self.on[part], "log_loss", self.binary, weight, self.signs)
+
     def criterion(self, part: np.ndarray) -> Criterion:
+        """Return what kernels, penalties and couplings are chosen by."""
         weight = None if self.weight is None else self.weight[part]
         return Criterion(self.on[part], self.options.scoring, self.binary, weight, self.signs)
 
@@ -275,8 +285,10 @@ class _Search:
                 break
             pool += self._members(kernel, penalties[kernel], landmarks)
         criterion = self.data.criterion(self.all)
-        shares, value = choose_greedily(
-            [member.log_odds for member in pool], criterion, self.options.n_members
+        shares, _ = choose_greedily(
+            [member.log_odds for member in pool],
+            self.data.weighting(self.all),
+            self.options.n_members,
         )
         cross_fitted = self._cross_fit(pool)
         chosen = [(m, float(w)) for m, w in zip(pool, shares, strict=True) if w > 0]
@@ -287,8 +299,7 @@ class _Search:
             chosen += [
                 (self._fit_virtual(kernel, weights), share) for kernel, weights, share in settings
             ]
-            mean = _weighted_mean([(m.log_odds, w) for m, w in chosen])
-            value = criterion(mean)
+        value = criterion(_weighted_mean([(m.log_odds, w) for m, w in chosen]))
         chosen.sort(key=lambda pair: -pair[1])
         model = self._model(nothing, chosen, landmarks)
         return Fitted(
@@ -308,8 +319,9 @@ class _Search:
     def _screen(self) -> tuple[list[Kernel], dict[Kernel, int]]:
         """Return the best kernels, best first, and the index of the best penalty of each."""
         n = self.data.n
-        sizes = [min(n, SCREEN_ROWS[0])] + [rows for rows in SCREEN_ROWS[1:] if rows < n]
-        keep = [*SCREEN_KEEP[: len(sizes) - 1], SCREEN_KEEP[-1]]
+        rounds, kept = get_config().screen_rows, get_config().screen_keep
+        sizes = [min(n, rounds[0])] + [rows for rows in rounds[1:] if rows < n]
+        keep = [*kept[: len(sizes) - 1], kept[-1]]
         groups = [(view, name) for view in self.options.views for name in self.options.kernels]
         n_kernels = len(groups) * len(self.options.width_scales)
         counts = [n_kernels, *keep[:-1]]
@@ -320,13 +332,13 @@ class _Search:
             part = np.sort(self.order[:size])
             found = self._round(part, kernels, {k: i for k, (_, i) in found.items()})
             ranked = sorted(found, key=lambda kernel: -found[kernel][0])
-            kernels = ranked[:count]
+            kernels = spread(ranked)[:count]
             if self.clock.is_up():
                 break
         return kernels, {kernel: found[kernel][1] for kernel in kernels}
 
     def _plan(self, sizes: list[int], counts: list[int], finalists: int) -> None:
-        """Say how much work there is, in units of that of one kernel on all rows."""
+        """Report how much work there is, in units of that of one kernel on all rows."""
         finalists = min(finalists, counts[-1])
         rounds = sum(count * self._work(size) for size, count in zip(sizes, counts, strict=True))
         self.clock.total = rounds + finalists * self._work(min(self.data.n, self._exact_limit))
@@ -504,12 +516,14 @@ class _Search:
             ridges += own
             virtuals.append((kernel, weights, log_odds))
             self.clock.worked(self._virtual_work, f"virtual examples, {kernel.view} {kernel.name}")
-        rounds = self.options.n_members
-        _, without = choose_greedily(ridges, criterion, rounds)
-        shares, with_them = choose_greedily(
-            [*ridges, *(z for _, _, z in virtuals)], criterion, rounds
+        rounds, weighting = self.options.n_members, self.data.weighting(part)
+        everyone = [*ridges, *(z for _, _, z in virtuals)]
+        without, _ = choose_greedily(ridges, weighting, rounds)
+        shares, _ = choose_greedily(everyone, weighting, rounds)
+        gain = criterion(_weighted_mean(zip(everyone, shares, strict=True))) - criterion(
+            _weighted_mean(zip(ridges, without, strict=True))
         )
-        if not with_them > without + VIRTUAL_GAIN:
+        if not gain > VIRTUAL_GAIN:
             return None
         joined = shares[len(ridges) :]
         settings = [
@@ -595,7 +609,7 @@ class _Search:
                 maps = calibrate(scores, take_rows(signs, fold.train), own, self.options.calibrate)
                 inside.append(maps.log_odds(scores))
                 outside.append(maps.log_odds(take_rows(member.held_out, fold.test)))
-            shares, _ = choose_greedily(inside, self.data.criterion(fold.train), rounds)
+            shares, _ = choose_greedily(inside, self.data.weighting(fold.train), rounds)
             mean = _weighted_mean(zip(outside, shares, strict=True))
             out[asarray(fold.test, signs), :] = mean
         return self.data.criterion(self.all)(out)
@@ -641,7 +655,7 @@ class _Try:
 
 
 class _Tries:
-    """Held-out scores of one kernel: each penalty and coupling is computed once, when asked for.
+    """Held-out scores of one kernel: each penalty and coupling is computed once, when needed.
 
     Parameters
     ----------
@@ -803,7 +817,7 @@ def with_virtual(kernel: Kernel, weights: Weights) -> Setting:
 def calibrate(
     scores: Array, signs: Array, weight: np.ndarray | None, calibrated: bool
 ) -> LogisticMaps:
-    """Return the maps from held-out scores to log-odds; the identity if that is asked for."""
+    """Return the maps from held-out scores to log-odds; the identity if that is requested."""
     if calibrated:
         return fit_logistic_maps(scores, signs > 0, weight)
     q = scores.shape[1]
@@ -822,6 +836,18 @@ def climb(value: Callable[[int], float], start: int, n: int) -> int:
             break
     value(at)
     return at
+
+
+def spread(kernels: list[Kernel]) -> list[Kernel]:
+    """Return ranked kernels, those beyond the best SCREEN_WIDTHS of a view and kernel last."""
+    seen: dict[tuple[str, str], int] = {}
+    first: list[Kernel] = []
+    last: list[Kernel] = []
+    for kernel in kernels:
+        key = (kernel.view, kernel.name)
+        seen[key] = seen.get(key, 0) + 1
+        (first if seen[key] <= SCREEN_WIDTHS else last).append(kernel)
+    return first + last
 
 
 def restricted(folds: list[Fold], part: np.ndarray) -> list[Fold]:

@@ -1,7 +1,7 @@
 """The names under which files know our classes.
 
 Model files and experiment stores name classes by the short names of this table, never by the
-modules they happen to live in: when a class moves, its line here changes and every file that names
+modules that define them: when a class moves, its line here changes and every file that names
 it can still be read.  A short name, once released, is never given to another class.
 """
 
@@ -19,6 +19,7 @@ CLASSES: dict[str, str] = {
     "IMCCClassifierCV": "imcc.estimators.imcc_cv:IMCCClassifierCV",
     "JFSC": "imcc.baselines.jfsc:JFSC",
     "JFSCCV": "imcc.baselines.search_cv:JFSCCV",
+    "KernelEnsembleClassifier": "imcc.estimators.kernel_ensemble:KernelEnsembleClassifier",
     "KernelRidgeBaseline": "imcc.baselines.kernel_ridge:KernelRidgeBaseline",
     "LIFT": "imcc.baselines.lift:LIFT",
     "LLSF": "imcc.baselines.llsf:LLSF",
@@ -33,6 +34,10 @@ CLASSES: dict[str, str] = {
 PARTS: dict[str, str] = {
     "Chain": "imcc.baselines.ecc:Chain",
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
+    "EnsembleMember": "imcc._ensemble.model:Member",
+    "EnsembleModel": "imcc._ensemble.model:EnsembleModel",
+    "EnsembleSetting": "imcc._ensemble.model:Setting",
+    "EnsembleView": "imcc._ensemble.views:View",
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
     "IdentityMap": "imcc._core.maps:IdentityMap",
@@ -58,7 +63,7 @@ PARTS: dict[str, str] = {
 
 
 def class_of(name: str) -> Any:
-    """Return the estimator with a short name; it is imported when it is asked for.
+    """Return the estimator with a short name; it is imported when it is needed.
 
     >>> class_of("MAHR").__name__
     'MAHR'
@@ -68,7 +73,7 @@ def class_of(name: str) -> Any:
 
 
 def name_of(kind: type) -> str | None:
-    """Return the short name of a class; None if it is not one of ours.
+    """Return the short name of a class; None if it is not a class of imcc.
 
     >>> name_of(class_of("MAHR")), name_of(dict)
     ('MAHR', None)

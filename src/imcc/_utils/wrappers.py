@@ -3,9 +3,9 @@
 A wrapper here is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
-* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`):
-  they hand the rows on as they are;
-* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and the like).
+* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
+  :class:`imcc.calibration.MultilabelCalibrator`): they hand the rows on as they are;
+* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
 and count as models themselves.
@@ -31,7 +31,7 @@ def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
     model : estimator
         Fitted, or at least its pipelines are walked through.
     searches : bool, default=True
-        Whether to walk on from a search to its ``best_estimator_``.
+        Whether to continue from a search to its ``best_estimator_``.
 
     Examples
     --------
@@ -67,14 +67,17 @@ def transformers(model: Any) -> list[Any]:
 def best_setting(model: Any) -> Any:
     """Return an unfitted model with the setting that a fitted search has chosen.
 
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.  A search
-    that has calibrated its scores stays a search, of that setting alone: its scores are log-odds,
-    and those of the setting by itself are not.
+    A model that searched nothing is cloned as it is; a pipeline keeps its other steps, and a
+    wrapper of ours (calibrated, with thresholds) stays around the setting.  A search that has
+    calibrated its scores stays a search, of that setting alone: its scores are log-odds, and those
+    of the setting by itself are not.
     """
     if isinstance(model, Pipeline):
         steps = [(name, clone(step)) for name, step in model.steps[:-1]]
         name, last = model.steps[-1]
         return Pipeline([*steps, (name, best_setting(last))])
+    if _is_our_wrapper(model) and without_search(model)[1] is not None:
+        return clone(model).set_params(estimator=best_setting(model.estimator_))
     if _is_calibrated_search(model):
         return model.at_best_setting()
     return clone(getattr(model, "best_estimator_", model))

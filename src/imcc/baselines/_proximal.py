@@ -273,7 +273,7 @@ def label_distances(on: np.ndarray) -> np.ndarray:
 
 
 class _Rows:
-    """The rows, and a column of ones if asked for, which is appended to sparse rows only.
+    """The rows, and a column of ones if requested, which is appended to sparse rows only.
 
     With ``roots``, rows and ones are multiplied by them.
     """

@@ -103,8 +103,8 @@ class LearnedLabels:
     always : ndarray of bool, shape (q,)
         Labels that all training rows have.
     same_as : ndarray of int, shape (q,)
-        The first label with the same column: labels that no training row tells apart have the same
-        weights, to the last bit.
+        The first label with the same column: labels that are equal on all training rows have the
+        same weights, to the last bit.
     """
 
     learned: np.ndarray
@@ -113,7 +113,7 @@ class LearnedLabels:
 
     @classmethod
     def of(cls, on: np.ndarray) -> LearnedLabels:
-        """Look at the columns of a boolean label matrix."""
+        """Find constant and equal columns of a boolean label matrix."""
         always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
@@ -137,7 +137,7 @@ class LearnedLabels:
 
 
 def scaled(X: Features, unit_rows: bool) -> Features:
-    """Return the rows, each divided by its Euclidean length if asked for; zeros stay zeros."""
+    """Return the rows, each divided by its Euclidean length if requested; zeros stay zeros."""
     if not unit_rows:
         return X
     # By the largest entry first: squares of large entries would overflow.

@@ -267,7 +267,7 @@ class LLSFCV(SparseLinearCV):
     budget : int or None, default=None
         Settings to try, drawn at random from the grid; None is all of them.
     halving : bool, default=False
-        Whether only the better half of the settings goes on to the next fold (but no fewer than
+        Whether only the better half of the settings proceeds to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
@@ -382,7 +382,7 @@ class JFSCCV(SparseLinearCV):
     budget : int or None, default=None
         Settings to try, drawn at random from the grid; None is all of them.
     halving : bool, default=False
-        Whether only the better half of the settings goes on to the next fold (but no fewer than
+        Whether only the better half of the settings proceeds to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
@@ -518,7 +518,7 @@ class Outcome:
 
     @classmethod
     def empty(cls, n_metrics: int, n_folds: int, n_settings: int) -> Outcome:
-        """Return room for the results."""
+        """Return empty arrays for the results."""
         shape = (n_folds, n_settings)
         return cls(
             np.full((n_metrics, *shape), np.nan),
@@ -574,9 +574,9 @@ def search_settings(
     candidates : sequence of Candidate
     metrics : sequence of str
     decides : int
-        Which of the metrics halving goes by.
+        Which of the metrics halving uses.
     halving : bool
-        Whether only the better half of the settings goes on to the next fold.
+        Whether only the better half of the settings proceeds to the next fold.
     fit_intercept, max_iter, tol
         As for the model.
     n_jobs : int or None

@@ -46,7 +46,28 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     -------
     ndarray of shape (n_samples, n_labels)
     """
-    found = getattr(estimator, scoring_method(estimator))(X)
+    return _as_matrix(estimator, getattr(estimator, scoring_method(estimator))(X), n_labels)
+
+
+def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the probabilities of a fitted classifier as a matrix with one column per label.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        With ``predict_proba``, in whichever of scikit-learn's shapes.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    n_labels : int
+        The number of labels; 1 for a vector of two classes, of which the second is meant.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+    """
+    return _as_matrix(estimator, estimator.predict_proba(X), n_labels)
+
+
+def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
     if isinstance(found, list):  # one array per label
         classes = estimator.classes_
         scores = np.column_stack([_of_on(p, c) for p, c in zip(found, classes, strict=True)])
@@ -192,3 +213,15 @@ def _held_out(
     weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
     fit_weighted(estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights)
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+
+
+def check_known_classes(fitted: Any, target: Target) -> None:
+    """Refuse rows for cv="prefit" that have other classes than the model knows."""
+    if target.kind == "multilabel":
+        return
+    known = np.ravel(fitted.classes_)
+    if not np.array_equal(known, target.classes):
+        raise ValueError(
+            f"y must have the classes that the model was trained with: it knows {known.tolist()}, "
+            f"y has {target.classes.tolist()}"
+        )

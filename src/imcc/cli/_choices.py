@@ -21,6 +21,7 @@ GRIDS = ("default", "paper")
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
+CALIBRATORS = ("logistic", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features")
 
 # imcc.datasets
@@ -28,7 +29,7 @@ FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")
 FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "csv", "parquet", "npz")
 NOMINAL = ("onehot", "ordinal", "error")
 INDEX_BASES = ("auto", "zero", "one")
-GROUPS = ("all", "paper", "regular", "large", "other")
+GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 DEFAULT_DATASET = "yeast"
 TIMEOUT = 30.0
 

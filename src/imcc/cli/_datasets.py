@@ -11,7 +11,14 @@ from imcc._utils.text import printable
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
 from imcc.cli._inputs import load
 from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options
-from imcc.cli._terminal import print_json, print_table, problems_reported, said, say, stderr
+from imcc.cli._terminal import (
+    print_json,
+    print_table,
+    problems_reported,
+    say,
+    shown_message,
+    stderr,
+)
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -131,7 +138,7 @@ def describe(
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Say what is in a data set: a name, a file, or files to be joined (yeast if none)."""
+    """Return what is in a data set: a name, a file, or files to be joined (yeast if none)."""
     import imcc.datasets as data
 
     with problems_reported():
@@ -236,7 +243,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
-                failed[name] = said(error)
+                failed[name] = shown_message(error)
     return fetched, failed
 
 

@@ -1,4 +1,4 @@
-"""What commands read and write: data, model files, and checks of where results go."""
+"""What commands read and write: data, model files, and checks of the output paths."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_matching(
     with_labels: bool,
     ignore_extra: bool,
 ) -> tuple[Any, Any]:
-    """Return rows with the columns of a model, and its labels if asked for."""
+    """Return rows with the columns of a model, and its labels if requested."""
     from imcc.datasets import Coding, match_dataset, read_matching
 
     wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
@@ -104,7 +104,7 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
-    """Load a model and its card; at a terminal, types that are not trusted are asked for."""
+    """Load a model and its card; at a terminal, the user confirms untrusted types."""
     from imcc.persistence import ModelFile, UntrustedModelError
 
     if not Path(path).exists():
@@ -124,6 +124,18 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         if not click.confirm("Load them?", default=False, err=True):
             raise
         return file.load([*trust, *error.types]), file.card
+
+
+def refuse_classes(model: Any, purpose: str) -> None:
+    """Refuse a model of one class per row, for what is about labels."""
+    from imcc._utils.errors import InvalidArgumentError
+    from imcc._utils.wrappers import first_with
+
+    part = first_with(model, "target_kind_")
+    if part is not None and part.target_kind_ != "multilabel":
+        raise InvalidArgumentError(
+            "model", f"predicts one class per row, and has no labels to {purpose}"
+        )
 
 
 def check_output(path: str, force: bool) -> Path:

@@ -15,6 +15,7 @@ from imcc._utils.text import defused
 from imcc.cli._choices import GRIDS, KERNELS, METRICS, SPANS
 from imcc.cli._inputs import check_output, load, shown_setting
 from imcc.cli._options import (
+    CALIBRATE,
     FILL,
     FOLDS,
     FORCE,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "imcc tune train.csv --labels happy,sad -o model.skops",
         "imcc tune my.arff --labels my.xml -o model.skops --kernel-search --scale",
+        "imcc tune train.csv --labels happy,sad -o model.skops --calibrate",
         "imcc tune yeast -o yeast.skops --thresholds f1 --clusters 16,64 --betas 0.1,1,10",
         "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
     )
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     help="Try the rbf and the laplacian kernel in four widths each: for twice the time of the "
     "default grid, eight times that of the paper's.",
 )
+@CALIBRATE
 @THRESHOLDS
 @FOLDS
 @SEED
@@ -105,6 +108,7 @@ def tune(
     kernels: tuple[str, ...] | None,
     width_scales: tuple[float, ...] | None,
     kernel_search: bool,
+    calibrate: bool,
     thresholds: str | None,
     folds: int,
     seed: int,
@@ -159,11 +163,13 @@ def tune(
                 progress=progress,
                 random_state=seed,
             )
-            model = _wrapped(search, dataset, scale, fill_missing, thresholds, shuffled)
+            model = _wrapped(search, dataset, scale, fill_missing, calibrate, thresholds, shuffled)
             model.fit(dataset.X, dataset.Y)
         model, found = without_search(model)
         metrics = {
-            f"cross-validated {name}": found.cv_results_[f"mean_test_{name}"][found.best_index_]
+            f"cross-validated {name}{', before calibration' if calibrate else ''}": (
+                found.cv_results_[f"mean_test_{name}"][found.best_index_]
+            )
             for name in METRICS
         }
         card = _save(model, output, dataset, metrics)
@@ -208,6 +214,7 @@ def tune(
     show_default=True,
     help="Where the model may lie.",
 )
+@CALIBRATE
 @THRESHOLDS
 @FOLDS
 @SEED
@@ -228,6 +235,7 @@ def fit(
     width: float | None,
     width_scale: float,
     span: str,
+    calibrate: bool,
     thresholds: str | None,
     folds: int,
     seed: int,
@@ -239,7 +247,8 @@ def fit(
 ) -> None:
     """Fit one setting to data, and write the model.
 
-    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
+    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --calibrate
+    and --thresholds.
     """
     from sklearn.model_selection import KFold
 
@@ -262,7 +271,7 @@ def fit(
             random_state=seed,
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        model = _wrapped(classifier, dataset, scale, fill_missing, thresholds, shuffled)
+        model = _wrapped(classifier, dataset, scale, fill_missing, calibrate, thresholds, shuffled)
         with _spinner("fitting", quiet):
             model.fit(dataset.X, dataset.Y)
         card = _save(model, output, dataset, {})
@@ -289,6 +298,7 @@ def _wrapped(
     dataset: Dataset,
     scale: bool,
     fill_missing: bool,
+    calibrate: bool,
     thresholds: str | None,
     cv: KFold,
 ) -> Any:
@@ -296,7 +306,7 @@ def _wrapped(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from imcc.calibration import TunedThresholds
+    from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
     steps: list[tuple[str, Any]] = []
     if fill_missing:
@@ -304,6 +314,7 @@ def _wrapped(
     if scale:
         steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
     model = Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
+    model = MultilabelCalibrator(model, cv=cv) if calibrate else model
     return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
 
 

@@ -16,9 +16,11 @@ from imcc._backend.array import asarray, namespace, to_numpy
 from imcc._core.logistic import sigmoid
 from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Target,
     binarize_sets,
+    check_probability_thresholds,
     check_thresholds,
     label_matrix,
     label_sets,
@@ -111,22 +113,25 @@ class ScoringClassifierMixin(ClassifierMixin):
         if is_dask(X):
             return predict_lazily(self, "predict", X, thresholds=thresholds)
         scores = self.decision_function(X)
-        xp = namespace(scores)
-        if self.target_kind_ == "multilabel":
-            cuts = asarray(check_thresholds(thresholds, scores.shape[1]), scores)
-            return xp.astype(scores >= cuts, xp.int64)
         if self.target_kind_ == "multiclass":
             if thresholds is not None:
-                raise ValueError(
-                    "thresholds has no meaning for a target of several classes, one per row: the "
-                    "best-scored class is predicted; leave it out"
-                )
-            best = to_numpy(xp.argmax(scores, axis=1))
-        else:
-            on = to_numpy(scores) >= check_thresholds(thresholds, 1)[0]
-            best = np.where(on, len(self.classes_) - 1, 0)
-        classes = self.classes_[best]
-        return asarray(classes, scores) if classes.dtype.kind in "biuf" else classes
+                _refuse_thresholds("thresholds")
+            return self._of_classes(to_numpy(namespace(scores).argmax(scores, axis=1)), scores)
+        n_outputs = 1 if self.target_kind_ == "binary" else scores.shape[1]
+        return self._predict_at(scores, check_thresholds(thresholds, n_outputs))
+
+    def _predict_at(self, values: Any, limits: np.ndarray) -> np.ndarray:
+        """Predict where values, of all labels or of one of two classes, are at least the limits."""
+        xp = namespace(values)
+        if self.target_kind_ == "multilabel":
+            return xp.astype(values >= asarray(limits, values), xp.int64)
+        on = to_numpy(values) >= limits[0]
+        return self._of_classes(np.where(on, len(self.classes_) - 1, 0), values)
+
+    def _of_classes(self, numbers: np.ndarray, like: Any) -> np.ndarray:
+        """Return classes by their numbers; of the library of another array, if they can be."""
+        classes = self.classes_[numbers]
+        return asarray(classes, like) if classes.dtype.kind in "biuf" else classes
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows of which all labels are predicted right.
@@ -197,7 +202,9 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
             return xp.ones_like(chances)
         return xp.concat([1 - chances, chances], axis=1)
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
         """Predict the labels of every row: those with a probability of at least 1/2.
 
         Parameters
@@ -205,6 +212,10 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         thresholds : float or array-like of shape (n_labels,), optional
             The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            In place of ``thresholds``, the probability from which on a label is predicted: where
+            ``predict_proba`` gives at least this.  Neither is for a 1-D training target of more
+            than two classes.
 
         Returns
         -------
@@ -213,6 +224,39 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
             several are.
         """
         check_is_fitted(self)
+        if probability_thresholds is not None:
+            return predict_by_probability(self, X, thresholds, probability_thresholds)
         if thresholds is None and self.target_kind_ == "binary":
             thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
         return super().predict(X, thresholds)
+
+
+def predict_by_probability(
+    estimator: ScoringClassifierMixin, X: Any, thresholds: Any, probability_thresholds: Any
+) -> np.ndarray:
+    """Predict the labels whose probability is at least a limit; see ``predict`` of the above."""
+    if thresholds is not None:
+        raise InvalidArgumentError(
+            "probability_thresholds", "is in place of thresholds: give one of the two"
+        )
+    if estimator.target_kind_ == "multiclass":
+        _refuse_thresholds("probability_thresholds")
+    if is_dask(X):
+        return predict_lazily(
+            estimator, "predict", X, probability_thresholds=probability_thresholds
+        )
+    chances = estimator.predict_proba(X)
+    if estimator.target_kind_ == "binary":
+        chances = chances[:, -1]  # of the second class, or of the only one
+    n_outputs = 1 if chances.ndim == 1 else chances.shape[1]
+    return estimator._predict_at(
+        chances, check_probability_thresholds(probability_thresholds, n_outputs)
+    )
+
+
+def _refuse_thresholds(name: str) -> None:
+    raise InvalidArgumentError(
+        name,
+        "has no meaning for a target of several classes, one per row: the best-scored class is "
+        "predicted; leave it out",
+    )

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._backend.array import Array, moved_record
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
 from imcc._search.results import Best, results_frame
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
 
@@ -40,7 +41,9 @@ class SearchMixin(LogOddsClassifierMixin):
 
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
         """Predict the labels of every row.
 
         Parameters
@@ -51,6 +54,9 @@ class SearchMixin(LogOddsClassifierMixin):
             The score from which on a label is predicted, one for all labels or one for each;
             0 unless given.  With ``calibrate=True`` the scores are log-odds, and 0 is a probability
             of 1/2.
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            In place of ``thresholds``, the probability from which on a label is predicted; for
+            ``calibrate=True`` only.
 
         Returns
         -------
@@ -60,7 +66,13 @@ class SearchMixin(LogOddsClassifierMixin):
             class.
         """
         if is_calibrated(self):
-            return LogOddsClassifierMixin.predict(self, X, thresholds)
+            return LogOddsClassifierMixin.predict(
+                self, X, thresholds, probability_thresholds=probability_thresholds
+            )
+        if probability_thresholds is not None:
+            raise InvalidArgumentError(
+                "probability_thresholds", "needs probabilities: set calibrate=True before fit"
+            )
         return ScoringClassifierMixin.predict(self, X, thresholds)
 
     def to_frame(self, by: str | None = None) -> Any:

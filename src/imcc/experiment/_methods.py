@@ -58,6 +58,10 @@ NAMED: dict[str, dict[str, Any]] = {
             "width_scales": [0.25, 0.5, 1.0, 2.0],
         },
     },
+    "imcc_calibrated": {
+        "estimator": "IMCCClassifierCV",
+        "params": {**PAPER_GRID, "calibrate": True},
+    },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
     "mahr": {"estimator": "MAHR", "params": {}},
@@ -66,6 +70,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "lift": {"estimator": "LIFT", "params": {}},
     "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
+    "kernel_ridge_calibrated": {"estimator": "KernelRidgeBaseline", "params": {"calibrate": True}},
     "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
 }
 
@@ -79,7 +84,7 @@ class Method:
     name : str
         As it stands in the tables.
     description : dict
-        ``{"estimator": a name of ours or an import path, "params": {...}}``; once the method is
+        ``{"estimator": a name of imcc's or an import path, "params": {...}}``; once the method is
         resolved also ``"defaults"``, the values of all other parameters.
     grid : dict of str to list, or None
         Parameters to search; None for methods that have none or search by themselves.
@@ -139,7 +144,7 @@ class Method:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is ours of that name, with its own parameters; nothing is built to see it."""
+        """Whether it is imcc's method of that name, with its parameters; nothing is built."""
         named = NAMED.get(self.name)
         if named is None or self.grid is not None:
             return False

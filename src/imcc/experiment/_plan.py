@@ -27,9 +27,11 @@ from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import PAPER_GRID, Method, make_methods
 from imcc.metrics import METRICS
 
+#: Kind of a task: scores on one split.
 SCORES = "scores"
+#: Kind of a task: a study of the sensitivity to the parameters.
 SENSITIVITY = "sensitivity"
-# The method whose parameters a sensitivity study varies, unless it is said otherwise.
+# The method whose parameters a sensitivity study varies, by default.
 _STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
 
 
@@ -311,7 +313,7 @@ class Experiment:
         ----------
         datasets, methods : iterable of str, optional
             The names of those to keep, in this order; all by default.  Sensitivity studies of
-            other data sets go, too.
+            other data sets are removed, too.
         n_repeats : int, optional
             Another number of splits.
         sensitivity : bool, default=True
