@@ -45,7 +45,8 @@ INSIDE = {
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": [
-        *("judges", "labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold"),
+        *("judges", "labels", "scorers", "grid", "folds", "known", "fold"),
+        *("search", "out_of_fold"),
         "results",
     ],
     "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],

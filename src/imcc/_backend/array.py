@@ -245,6 +245,15 @@ def divided(x: Any, scale: Any) -> Any:
     return np.divide(x, scale, order="C") if is_numpy(x) else x / scale
 
 
+def scaled_rows(x: Any, factors: Any) -> Any:
+    """Return a dense array or CSR matrix whose rows are multiplied by factors, (n_rows,)."""
+    if not sp.issparse(x):
+        return x * factors[:, None]
+    out = x.copy()
+    out.data = out.data * np.repeat(factors, np.diff(out.indptr))
+    return out
+
+
 def exp_in_place(x: Any) -> None:
     """Overwrite an array with its exponential."""
     if is_numpy(x):

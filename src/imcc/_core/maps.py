@@ -63,7 +63,7 @@ from imcc._core.kernels import (
     row_blocks,
 )
 from imcc._core.models import FourierModel, KernelModel, LinearModel, Model
-from imcc._core.sampling import sample_rows
+from imcc._core.sampling import sample_rows, sample_weighted
 from imcc._core.statistics import Statistics
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_count
@@ -101,7 +101,11 @@ class FeatureMap(Protocol):
 
 
 def feature_sums(
-    feature_map: FeatureMap, X: Features, signs: Array, membership: Array
+    feature_map: FeatureMap,
+    X: Features,
+    signs: Array,
+    membership: Array,
+    weights: Array | None = None,
 ) -> Statistics:
     """Sum over rows, block by block, what a map needs to be summed.
 
@@ -115,12 +119,15 @@ def feature_sums(
     signs : array of shape (n_samples, q)
     membership : array or CSR matrix of shape (n_samples, c)
         P.
+    weights : array of shape (n_samples,), optional
+        How often each row counts.
     """
     entries = block_entries(X) or get_config().sum_entries
     total: Statistics | None = None
     for block in row_blocks(X.shape[0], feature_map.entries_per_row(X), entries):
         psi = feature_map.to_sum(X[block, :])
-        part = Statistics.of_rows(psi, signs[block, :], membership[block, :])
+        of_block = None if weights is None else weights[block]
+        part = Statistics.of_rows(psi, signs[block, :], membership[block, :], of_block)
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -423,6 +430,7 @@ class Approximation:
         width_scale: float,
         seed: int,
         landmarks: Features | None = None,
+        weights: Array | None = None,
     ) -> NystroemMap | FourierMap:
         """Fit the map on a sample of rows.
 
@@ -435,8 +443,10 @@ class Approximation:
         seed : int
         landmarks : array or CSR matrix, optional
             What :meth:`choose_landmarks` gave, if that has been done already.
+        weights : array of shape (n,), optional
+            Weights of the sample's rows, for the width.
         """
-        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed)
+        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed, weights)
         if self.kind == "fourier":
             assert width is not None
             n_features = sample.shape[1]
@@ -448,16 +458,22 @@ class Approximation:
 
 
 def mean_distance_width(
-    kernel: Kernel, sample: Features, width: Any, width_scale: float, seed: int
+    kernel: Kernel,
+    sample: Features,
+    width: Any,
+    width_scale: float,
+    seed: int,
+    weights: Array | None = None,
 ) -> float | None:
     """Return the width; the paper's rule sees at most ``width_rows`` rows of the sample."""
     if not isinstance(kernel, WidthKernel):
         return None
     chosen = width
     if isinstance(width, str):
-        rows = _double(sample_rows(sample, get_config().width_rows, seed))
+        sample, weights = sample_weighted(sample, weights, get_config().width_rows, seed)
+        rows = _double(sample)
         origin = kernel.origin(rows)
-        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin)
+        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
     return final_width(chosen, width_scale, sample.shape[0])
 
 

@@ -87,7 +87,9 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> KernelRidgeBaseline:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+    ) -> KernelRidgeBaseline:
         """Search beta, kernel and width, then fit the best setting on all rows.
 
         Parameters
@@ -97,6 +99,8 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, as in :meth:`imcc.IMCCClassifierCV.fit`.
 
         Returns
         -------
@@ -119,7 +123,7 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=0,
             device=self.device,
-        ).fit(X, y, groups)
+        ).fit(X, y, groups, sample_weight)
         for name in (
             "best_score_",
             "best_index_",

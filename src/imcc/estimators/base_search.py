@@ -149,9 +149,11 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         self.best_params_ = best.params
         self.best_score_ = best.score
 
-    def _store_calibration(self, scores: np.ndarray, target: Target) -> None:
+    def _store_calibration(
+        self, scores: np.ndarray, target: Target, weights: np.ndarray | None = None
+    ) -> None:
         """Fit the log-odds to the out-of-fold scores of the chosen setting."""
-        self.calibration_ = fit_logistic_maps(scores, target.signs > 0)
+        self.calibration_ = fit_logistic_maps(scores, target.signs > 0, sample_weight=weights)
 
     def at_best_setting(self) -> Self:
         """Return an unfitted search that has the chosen setting only.
