@@ -240,7 +240,7 @@ class MAHR(BaselineClassifier):
         sources[learning] = source
         done = Round(
             of_all(stumps.feature, 0),
-            of_all(stumps.threshold, np.inf),
+            of_all(stumps.threshold, 0.0),
             of_all(stumps.left, 1.0),
             of_all(stumps.right, 1.0),
             of_all(own, 0.0),
