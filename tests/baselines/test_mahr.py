@@ -185,3 +185,13 @@ def test_labels_that_have_stopped_stay_as_they_are(small_problem):
         assert not done.own[before].any()
         assert not done.reuse[before].any()
         assert done.own[~before].all()
+
+
+def test_stumps_that_do_not_split_have_finite_thresholds():
+    """A feature without two values gives a constant hypothesis; model files hold finite numbers."""
+    X = np.zeros((12, 1))
+    Y = np.array([[1, 0]] * 9 + [[0, 1]] * 3)
+    model = MAHR(n_rounds=3).fit(X, Y)
+    thresholds = np.concatenate([done.threshold for done in model.rounds_])
+    assert np.isfinite(thresholds).all()
+    np.testing.assert_array_equal(model.predict(X), np.tile([1, 0], (12, 1)))

@@ -91,7 +91,8 @@ class BinnedRows:
             indices.append(rows[kept][order])
             counts[left_out] = 0
             bin_counts.append(counts)
-            cuts.append(np.append(at, np.inf))
+            # The last cut is above all values, and finite so that models can be saved.
+            cuts.append(np.append(at, np.finfo(np.float64).max))
             fullest.append(left_out)
         n_bins = np.array([len(c) for c in cuts])
         self._ends = np.cumsum(n_bins)
