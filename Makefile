@@ -10,7 +10,7 @@ TORCH := $(if $(filter true,$(CI)),'torch==2.13.*')
 READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick oldest lint format bench docs clean
+.PHONY: help setup demo test quick oldest lint format bench docs reproduce clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,7 +30,7 @@ $(READY): pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev$(if $(TORCH),$(comma)gpu-tests)]' $(TORCH)
 	@touch $@
 
-demo: $(READY)  ## the main job on real data: compare IMCC with three methods on yeast, and report
+demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
 	@$(VENV)/bin/imcc demo
 
 test: $(READY)  ## the whole test suite, with coverage
@@ -61,6 +61,9 @@ format: $(READY)  ## let ruff format and fix
 
 bench: $(READY)  ## the speed and memory table of the README
 	$(PY) -m benchmarks.classifier
+
+reproduce: $(READY)  ## rebuild docs/reproduction.md from the committed rows, without training anything
+	$(PY) -m benchmarks.reproduce
 
 docs: $(READY)  ## build the documentation into docs/_build/html
 	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html

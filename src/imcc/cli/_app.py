@@ -57,7 +57,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "report": ("_report:report", "Write the results of a store as one HTML page."),
     },
     "More": {
-        "demo": ("_demo:demo", "Compare IMCC with three other methods on yeast, and report."),
+        "demo": ("_demo:demo", "Compare five methods on yeast, and report."),
         "completion": (
             "_app:completion",
             "Print the script with which a shell completes imcc's commands...",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 )
 @running_options
 def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
-    """Compare IMCC with three other methods on yeast, and report.
+    """Compare five methods on yeast, and report.
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
