@@ -130,7 +130,7 @@ def test_list_shows_what_there_is(store, tmp_path):
     assert "paper" in text
     assert "mine.sqlite" in text
     found = json.loads(call("experiment", "list", tmp_path, "--json").stdout)
-    assert set(found["experiments"]) == {"paper", "quick"}
+    assert set(found["experiments"]) == {"outside", "paper", "quick"}
     assert [(s["file"], s["done"]) for s in found["stores"]] == [
         ("broken.sqlite", None),
         ("mine.sqlite", 4),
