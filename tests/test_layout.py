@@ -34,7 +34,7 @@ ROOMS = [
 # The order inside of the rooms that a training row walks through.
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
-    "_utils": ["optional", "plain", "files", "validation"],
+    "_utils": ["errors", "text", "optional", "plain", "files", "validation"],
     "_core": [
         *("kmeans", "virtual", "kernels", "features", "statistics", "sampling"),
         *("approximations", "solver", "dual", "models", "logistic"),

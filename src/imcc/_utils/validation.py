@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from imcc._backend.array import is_numpy, library, namespace, to_numpy
+from imcc._utils.errors import InvalidArgumentError
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
 
@@ -222,7 +223,7 @@ def check_number(
     number = float(value) if is_number else math.nan
     within = (above is None or number > above) and (at_least is None or number >= at_least)
     if not within or math.isinf(number):
-        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}")
+        raise InvalidArgumentError(name, f"must be a finite number {bound}, got {value!r}")
     return number
 
 
@@ -230,7 +231,7 @@ def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
     """Return a whole number of at least 1 (or another bound), or say what was wrong."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     if not is_whole or value < at_least:
-        raise ValueError(f"{name} must be a whole number >= {at_least}, got {value!r}")
+        raise InvalidArgumentError(name, f"must be a whole number >= {at_least}, got {value!r}")
     return int(value)
 
 
@@ -238,7 +239,7 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Return one of a few words, or say which there are."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        raise InvalidArgumentError(name, f"must be one of {listed}, got {value!r}")
     return value
 
 
@@ -246,7 +247,7 @@ def check_share(name: str, value: Any) -> float:
     """Return a number strictly between 0 and 1, or say what was wrong."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+        raise InvalidArgumentError(name, f"must be a number between 0 and 1, got {value!r}")
     return float(value)
 
 
@@ -259,11 +260,12 @@ def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
         return np.zeros(n_outputs)
     values = np.asarray(thresholds)
     if values.dtype.kind not in "iuf" or np.isnan(values).any():
-        raise ValueError(f"thresholds must be numbers, got {thresholds!r}")
+        raise InvalidArgumentError("thresholds", f"must be numbers, got {thresholds!r}")
     if values.ndim > 0 and values.shape != (n_outputs,):
-        raise ValueError(
-            f"thresholds must be one number or one for each of the {n_outputs} labels, got an "
-            f"array of shape {values.shape}"
+        raise InvalidArgumentError(
+            "thresholds",
+            f"must be one number or one for each of the {n_outputs} labels, got an array of shape "
+            f"{values.shape}",
         )
     return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()
 

@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from imcc._utils.errors import ImccError
 
-class DatasetError(Exception):
+
+class DatasetError(ImccError):
     """Something is wrong with data: the base of the two errors below."""
 
 
@@ -25,7 +27,8 @@ class DataFormatError(DatasetError, ValueError):
     Parameters
     ----------
     reason : str
-        What is wrong, and what to do about it where that is known.
+        What is wrong, and what to do about it where that is known; a
+        :class:`~imcc._utils.errors.Message` where that is an argument.
     path : str or Path, optional
         The file.
     line : int, optional
@@ -45,7 +48,7 @@ class DataFormatError(DatasetError, ValueError):
         place = "" if path is None else str(path)
         if line is not None:
             place += f", line {line}" if place else f"line {line}"
-        super().__init__(f"{place}: {reason}" if place else reason)
+        super().__init__(f"{place}: " + reason if place else reason)
 
 
 class DataFetchError(DatasetError, OSError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from imcc._utils.errors import ImccError
 
-class ExperimentError(ValueError):
+
+class ExperimentError(ImccError, ValueError):
     """The description of an experiment is wrong: what, and what to do."""
 
 
-class StoreError(Exception):
+class StoreError(ImccError):
     """A results store cannot be opened, read or written; nothing was overwritten."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from imcc._utils.errors import ImccError, given
 
-class ModelFileError(Exception):
+
+class ModelFileError(ImccError):
     """A file is no model, is damaged, or was written by a version that this one cannot read.
 
     Parameters
@@ -20,7 +22,7 @@ class ModelFileError(Exception):
     def __init__(self, reason: str, path: str | Path | None = None) -> None:
         self.reason = reason
         self.path = path
-        super().__init__(reason if path is None else f"{path}: {reason}")
+        super().__init__(reason if path is None else f"{path}: " + reason)
 
 
 class UntrustedModelError(ModelFileError):
@@ -37,6 +39,6 @@ class UntrustedModelError(ModelFileError):
         super().__init__(
             "the model has parts of types that are not imcc's, scikit-learn's or NumPy's: "
             f"{', '.join(types)}; nothing was loaded. If you know where the file comes from, load "
-            "it with trusted=[...] naming them",
+            "it with " + given("trusted", text="[...]") + " naming them",
             path,
         )
