@@ -1,0 +1,430 @@
+"""TableEncoder: from a table to features, by a schema and scikit-learn's own transformers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
+from imcc.tabular._columns import arrow as _arrow
+from imcc.tabular._columns import (
+    as_table,
+    clean_text,
+    compute,
+    is_text,
+    looks_numeric,
+    to_flags,
+    to_numbers,
+    to_times,
+)
+from imcc.tabular._schema import Column, Schema, TableError, infer_schema
+
+# Values that occur less often share one indicator.
+_MIN_FREQUENCY = 3
+# The most features of each of the two TF-IDF parts of a text column.
+_MAX_TERMS = 20_000
+#: The shares of the features' variance that a kind's columns have by default.
+WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    r"""Turn a table with columns of every kind into features.
+
+    The kinds are inferred from the training table (:func:`infer_schema`) and applied unchanged to
+    other tables, whose columns are matched by name.  Then one ordinary ``ColumnTransformer``:
+
+    * numbers and the parts of dates: missing values become the median, an indicator says so where
+      they are frequent; scaled by the range of the middle 90 % of the values;
+    * yes/no: the more frequent of the two where missing; standardised;
+    * categories: one indicator per value, values with fewer than 3 rows together; a value that the
+      training table does not have counts as rare, or as none, and is counted in a warning;
+    * text: TF-IDF of words and pairs of words, and of parts of words (3 to 5 characters);
+    * ids and constants are left out.
+
+    The features come in blocks: numbers, categories, and one per column of text.  Each block is
+    scaled so that its total variance over the training rows is the weight of the block times its
+    number of columns: 400 terms beside 6 numbers, or the reverse, drown nobody.
+
+    Parameters
+    ----------
+    kinds : dict of str to str, optional
+        Kinds of columns that are known better than the rules: ``{"zip": "category"}``.
+    date_formats : dict of str to str, optional
+        Formats of dates, as for ``datetime.strptime``.
+    drop : collection of str, optional
+        Columns to leave out.
+    missing_words : collection of str, optional
+        Further spellings of a missing value.
+    weights : dict of str to float, optional
+        Weights of the blocks: "numbers", "categories", "text"; those left out are as in
+        ``{"numbers": 1, "categories": 1, "text": 4}``.
+
+    Attributes
+    ----------
+    schema_ : Schema
+    encoder_ : ColumnTransformer
+        Fitted, with the scales of the blocks as its ``transformer_weights``.
+    block_columns_ : dict of str to int
+        The number of the table's columns in each block.
+    n_features_in_, feature_names_in_
+        Of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(
+    ...     {"age": [31, 45, None, 28], "town": ["Ulm", "Bonn", "Ulm", "Bonn"], "city": "x"}
+    ... )
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age is missing', 'town=infrequent']
+    """
+
+    def __init__(
+        self,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        date_formats: Mapping[str, str] | None = None,
+        drop: Collection[str] = (),
+        missing_words: Collection[str] = (),
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.date_formats = date_formats
+        self.drop = drop
+        self.missing_words = missing_words
+        self.weights = weights
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Infer the schema of a table and fit the transformers.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+        y : ignored
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Infer the schema of a table, fit the transformers, and return the table's features."""
+        weights = _check_weights(self.weights)
+        table = as_table(X)
+        schema = infer_schema(
+            table,
+            kinds=self.kinds,
+            date_formats=self.date_formats,
+            drop=self.drop,
+            missing_words=self.missing_words,
+        )
+        if not schema.features:
+            raise TableError(
+                "the table has no columns that could be features: "
+                + "; ".join(f"{c.name!r} is {c.kind}" for c in schema)
+            )
+        typed = typed_frame(table, schema)
+        encoder = make_column_transformer(schema)
+        features = encoder.fit_transform(typed)
+        scales = _block_scales(encoder, features, schema, weights)
+        encoder.set_params(transformer_weights=scales)
+        self.schema_ = schema
+        self.encoder_ = encoder
+        self.block_columns_ = {name: len(columns) for name, columns in blocks_of(schema).items()}
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = len(table.column_names)
+        return _scaled(features, encoder, scales)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of a table.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name; those that the model does not use may be left out.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        typed = typed_frame(as_table(X), self.schema_)
+        _warn_of_unknown_values(typed, self.schema_, self.encoder_)
+        with warnings.catch_warnings():
+            # Said above, with the values.
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            return self.encoder_.transform(typed)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features, in terms of the table's columns."""
+        check_is_fitted(self)
+        names = []
+        for name in self.encoder_.get_feature_names_out():
+            block, _, rest = name.partition("__")
+            if block == "categories":
+                column = next(c for c in self.schema_.of_kind("category") if _begins(rest, c))
+                value = rest[len(column) + 1 :]
+                rest = f"{column}={'infrequent' if value == 'infrequent_sklearn' else value}"
+            elif block == "missing":
+                rest = f"{rest.removeprefix('missingindicator_')} is missing"
+            elif block.startswith("text "):
+                part, _, term = rest.partition("__")
+                quoted = f"'{term}'" if part == "words" else f"'...{term}...'"
+                rest = f"{block.removeprefix('text ')} has {quoted}"
+            names.append(rest)
+        return np.array(names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoder_")
+
+
+def _begins(text: str, column: str) -> bool:
+    return text.startswith(f"{column}_")
+
+
+def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    merged = {**WEIGHTS, **(weights or {})}
+    if set(merged) != set(WEIGHTS) or not all(
+        isinstance(w, (int, float)) and np.isfinite(w) and w > 0 for w in merged.values()
+    ):
+        raise InvalidArgumentError(
+            "weights", f"must give numbers above 0 to some of {sorted(WEIGHTS)}, got {weights!r}"
+        )
+    return merged
+
+
+def blocks_of(schema: Schema) -> dict[str, list[str]]:
+    """Return the blocks of features and the table's columns in each."""
+    blocks = {
+        "numbers": schema.of_kind("number", "date", "yes/no"),
+        "categories": schema.of_kind("category"),
+    }
+    blocks |= {f"text {name}": [name] for name in schema.of_kind("text")}
+    return {name: columns for name, columns in blocks.items() if columns}
+
+
+def date_parts(column: Column) -> list[str]:
+    """Return the names of the numbers that a date becomes."""
+    parts = ["day", "month (sin)", "month (cos)", "weekday (sin)", "weekday (cos)"]
+    if column.has_time:
+        parts += ["hour (sin)", "hour (cos)"]
+    return [f"{column.name}: {part}" for part in parts]
+
+
+def make_column_transformer(schema: Schema) -> ColumnTransformer:
+    """Return the transformer of the typed columns of a schema, unfitted."""
+    numbers, frequent = [], []
+    for column in schema:
+        names = [column.name] if column.kind == "number" else []
+        if column.kind == "date":
+            names = date_parts(column)
+        numbers += names
+        if names and column.often_missing:
+            frequent.append(names[0])
+    scale = RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True)
+    impute = SimpleImputer(strategy="median", keep_empty_features=True)
+    flags = Pipeline(
+        [
+            ("impute", SimpleImputer(strategy="most_frequent", keep_empty_features=True)),
+            ("scale", StandardScaler()),
+        ]
+    )
+    indicators = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=_MIN_FREQUENCY, dtype=np.float64
+    )
+    steps: list[tuple[str, Any, Any]] = [
+        ("numbers", Pipeline([("impute", impute), ("scale", scale)]), numbers),
+        ("missing", MissingIndicator(features="all"), frequent),
+        ("flags", flags, schema.of_kind("yes/no")),
+        ("categories", indicators, schema.of_kind("category")),
+    ]
+    steps = [step for step in steps if step[2]]
+    for name in schema.of_kind("text"):
+        # Terms of a single row say nothing, unless there are hardly any rows.
+        least = 1 if schema[name].n_rows < 50 else 3
+        words = TfidfVectorizer(
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(2, least),
+            max_features=_MAX_TERMS,
+        )
+        parts = TfidfVectorizer(
+            analyzer="char_wb",
+            ngram_range=(3, 5),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(3, least),
+            max_features=_MAX_TERMS,
+        )
+        steps.append((f"text {name}", FeatureUnion([("words", words), ("parts", parts)]), name))
+    return ColumnTransformer(steps)
+
+
+# Which block the steps of the transformer belong to, for those that are not called like it.
+_BLOCK = {"missing": "numbers", "flags": "numbers"}
+
+
+def _block_scales(
+    encoder: ColumnTransformer, features: Any, schema: Schema, weights: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the factor on each step's features that gives its block the variance it should have.
+
+    The variance of a block is the sum of the variances of its features, that is, half of the mean
+    squared distance of two rows.
+    """
+    squares = features.multiply(features) if sp.issparse(features) else features**2
+    means = np.ravel(features.mean(axis=0))
+    variances = np.ravel(squares.mean(axis=0)) - means**2
+    blocks = blocks_of(schema)
+    totals = dict.fromkeys(blocks, 0.0)
+    for step, where in encoder.output_indices_.items():
+        if step != "remainder":
+            totals[_BLOCK.get(step, step)] += float(variances[where].sum())
+    scales = {}
+    for step in encoder.output_indices_:
+        if step == "remainder":
+            continue
+        block = _BLOCK.get(step, step)
+        kind = "text" if block.startswith("text ") else block
+        wanted = weights[kind] * len(blocks[block])
+        scales[step] = float(np.sqrt(wanted / totals[block])) if totals[block] > 0 else 1.0
+    return scales
+
+
+def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, float]) -> Any:
+    factors = np.ones(features.shape[1])
+    for step, factor in scales.items():
+        factors[encoder.output_indices_[step]] = factor
+    if sp.issparse(features):
+        return (features @ sp.diags_array(factors)).tocsr()
+    return features * factors
+
+
+def typed_frame(table: Any, schema: Schema) -> Any:
+    """Return the feature columns of a table as a pandas data frame of numbers and text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    schema : Schema
+        Says what each column is; a value that is not of its kind is an error.
+    """
+    pandas = require("pandas", "tables", "Encoding tables")
+    absent = [name for name in schema.features if name not in table.column_names]
+    if absent:
+        raise TableError(
+            f"the table has no columns {absent}, which the model uses; it has "
+            f"{table.column_names[:20]}"
+        )
+    columns: dict[str, Any] = {}
+    for column in schema:
+        if column.name not in schema.features:
+            continue
+        values = table[column.name]
+        if is_text(values):
+            values, _ = clean_text(values, schema.missing_words)
+        columns |= _typed(column, values)
+    return pandas.DataFrame(columns)
+
+
+def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """Return the columns of numbers or text that one column of a table becomes."""
+    pc = compute()
+    if column.kind == "number":
+        if is_text(values):
+            numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
+            _refuse(column, values, ~numeric, "is not a number")
+        numbers = to_numbers(values)
+        _refuse(column, values, np.isinf(numbers), "is infinite")
+        return {column.name: numbers}
+    if column.kind == "yes/no":
+        flags, neither = to_flags(values, column.words)
+        no, yes = column.words or ("0", "1")
+        _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
+        return {column.name: flags}
+    if column.kind == "date":
+        times, wrong = to_times(values, column.date_format)
+        _refuse(column, values, wrong, f"is not a date in the format {column.date_format}")
+        return _date_columns(column, times)
+    text = _as_text(values)
+    if column.kind == "text":
+        text = np.where(text == None, "", text)  # noqa: E711
+    else:
+        text = np.where(text == None, "(missing)", text)  # noqa: E711
+    return {column.name: text}
+
+
+def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if len(rows):
+        first = values[int(rows[0])].as_py()
+        raise TableError(
+            f"column {column.name!r} is of the kind {column.kind}, but {first!r} in row "
+            f"{int(rows[0])} {problem}" + (f" (and {len(rows) - 1} more)" if len(rows) > 1 else "")
+        )
+
+
+def _as_text(values: Any) -> np.ndarray:
+    """Return a column as an array of str, None where missing; 1.0 and 1 are the same text."""
+    pa, pc = _arrow(), compute()
+    if pa.types.is_floating(values.type):
+        numbers = to_numbers(values)
+        texts = [None if np.isnan(v) else f"{v:.15g}" for v in numbers]
+        return np.array(texts, dtype=object)
+    return np.array(pc.cast(values, pa.large_string()).to_pylist(), dtype=object)
+
+
+def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
+    missing = np.isnat(times)
+    days = times.astype("datetime64[D]").astype(np.float64)
+    month = times.astype("datetime64[M]").astype(np.int64) % 12
+    weekday = (times.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    hour = (times.astype("datetime64[s]").astype(np.int64) % 86_400) / 3600.0
+    angles = [2 * np.pi * month / 12, 2 * np.pi * weekday / 7]
+    if column.has_time:
+        angles.append(2 * np.pi * hour / 24)
+    parts = [days] + [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    return {
+        name: np.where(missing, np.nan, part)
+        for name, part in zip(date_parts(column), parts, strict=True)
+    }
+
+
+def _warn_of_unknown_values(typed: Any, schema: Schema, encoder: ColumnTransformer) -> None:
+    """Count the values of categories that the training table does not have."""
+    names = schema.of_kind("category")
+    if not names:
+        return
+    said = []
+    known = encoder.named_transformers_["categories"].categories_
+    for name, categories in zip(names, known, strict=True):
+        values = typed[name].to_numpy(dtype=object)
+        unknown = ~np.isin(values.astype(str), np.asarray(categories, dtype=str))
+        unknown &= values != "(missing)"
+        if unknown.all() and len(values) > 1:
+            raise TableError(
+                f"none of the values of column {name!r} occurs in the training table, for example "
+                f"{values[0]!r}, where that has {[str(c) for c in categories[:3]]}"
+            )
+        if unknown.any():
+            examples = sorted(set(values[unknown].tolist()))[:3]
+            said.append(f"{name!r} in {int(unknown.sum())} rows ({examples})")
+    if said:
+        warnings.warn(
+            "values that the training table does not have count as rare or as none: "
+            + "; ".join(said),
+            UserWarning,
+            stacklevel=3,
+        )
