@@ -9,6 +9,7 @@ from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
 from imcc.tabular._encoder import TableEncoder
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix
+from imcc.tabular._read import read_table
 from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "TableError",
     "indicator_columns",
     "infer_schema",
+    "read_table",
     "read_tags",
     "tag_matrix",
 ]

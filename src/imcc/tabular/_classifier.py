@@ -266,10 +266,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             tried = {**WEIGHTS, "text": weight}
             features = clone(encoder).set_params(weights=tried).fit_transform(part)
             ridge = IMCCClassifierCV(
-                0.0,
-                (0.01, 0.1, 1.0, 10.0),
-                0.0,
-                1,
+                alphas=(0.0,),
+                betas=(0.01, 0.1, 1.0, 10.0),
+                gammas=(0.0,),
+                n_clusters=(1,),
                 width_scales=(0.5, 1.0),
                 refit=False,
                 random_state=0,
