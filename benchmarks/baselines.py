@@ -4,6 +4,13 @@
     python -m benchmarks.baselines --data scene --repetitions 1  a quick look
     python -m benchmarks.baselines --speed                       one training run of each on arts
     python -m benchmarks.baselines --variants lift               all metrics of LIFT's two scores
+    python -m benchmarks.baselines --ratio                       old and new time of the machines
+
+``--ratio`` trains BRsvm, ECC and LIFT on arts, bibtex and corel5k, and beside it times what they
+did before: one libsvm machine from the rows for each label, chain and calibration fold, as kept in
+``tests/naive/baselines.py``.  The old way takes hours, so only a few labels are timed, spread over
+the labels in the order of their frequency, and their mean is multiplied by the number of labels.
+All times are of the CPU, with one thread.
 
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 ``--store`` names a file to which every finished run is added, one JSON object a line; what is in it
@@ -13,6 +20,7 @@ is not run again.  Its tables can be printed at any time with ``--print``.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import platform
 import subprocess
@@ -27,6 +35,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, train_test_split
+from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifierCV
 from imcc.baselines import (
@@ -216,14 +225,87 @@ def _memory(entry: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(entry))
 
 
+RATIO_DATA = ("arts", "bibtex", "corel5k")
+
+
+def spread_labels(Y: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return labels from the middles of equal parts of all labels, by frequency."""
+    order = np.argsort(-Y.sum(axis=0), kind="stable")
+    order = order[Y[:, order].any(axis=0) & ~Y[:, order].all(axis=0)]
+    n_labels = min(n_labels, len(order))
+    return order[((np.arange(n_labels) + 0.5) * len(order) / n_labels).astype(int)]
+
+
+def slow_twins() -> Any:
+    """Return the module of the tests that has the old way; the tests are not a package."""
+    path = Path(__file__).parents[1] / "tests" / "naive" / "baselines.py"
+    spec = importlib.util.spec_from_file_location("naive_baselines", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def old_seconds(algorithm: str, X: np.ndarray, Y: np.ndarray, n_labels: int) -> float:
+    """Return CPU seconds of the old way, from a few labels."""
+    naive = slow_twins()
+    chosen, q = spread_labels(Y, n_labels), Y.shape[1]
+    n_rows, n_chains = len(X), 1
+    if algorithm == "ECC":
+        n_chains = ALGORITHMS["ECC"].n_chains
+        rows = np.random.default_rng(0).permutation(n_rows)
+        rows = np.sort(rows[: round(ALGORITHMS["ECC"].sample_fraction * n_rows)])
+        X, Y = X[rows], Y[rows]
+    total = 0.0
+    for label in chosen:
+        on = Y[:, label] > 0
+        if on.all() or not on.any():
+            continue  # constant in the sample: free
+        start = time.process_time()
+        if algorithm == "BRsvm":
+            naive.svm_scores(X, on, X[:1], 1.0, "probability", 0)
+        elif algorithm == "LIFT":
+            naive.lift_label(X, on, X[:1])
+        else:
+            # A link in the middle of a chain, where the chosen label is the next.
+            others = np.delete(Y, label, axis=1)[:, : q // 2]
+            naive.chain_link(X, np.column_stack([others, on]), others.shape[1])
+        total += time.process_time() - start
+    return total / len(chosen) * q * n_chains
+
+
+def ratio_table(names: list[str], n_labels: int) -> str:
+    """Return a Markdown table of old and new CPU seconds of one training run."""
+    lines = [
+        f"Old: {n_labels} labels timed, times the number of labels (and chains).",
+        "",
+        "| | old, seconds | new, seconds | old / new |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in names:
+        X, Y = load(name)
+        X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
+        for algorithm in ("BRsvm", "ECC", "LIFT"):
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                old = old_seconds(algorithm, X, Y, n_labels)
+                start = time.process_time()
+                seeded(ALGORITHMS[algorithm], 0).fit(X, Y)
+                new = time.process_time() - start
+            lines.append(f"| {name}: {algorithm} | {old:.0f} | {new:.1f} | {old / new:.1f} |")
+            print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", default=list(DATA), help="data sets")
+    parser.add_argument("--data", nargs="+", help="data sets")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), help="which rows")
     parser.add_argument("--repetitions", type=int, default=3, help="80/20 splits (default 3)")
     parser.add_argument("--store", type=Path, help="file to keep finished runs in")
     parser.add_argument("--print", action="store_true", help="print what is in the store")
     parser.add_argument("--speed", action="store_true", help="time and memory on arts instead")
+    parser.add_argument("--ratio", action="store_true", help="old and new time instead")
+    parser.add_argument("--labels", type=int, default=3, help="labels timed the old way (3)")
     parser.add_argument("--variants", choices=list(VARIANTS), help="of one algorithm, instead")
     parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -234,6 +316,10 @@ def main() -> None:
         f"Python {platform.python_version()}, numpy {np.__version__}, "
         f"scikit-learn {sklearn.__version__}\n"
     )
+    if options.ratio:
+        print(ratio_table(options.data or list(RATIO_DATA), options.labels))
+        return
+    options.data = options.data or list(DATA)
     if options.speed:
         print(speed_table(list(SPEED)))
         return

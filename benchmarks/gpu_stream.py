@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
 from imcc import IMCCClassifier
-from imcc._backend.device import Conveyor
-from imcc._core.approximations import LATE_CONDITION
+from imcc._backend.device import ChunkMover
+from imcc._utils.config import get_config
 
 N_COMPONENTS = 2000
 PASSES = 2  # a look, and the sums
@@ -101,11 +101,11 @@ def limits(chunks: Chunks, clf: IMCCClassifier, device: str) -> Limits:
     locked = locked.pin_memory() if device.startswith("cuda") else locked
     resident = locked.to(device, copy=True)
     speed = largest.nbytes / _seconds(lambda: resident.copy_(locked, non_blocking=True), device)
-    conveyor = Conveyor(device)
+    mover = ChunkMover(device)
     start = time.perf_counter()
     for X, Y in chunks:
-        conveyor.move(X)
-        conveyor.move(Y)
+        mover.move(X)
+        mover.move(Y)
     _wait(device)
     alone = time.perf_counter() - start
 
@@ -125,7 +125,7 @@ def limits(chunks: Chunks, clf: IMCCClassifier, device: str) -> Limits:
     flop = 2 * len(largest) * len(landmarks) * (N_FEATURES + len(landmarks))
     eigenvalues = torch.linalg.eigvalsh(values_of(landmarks))
     condition = float(eigenvalues[-1] / eigenvalues[0])
-    when = "after" if condition <= LATE_CONDITION else "before"
+    when = "after" if condition <= get_config().late_condition else "before"
     transfer, arithmetic = PASSES * n_bytes / speed, of_chunk * rows / len(largest)
     return Limits(
         transfer,

@@ -1,3 +1,4 @@
+import contextlib
 import os
 from pathlib import Path
 
@@ -5,13 +6,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from imcc._utils.config import config_context
+
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 
 DATA = Path(__file__).parent / "data"
 
 
 class FixedClusters:
-    """A clusterer that says what it was told: the way to test without k-means."""
+    """A clusterer with given labels: the way to test without k-means."""
 
     def __init__(self, labels):
         self.labels = labels
@@ -82,3 +85,10 @@ def mirror():
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def config():
+    """Change settings of :mod:`imcc._utils.config` until the end of the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(config_context(**settings))

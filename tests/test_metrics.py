@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,12 +9,17 @@ from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import (
     coverage_error,
+    f1_score,
     label_ranking_average_precision_score,
     label_ranking_loss,
+    ndcg_score,
 )
 from sklearn.metrics import hamming_loss as sk_hamming_loss
 
 import imcc.metrics as m
+from imcc.experiment._scores import all_metrics
+from imcc.inspection import diagnose
+from imcc.metrics import label_f1, macro_f1, macro_f1_present, micro_f1
 from tests.naive import metrics as naive
 
 NAMES = ["one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"]
@@ -164,3 +171,79 @@ def test_scorers_point_upwards(name, small_problem):
     sign = 1 if m.METRICS[name].greater_is_better else -1
     assert m.get_scorer(name)(clf, X_new, Y_new) == pytest.approx(sign * value)
     assert value > 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda y: 2 * y - 1, lambda y: y > 0])
+def test_f1_is_scikit_learns(form):
+    rng = np.random.default_rng(0)
+    on, predicted = rng.random((2, 40, 6)) < 0.3
+    on[:, 0] = predicted[:, 0] = False
+    on[:, 1] = False
+    predicted[:, 2] = False
+    Y, P = form(on.astype(int)), form(predicted.astype(int))
+    for average, function in ((None, label_f1), ("macro", macro_f1), ("micro", micro_f1)):
+        expected = f1_score(on, predicted, average=average, zero_division=0)
+        np.testing.assert_allclose(function(Y, P), expected)
+    assert macro_f1_present(Y, P) == pytest.approx(macro_f1(Y, P) * 6 / 5)
+
+
+def test_f1_of_a_single_label_is_not_the_accuracy():
+    on, predicted = np.array([[1], [0], [0], [0]]), np.array([[1], [1], [0], [0]])
+    assert micro_f1(on, predicted) == macro_f1(on, predicted) == pytest.approx(2 / 3)
+    assert micro_f1(np.zeros((3, 1)), np.zeros((3, 1))) == 0
+
+
+def test_f1_refuses_other_shapes():
+    with pytest.raises(ValueError, match="same shape"):
+        macro_f1([[1, 0]], [[1, 0, 0]])
+
+
+def test_every_macro_f1_is_the_same():
+    """Of an experiment, of the diagnostics and of the metrics, for one model."""
+    rng = np.random.default_rng(0)
+    Y, scores = (rng.random((30, 5)) < 0.3).astype(int), rng.normal(size=(30, 5)) - 0.5
+    Y[:, 4] = 0
+    scores[:, 4] = -1
+    found = diagnose(Y, scores)
+    stored = all_metrics(Y, scores, scores >= 0)
+    assert found.macro_f1 == stored["macro_f1"] == macro_f1(Y, scores >= 0)
+    assert found.micro_f1 == stored["micro_f1"] == micro_f1(Y, scores >= 0)
+    assert np.mean([label.f1 for label in found.labels]) == pytest.approx(found.macro_f1)
+    single = diagnose(Y[:, :1], scores[:, :1])
+    stored = all_metrics(Y[:, :1], scores[:, :1], scores[:, :1] >= 0)
+    assert single.micro_f1 == stored["micro_f1"] == single.labels[0].f1
+
+
+@given(truths_and_scores(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_first_k_labels(case, data):
+    """Ties stand in every order, one as likely as the other."""
+    truth, scores = case
+    truth, scores = truth[:, :5], scores[:, :5]
+    k = data.draw(st.integers(1, truth.shape[1]))
+    precisions, gains = [], []
+    ideal = [sum(1 / np.log2(r + 2) for r in range(min(k, n))) for n in truth.sum(axis=1)]
+    for row, values, best in zip(truth, scores, ideal, strict=True):
+        found = []
+        for order in itertools.permutations(range(len(row))):
+            if all(values[a] >= values[b] for a, b in itertools.pairwise(order)):
+                top = [row[label] for label in order[:k]]
+                gain = sum(on / np.log2(r + 2) for r, on in enumerate(top))
+                found.append((sum(top) / k, gain / best if best else np.nan))
+        precisions.append(np.mean([p for p, _ in found]))
+        gains.append(np.mean([g for _, g in found]))
+    assert m.precision_at_k(truth, scores, k) == pytest.approx(np.mean(precisions))
+    if truth.any():
+        assert m.ndcg_at_k(truth, scores, k) == pytest.approx(np.nanmean(gains))
+
+
+def test_ndcg_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random((30, 7)) < 0.4, rng.normal(size=(30, 7)).round(1)
+    truth[:, 0] |= ~truth.any(axis=1)
+    for k in (1, 3, 7):
+        assert m.ndcg_at_k(truth, scores, k) == pytest.approx(ndcg_score(truth, scores, k=k))
+    with pytest.raises(ValueError, match="k must be at most the number of labels, 7; got 8"):
+        m.precision_at_k(truth, scores, 8)
+    with pytest.warns(UndefinedMetricWarning, match="no row has a label"):
+        assert np.isnan(m.ndcg_at_k(np.zeros((2, 3)), np.ones((2, 3)), 1))

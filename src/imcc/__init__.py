@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     )
     from imcc.calibration import TunedThresholds
     from imcc.datasets import load_dataset, open_stream
-    from imcc.estimators import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+    from imcc.estimators import (
+        KERNEL_SEARCH,
+        IMCCClassifier,
+        IMCCClassifierCV,
+        KernelEnsembleClassifier,
+    )
     from imcc.persistence import load_model, save_model
 
 __version__ = "0.1.0.dev0"
@@ -32,6 +37,7 @@ _NAMES = {
     "KERNEL_SEARCH": "estimators",
     "IMCCClassifier": "estimators",
     "IMCCClassifierCV": "estimators",
+    "KernelEnsembleClassifier": "estimators",
     "TunedThresholds": "calibration",
     "load_dataset": "datasets",
     "load_model": "persistence",
@@ -56,6 +62,7 @@ __all__ = [
     "KERNEL_SEARCH",
     "IMCCClassifier",
     "IMCCClassifierCV",
+    "KernelEnsembleClassifier",
     "TunedThresholds",
     "baselines",
     "calibration",

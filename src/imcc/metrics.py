@@ -29,12 +29,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
 from imcc._backend.array import to_numpy
-from imcc._utils.validation import check_choice, label_matrix
+from imcc._utils.validation import check_choice, check_count, label_matrix
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Judge:
 
     Parameters
     ----------
-    relevant : ndarray of bool, shape (n_rows, n_labels)
+    relevant : ndarray of bool, shape (n_samples, n_labels)
         The true label sets.
 
     Notes
@@ -141,7 +142,7 @@ class Judge:
     def _counts(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Count, for each relevant label, the labels and relevant labels of at least its score."""
         # Comparing takes n_labels steps for each relevant label; sorting was measured to take as
-        # long as about 4 log2(n_labels) relevant labels a row.
+        # long as about 4 log2(n_labels) relevant labels per row.
         if len(self.pair_rows) > 4 * np.log2(max(self.n_labels, 2)) * self.n_rows:
             return self._counts_by_sorting(scores)
         return self._counts_by_comparing(scores)
@@ -209,9 +210,9 @@ def evaluate(y_true: Any, scores: Any, metrics: Sequence[str] | None = None) -> 
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Real-valued scores; 0 is the threshold between off and on.  Arrays on a device (scores or
         labels) are brought to the host.
     metrics : sequence of str, optional
@@ -257,7 +258,7 @@ def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
 
     Returns
     -------
-    dict of str to ndarray of shape (n_rows,)
+    dict of str to ndarray of shape (n_samples,)
         NaN in the rows that a metric leaves out.
     """
     relevant, scores = _check_scores(y_true, scores)
@@ -292,6 +293,198 @@ def coverage(y_true: Any, scores: Any) -> float:
 def average_precision(y_true: Any, scores: Any) -> float:
     """Return the label ranking average precision (higher is better)."""
     return evaluate(y_true, scores, ["average_precision"])["average_precision"]
+
+
+def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
+    """Return the share of relevant labels among the k top-scored ones (higher is better).
+
+    The mean over rows of ::
+
+        P@k = 1/k * sum over relevant labels l of  P(place of l <= k)
+
+    Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t``
+    as high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A
+    row without labels counts 0.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for :func:`evaluate`.
+    k : int
+        From 1 to n_labels.
+
+    Examples
+    --------
+    >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
+    0.375
+    """
+    relevant, scores = _check_scores(y_true, scores)
+    _check_k(k, relevant.shape[1])
+    above, ties = _places(scores)
+    chances = np.clip((k - above) / ties, 0.0, 1.0)
+    return float((chances * relevant).sum(axis=1).mean() / k)
+
+
+def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
+    """Return the normalised discounted cumulative gain of the k top labels (higher is better).
+
+    The mean, over the rows with at least one label, of ::
+
+        nDCG@k = sum over relevant labels l of d(place of l) / sum_{r <= min(k, n_relevant)} d(r)
+
+        d(r) = 1 / log2(1 + r)  for r <= k,  else 0
+
+    Labels that tie share the mean of their places' d.  For rows with labels it is scikit-learn's
+    ``ndcg_score(..., k=k)``, which counts rows without any as 0.
+
+    Parameters
+    ----------
+    y_true, scores
+        As for :func:`evaluate`.
+    k : int
+        From 1 to n_labels.
+
+    Returns
+    -------
+    float
+        NaN, with a warning, where no row has a label.
+
+    Examples
+    --------
+    >>> ndcg_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.5, 0.8]], k=2)
+    0.62...
+    """
+    relevant, scores = _check_scores(y_true, scores)
+    n_labels = relevant.shape[1]
+    _check_k(k, n_labels)
+    above, ties = _places(scores)
+    discounts = np.where(np.arange(n_labels) < k, 1 / np.log2(np.arange(n_labels) + 2), 0.0)
+    up_to = np.append(0.0, np.cumsum(discounts))
+    gains = ((up_to[above + ties] - up_to[above]) / ties * relevant).sum(axis=1)
+    n_relevant = relevant.sum(axis=1)
+    labelled = n_relevant > 0
+    if not labelled.any():
+        warnings.warn(
+            "ndcg_at_k: undefined, no row has a label", UndefinedMetricWarning, stacklevel=2
+        )
+        return float("nan")
+    return float((gains[labelled] / up_to[n_relevant[labelled]]).mean())
+
+
+def _check_k(k: Any, n_labels: int) -> None:
+    if check_count("k", k) > n_labels:
+        raise ValueError(f"k must be at most the number of labels, {n_labels}; got {k}")
+
+
+def _places(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each entry how many of its row are larger, and how many are equal (itself too)."""
+    last = rankdata(-scores, method="max", axis=1).astype(np.int64)
+    above = rankdata(-scores, method="min", axis=1).astype(np.int64) - 1
+    return above, last - above
+
+
+def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
+    """Return F1 = 2 TP / (2 TP + FP + FN), 0 where nothing is relevant and nothing is predicted.
+
+    Parameters
+    ----------
+    tp, fp, fn : array-like
+        Numbers of true positives, false positives and false negatives.
+
+    Examples
+    --------
+    >>> f1_of_counts([2, 0], [1, 0], [1, 0])
+    array([0.66666667, 0.        ])
+    """
+    tp, fp, fn = np.broadcast_arrays(*(np.asarray(n, dtype=np.float64) for n in (tp, fp, fn)))
+    below = 2 * tp + fp + fn
+    return np.divide(2 * tp, below, out=np.zeros(below.shape), where=below > 0)
+
+
+def label_f1(y_true: Any, y_pred: Any) -> np.ndarray:
+    """Return the F1 of every label, with scikit-learn's ``zero_division=0``.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        2 TP / (2 TP + FP + FN); 0 for a label that no row has and none is predicted to have.
+    """
+    return f1_of_counts(*_label_counts(y_true, y_pred))
+
+
+def macro_f1(y_true: Any, y_pred: Any) -> float:
+    """Return the mean of all labels' F1 (higher is better).
+
+    The same as scikit-learn's ``f1_score(..., average="macro", zero_division=0)`` of indicator
+    matrices.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]])
+    0.3333333333333333
+    """
+    return float(label_f1(y_true, y_pred).mean())
+
+
+def macro_f1_present(y_true: Any, y_pred: Any) -> float:
+    """Return the mean F1 of the labels that occur, in truth or among the predictions.
+
+    Larger than :func:`macro_f1` where labels do neither; NaN where no label does.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> macro_f1_present([[1, 0], [1, 0]], [[1, 0], [0, 0]])
+    0.6666666666666666
+    """
+    counts = _label_counts(y_true, y_pred)
+    present = np.sum(counts, axis=0) > 0
+    return float(f1_of_counts(*counts)[present].mean()) if present.any() else float("nan")
+
+
+def micro_f1(y_true: Any, y_pred: Any) -> float:
+    """Return the F1 of all labels' decisions together (higher is better).
+
+    The same as scikit-learn's ``f1_score(..., average="micro", zero_division=0)`` of indicator
+    matrices with several columns.  A single column is a label like any other; scikit-learn takes
+    it for two classes, and its micro-average is then the accuracy.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        As for :func:`label_f1`.
+
+    Examples
+    --------
+    >>> micro_f1([[1], [0], [0], [0]], [[1], [1], [0], [0]])
+    0.6666666666666666
+    """
+    return float(f1_of_counts(*(counts.sum() for counts in _label_counts(y_true, y_pred))))
+
+
+def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the true positives, false positives and false negatives of every label."""
+    on, predicted = label_matrix(y_true, "y_true") > 0, label_matrix(y_pred, "y_pred") > 0
+    if on.shape != predicted.shape:
+        raise ValueError(
+            f"y_true and y_pred must have the same shape, got {on.shape} and {predicted.shape}"
+        )
+    tp = (on & predicted).sum(axis=0)
+    return tp, predicted.sum(axis=0) - tp, on.sum(axis=0) - tp
 
 
 _FUNCTIONS = {

@@ -1,6 +1,9 @@
 """The script behind the tables of the documentation."""
 
+import numpy as np
+
 from benchmarks import baselines as script
+from benchmarks import one_repetition
 
 
 def test_models_are_seeded_where_they_have_a_seed():
@@ -25,3 +28,31 @@ def test_the_table_has_means_beside_the_papers_numbers(tmp_path):
 def test_the_papers_numbers_cover_its_algorithms():
     assert set(script.PAPER) < set(script.ALGORITHMS)
     assert all(len(row) == len(script.DATA) for row in script.PAPER.values())
+
+
+def test_labels_to_time_are_spread_over_the_frequencies():
+    Y = np.arange(100)[:, np.newaxis] < np.array([0, 50, 10, 100, 90, 70, 30, 2])
+    np.testing.assert_array_equal(script.spread_labels(Y, 3), [5, 6, 7])
+
+
+def test_old_and_new_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 40))
+    Y = (X[:, :4] + 0.3 * rng.normal(size=(100, 4)) > 0).astype(int)
+    monkeypatch.setattr(script, "load", lambda name: (X, Y))
+    lines = script.ratio_table(["made up"], 2).splitlines()
+    assert lines[0].startswith("Old: 2 labels timed")
+    assert [line.split(":")[1].split()[0] for line in lines[4:]] == ["BRsvm", "ECC", "LIFT"]
+
+
+def test_cells_are_stored_once_and_the_large_ones_come_first(tmp_path):
+    path = tmp_path / "cells.csv"
+    cells = one_repetition.cells_to_run(
+        ["scene", "bibtex"], ["ECC", "LLSF"], 0, {("scene", "ECC", 0)}
+    )
+    assert cells == [("bibtex", "ECC", 0), ("bibtex", "LLSF", 0), ("scene", "LLSF", 0)]
+    assert one_repetition.stored(path) == []
+    path.write_text("data,algorithm,repetition,seconds\nscene,ECC,0,2.25\n")
+    table = one_repetition.time_table(one_repetition.stored(path), "seconds")
+    assert "| scene | not run | 2.2 | not run |" in table
+    assert table.splitlines()[-1].endswith("| 2.2 |")

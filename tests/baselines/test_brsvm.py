@@ -72,7 +72,7 @@ def test_random_state_and_n_jobs(small_problem):
 
 
 def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
-    from imcc.baselines import brsvm
+    from imcc.baselines import _svm, brsvm
 
     asked = []
 
@@ -81,7 +81,7 @@ def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
         return list
 
     monkeypatch.setattr(brsvm, "Parallel", parallel)
-    monkeypatch.setattr(brsvm, "delayed", lambda function: function)
+    monkeypatch.setattr(_svm, "delayed", lambda function: function)
     X, Y, *_ = small_problem
     BinaryRelevanceSVM(n_jobs=3, scores="margin").fit(X, Y)
     assert asked == [(3, "threads")]

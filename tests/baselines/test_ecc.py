@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC
 
-from imcc.baselines import EnsembleClassifierChains, ecc
+from imcc.baselines import EnsembleClassifierChains, _kernel_rows, ecc
 from tests.naive import baselines as naive
 
 ONE = {"n_chains": 1, "sample_fraction": 1.0, "scores": "margin"}
@@ -50,9 +50,9 @@ def test_chains_see_their_share_of_the_rows(small_problem, monkeypatch):
     samples = []
     train = ecc.train_chain
 
-    def recorded(X, on, rows, order, C):
+    def recorded(X, on, rows, order, C, gram):
         samples.append(rows)
-        return train(X, on, rows, order, C)
+        return train(X, on, rows, order, C, gram)
 
     monkeypatch.setattr(ecc, "train_chain", recorded)
     EnsembleClassifierChains(4, random_state=0).fit(X, Y)
@@ -109,16 +109,18 @@ def test_x_is_not_copied_for_each_of_many_labels(form, copies):
     assert peak < copies * size
 
 
-def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch):
+@pytest.mark.parametrize(("limit", "name"), [(2**30, "train_on_gram"), (0, "train_on_rows")])
+def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, limit, name):
     X, Y, *_ = small_problem
     matrices = []
-    train = ecc.train_linear
+    train = getattr(ecc, name)
 
-    def recorded(rows, on, C):
-        matrices.append(rows)
-        return train(rows, on, C)
+    def recorded(matrix, on, C):
+        matrices.append(matrix)
+        return train(matrix, on, C)
 
-    monkeypatch.setattr(ecc, "train_linear", recorded)
+    monkeypatch.setattr(_kernel_rows, "GRAM_LIMIT", limit)
+    monkeypatch.setattr(ecc, name, recorded)
     EnsembleClassifierChains(**ONE).fit(X, Y)
     assert len(matrices) == 4
     assert all(matrix is matrices[0] for matrix in matrices)

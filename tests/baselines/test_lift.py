@@ -7,8 +7,10 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.svm import SVC
 
+from imcc._utils.validation import draw_seed
 from imcc.baselines import LIFT, lift
-from imcc.baselines.lift import label_centers, row_identities
+from imcc.baselines.lift import as_sparse_if_mostly_zero, label_centers, row_identities
+from tests.naive import baselines as naive
 
 
 @pytest.mark.parametrize(
@@ -102,3 +104,20 @@ def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
     X, Y, *_ = small_problem
     LIFT(scores="margin", n_jobs=3).fit(X, Y)
     assert asked == [3]
+
+
+@pytest.mark.parametrize("scores", ["margin", "probability"])
+def test_scores_are_those_of_one_libsvm_per_fold(small_problem, scores):
+    X, Y, X_new, _ = small_problem
+    clf = LIFT(ratio=0.5, scores=scores, random_state=3).fit(X, Y)
+    for k, on in enumerate(Y.T > 0):
+        slow = naive.lift_label(X, on, X_new, 0.5, scores=scores, seed=draw_seed(3) + k)
+        np.testing.assert_allclose(clf.decision_function(X_new)[:, k], slow, atol=1e-3)
+
+
+def test_rows_that_are_mostly_zero_are_clustered_as_sparse_ones():
+    X = np.zeros((50, 20))
+    X[:, 0] = 1.0
+    assert sp.issparse(as_sparse_if_mostly_zero(X))
+    X[:, :3] = 1.0
+    assert as_sparse_if_mostly_zero(X) is X

@@ -161,3 +161,27 @@ def test_yeast_sized_training_takes_less_than_a_minute():
     clf = MAHR().fit(X, Y)
     assert clf.n_iter_ == 206
     assert time.process_time() - start < 60
+
+
+def test_equal_stumps_are_not_told_apart_by_rounding():
+    """Copies of a feature, and sums in another order: always the first copy."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).round(1)
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(200, 4)) > 0).astype(int)
+    copies = np.tile(X, (1, 3))
+    for _ in range(3):
+        order = rng.permutation(200)
+        clf = MAHR(n_rounds=30).fit(copies[order], Y[order])
+        assert max(done.feature.max() for done in clf.rounds_) < 3
+
+
+def test_labels_that_have_stopped_stay_as_they_are(small_problem):
+    X, Y, *_ = small_problem
+    clf = MAHR(n_rounds=60, min_loss=0.6).fit(X, Y)
+    stopped = clf.losses_[:-1] < 0.6
+    assert stopped.any()
+    assert not stopped.all()
+    for before, done in zip(stopped, clf.rounds_, strict=True):
+        assert not done.own[before].any()
+        assert not done.reuse[before].any()
+        assert done.own[~before].all()

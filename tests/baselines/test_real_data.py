@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc.baselines import (
+    JFSC,
     JFSCCV,
     LIFT,
     LLSF,
@@ -12,8 +13,9 @@ from imcc.baselines import (
     MAHR,
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
+    UnboundedError,
 )
-from imcc.datasets import load_dataset
+from imcc.datasets import load_dataset, paper_splits
 from imcc.metrics import evaluate
 
 pytestmark = [
@@ -70,3 +72,22 @@ def test_sparse_rows_give_the_dense_result(clf):
     dense = clf.fit(X, Y).decision_function(X_new)
     sparse = clf.fit(sp.csr_matrix(X), Y).decision_function(sp.csr_matrix(X_new))
     np.testing.assert_allclose(sparse, dense, atol=1e-6)
+
+
+def test_where_jfsc_is_unbounded_the_authors_program_has_stopped_early():
+    """The first 50 iterations look like a model; the objective falls for ever all the same."""
+    data = load_dataset("medical")
+    train, test = next(iter(paper_splits(data, 1)))
+    setting = {"alpha": 2**-6, "beta": 2**-2, "gamma": 2**-3, "fit_intercept": False}
+
+    def precision(**options):
+        clf = JFSC(**setting, **options).fit(data.X[train], data.Y[train])
+        found = evaluate(data.Y[test], clf.decision_function(data.X[test]))
+        return found["average_precision"], clf.n_iter_
+
+    assert precision(max_iter=50)[0] == pytest.approx(0.875, abs=0.005)
+    with pytest.raises(UnboundedError):
+        precision(max_iter=1000)
+    scaled, n_iter = precision(unit_rows=True, max_iter=1000)
+    assert scaled == pytest.approx(0.877, abs=0.005)
+    assert n_iter < 1000

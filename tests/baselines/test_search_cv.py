@@ -1,12 +1,16 @@
 """LLSFCV and JFSCCV against fitting each setting on each fold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError, _sparse_search
+from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError, search_cv
 from imcc.baselines._proximal import Problem
+from imcc.baselines._sparse_linear import scaled
 from imcc.metrics import METRICS, evaluate
 
 EXACT = {"max_iter": 5000, "tol": 1e-9}
@@ -55,11 +59,11 @@ def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(
 ):
     X, Y, *_ = small_problem
     problems, starts = [], []
-    of, solve = Problem.of, _sparse_search.solve
+    of, solve = Problem.of, search_cv.solve
 
-    def counted(*arguments):
+    def counted(*arguments, **options):
         problems.append(1)
-        return of(*arguments)
+        return of(*arguments, **options)
 
     def recorded(problem, weights, start, max_iter, tol):
         solution = solve(problem, weights, start, max_iter, tol)
@@ -67,7 +71,7 @@ def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(
         return solution
 
     monkeypatch.setattr(Problem, "of", counted)
-    monkeypatch.setattr(_sparse_search, "solve", recorded)
+    monkeypatch.setattr(search_cv, "solve", recorded)
     LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
     assert len(problems) == 2
     assert [beta for beta, *_ in starts] == [10.0, 1.0, 0.1] * 2
@@ -185,13 +189,13 @@ def test_options_are_heard(small_problem):
 
 def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
     asked = []
-    parallel = _sparse_search.Parallel
+    parallel = search_cv.Parallel
 
     def recorded(n_jobs, prefer):
         asked.append((n_jobs, prefer))
         return parallel(n_jobs=1)
 
-    monkeypatch.setattr(_sparse_search, "Parallel", recorded)
+    monkeypatch.setattr(search_cv, "Parallel", recorded)
     X, Y, *_ = small_problem
     LLSFCV(**AXES[LLSFCV], cv=3, n_jobs=2).fit(X, Y)
     assert asked == [(2, "threads")]
@@ -206,3 +210,86 @@ def test_groups_reach_the_splitter(small_problem):
     assert search.n_splits_ == 3
     with pytest.raises(ValueError, match="groups"):
         LLSFCV(**AXES[LLSFCV], cv=GroupKFold(3)).fit(X, Y)
+
+
+CONSTANT = {"llsf": LLSF(beta=0.5), "jfsc": JFSC(beta=0.5, unit_rows=True, fit_intercept=False)}
+
+
+@pytest.mark.parametrize("clf", CONSTANT.values(), ids=CONSTANT)
+def test_constant_labels_have_constant_scores_and_do_not_touch_the_others(small_problem, clf):
+    X, Y, X_new, _ = small_problem
+    wide = np.column_stack([np.zeros(90, int), Y, np.ones(90, int), Y[:, 1]])
+    scores = clf.fit(X, wide).decision_function(X_new)
+    np.testing.assert_array_equal(scores[:, 0], -0.5)
+    np.testing.assert_array_equal(scores[:, 5], 0.5)
+    np.testing.assert_array_equal(scores[:, 6], scores[:, 2])
+    without = clf.fit(X, wide[:, [1, 2, 3, 4, 6]]).decision_function(X_new)
+    np.testing.assert_array_equal(scores[:, [1, 2, 3, 4, 6]], without)
+    only = clf.fit(X, wide[:, [0, 5]]).decision_function(X_new)
+    np.testing.assert_array_equal(only, np.tile([-0.5, 0.5], (40, 1)))
+    assert clf.n_iter_ == 0
+
+
+@both
+def test_labels_that_a_fold_does_not_have_tie(small_problem, make, model):
+    """Two labels that occur in one fold only: constant where that fold is held out."""
+    X, Y, *_ = small_problem
+    rare = np.zeros((90, 2), int)
+    rare[:10, 0] = rare[5:20, 1] = 1
+    Y = np.hstack([Y, rare])
+    search = make(**AXES[make], **EXACT, cv=KFold(3), scoring=list(METRICS), refit="coverage")
+    results = search.fit(X, Y).cv_results_
+    for k, setting in enumerate(results["params"]):
+        for i, (train, test) in enumerate(KFold(3).split(X)):
+            scores = model(**setting, **EXACT).fit(X[train], Y[train]).decision_function(X[test])
+            if i == 0:
+                np.testing.assert_array_equal(scores[:, 4:], -0.5)
+            for name, value in evaluate(Y[test], scores).items():
+                assert results[f"split{i}_test_{name}"][k] == pytest.approx(value, abs=1e-9)
+
+
+@both
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_row_scaling_and_the_column_of_ones_reach_every_fit(small_problem, make, model, form):
+    X, Y, X_new, _ = small_problem
+    options = {"unit_rows": True, "fit_intercept": False, **EXACT}
+    search = make(**AXES[make], **options, cv=KFold(2)).fit(form(X), Y)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    train, test = next(KFold(2).split(X))
+    for setting, found in zip(
+        search.cv_results_["params"], search.cv_results_["split0_test_score"], strict=True
+    ):
+        clf = model(**setting, fit_intercept=False, **EXACT).fit((X / lengths)[train], Y[train])
+        np.testing.assert_array_equal(clf.intercept_, 0)
+        scores = clf.decision_function((X / lengths)[test])
+        expected = evaluate(Y[test], scores, ["average_precision"])["average_precision"]
+        assert found == pytest.approx(expected, abs=1e-9)
+    # Scaled rows give the same scores as the rows they were scaled from.
+    np.testing.assert_allclose(
+        search.decision_function(3 * X_new), search.decision_function(X_new), atol=1e-12
+    )
+    plain = make(**AXES[make], **EXACT, cv=KFold(2)).fit(X, Y)
+    assert not np.allclose(
+        plain.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+
+
+def test_rows_of_zeros_and_of_huge_numbers_are_scaled_too():
+    rows = np.array([[0.0, 0.0], [3e200, 4e200], [3.0, 4.0]])
+    expected = [[0, 0], [0.6, 0.8], [0.6, 0.8]]
+    np.testing.assert_allclose(scaled(rows, True), expected)
+    np.testing.assert_allclose(scaled(sp.csr_matrix(rows), True).toarray(), expected)
+    assert scaled(rows, False) is rows
+
+
+def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch):
+    X, Y, *_ = small_problem
+    solve = search_cv.solve
+
+    def broken(problem, weights, *rest):
+        solution = solve(problem, weights, *rest)
+        return replace(solution, W=solution.W * (np.nan if weights.beta == 2.0 else 1.0))
+
+    monkeypatch.setattr(search_cv, "solve", broken)
+    with pytest.raises(ValueError, match=r"not finite, the first one .*'beta': 2\.0"):
+        LLSFCV(**AXES[LLSFCV], cv=3).fit(X, Y)

@@ -372,3 +372,15 @@ def test_check_estimator():
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
     assert failed <= set(EXPECTED)
     assert len(results) > 50
+
+
+def test_a_fit_that_fails_leaves_the_thresholds_as_they_were(small_problem):
+    X, Y, X_new, _ = small_problem
+    model = TunedThresholds(IMCCClassifier(n_clusters=4, random_state=0), cv=3).fit(X, Y)
+    before, predicted = dict(vars(model)), model.predict(X_new)
+    model.cv = [(np.arange(45), np.arange(45, 90))]  # not every row is held out
+    before["cv"] = model.cv
+    with pytest.raises(ValueError, match="exactly once"):
+        model.fit(X[:, :3], Y)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.predict(X_new), predicted)

@@ -4,9 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from imcc.cli._app import app
 from imcc.datasets import Dataset, write
 
 
@@ -20,6 +18,9 @@ def own_data_home(tmp_path, monkeypatch):
 @pytest.fixture
 def imcc():
     """Run a command in this process: quick."""
+    from click.testing import CliRunner
+
+    from imcc.cli._app import app
 
     def run(*arguments, code=0, stdin=None):
         try:
@@ -37,6 +38,7 @@ def imcc():
 @pytest.fixture
 def program():
     """Run a command as a user does: the real entry point, in a process of its own."""
+    pytest.importorskip("click")
 
     def run(*arguments, code=0, stdin=None, **environment):
         done = subprocess.run(
@@ -67,6 +69,10 @@ def make_data(n_rows, seed=0):
 @pytest.fixture(scope="session")
 def pets(tmp_path_factory):
     """A folder with train.csv, test.csv, new.csv (no labels) and a fitted model.skops."""
+    from click.testing import CliRunner
+
+    from imcc.cli._app import app
+
     folder = tmp_path_factory.mktemp("pets")
     data = make_data(160)
     write(data[:120], folder / "train.csv")

@@ -152,7 +152,7 @@ def test_more_reading_options(tmp_path):
     options = ["--no-header", "--labels=-1", "--json"]
     assert json.loads(good("describe", tmp_path / "bare.csv", *options).stdout)["n_rows"] == 2
     np.savez(tmp_path / "v.npz", u=np.ones((2, 3)), v=np.eye(2))
-    options = ["--variables", "u,v", "--variables", "u,v", "--json"]
+    options = ["--variables", "u,v", "--variables", "u,v", "--no-transpose-labels", "--json"]
     assert json.loads(good("describe", tmp_path / "v.npz", *options).stdout)["n_rows"] == 4
     assert imcc("describe", tmp_path / "v.npz", "--variables", "u").exit_code == 2
     (tmp_path / "s.svm").write_text("1 1:1\n")
@@ -193,10 +193,14 @@ def test_problems_have_exit_codes_and_no_tracebacks(tmp_path):
     cases = [
         (["describe", tmp_path / "bad.arff", "--labels", "x"], 1, "bad.arff, line 5: the row has"),
         (["describe", tmp_path / "none.arff"], 1, "there is no file"),
-        (["describe", tmp_path / "bare.arff"], 1, "give one with --labels '....xml'"),
+        (["describe", tmp_path / "bare.arff"], 1, "give one with --labels FILE.xml"),
         (["describe", "sceen"], 2, "did you mean scene?"),
         (["describe", "yeast", "--labels", "3"], 2, "--labels is for files"),
-        (["describe", tmp_path / "bad.arff", "--variables", "a,b"], 2, "does not take variables"),
+        (
+            ["describe", tmp_path / "bad.arff", "--variables", "a,b"],
+            2,
+            "--variables is not an option",
+        ),
         (["fetch", "nope"], 2, "no data set named 'nope'"),
         (["fetch"], 2, "--all"),
         (["fetch", "yeast", "--all"], 2, "--all"),
@@ -232,7 +236,7 @@ def test_fetch_goes_on_after_a_failure(monkeypatch):
     found = json.loads(result.stdout)
     assert list(found["fetched"]) == ["yeast"]
     assert "could not get the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
-    assert "1 of 2 could not be got" in result.stderr
+    assert "1 of 2 could not be fetched" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["t.arff", "t.svm", "t.csv", "t.parquet", "t.npz", "t.arff.gz"])

@@ -8,8 +8,10 @@ from click.testing import CliRunner
 
 from imcc.cli._app import app
 from imcc.cli._progress import shown_progress
-from imcc.experiment import Experiment, Progress, Store, run
-from tests.experiment.conftest import DICE, importable_methods, pets, pets_file, small
+from imcc.cli._running import Duration
+from imcc.experiment import Experiment, Progress, Store, TaskKey, run
+from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
+from tests.experiment.test_trust import descriptions, hostile_store
 
 __all__ = ["importable_methods", "pets", "pets_file", "small"]  # fixtures
 
@@ -27,6 +29,7 @@ def toml(pets_file, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
         f"""
+        allow = ["imcc_test_methods"]
         n_repeats = 2
         cv = 3
         datasets = ["{pets_file}"]
@@ -50,7 +53,8 @@ def store(toml, tmp_path):
 def test_run_tells_what_it_does_and_where_the_results_are(toml, tmp_path):
     path = tmp_path / "x.sqlite"
     result = call("experiment", "run", toml, "-o", path)
-    assert "[4 of 4] pets, other, split 2 done in" in result.stderr
+    assert "[4 of 4] pets, " in result.stderr
+    assert "pets, other, split 2 done in" in result.stderr
     assert f"4 of 4 results are in {path}, 4 of them new" in result.stdout
     assert "0 of them new" in call("experiment", "run", toml, "-o", path).stdout
     assert call("experiment", "run", toml, "-o", path, "--quiet").output == ""
@@ -102,7 +106,8 @@ def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
     assert "Failed: pets, bad, split 1: ValueError: the dice" in status
     found = json.loads(call("experiment", "status", path, "--json").stdout)
     assert (found["done"], found["tasks"], len(found["failed"])) == (4, 6, 2)
-    lines = call("experiment", "resume", path, "--json", code=1).stdout.splitlines()
+    again = ("experiment", "resume", path, "--json", "--allow", "imcc_test_methods")
+    lines = call(*again, code=1).stdout.splitlines()
     assert json.loads(lines[0])["error"].startswith("ValueError")
 
 
@@ -114,7 +119,8 @@ def test_a_store_can_be_moved_and_resumed(toml, tmp_path):
     shutil.move(path, moved)
     call("experiment", "run", toml, "-o", moved)
     toml.unlink()
-    assert "4 of 4" in call("experiment", "resume", moved).stdout
+    again = call("experiment", "resume", moved, "--allow", "imcc_test_methods")
+    assert "4 of 4" in again.stdout
     assert "4 of 4 done" in call("experiment", "status", moved).stdout
 
 
@@ -141,7 +147,10 @@ def test_export_and_merge(store, toml, tmp_path):
     )
     new = tmp_path / "new.sqlite"
     call("experiment", "merge", new, out, code=1)  # of what experiment?
-    assert "4 new results" in call("experiment", "merge", new, out, "--experiment", toml).stdout
+    refused = call("experiment", "merge", new, out, "--experiment", toml, code=2)
+    assert "nothing is imported here" in refused.stderr
+    call("experiment", "run", toml, "-o", new, "--for", "0s", code=75)
+    assert "4 new results" in call("experiment", "merge", new, out).stdout
     found = json.loads(call("experiment", "merge", new, *written["written"], "--json").stdout)
     assert found == {"new": 0, "known": 4, "conflicts": []}
     third = tmp_path / "third.sqlite"
@@ -167,7 +176,7 @@ def test_compare_prints_ranks_and_tests(store):
 
 def test_compare_tests_over_several_data_sets(pets, tmp_path):
     data = {f"set{i}": pets for i in range(7)}
-    experiment = Experiment(data, {"imcc": DICE, "b": DICE, "c": DICE}, n_repeats=2)
+    experiment = Experiment(data, {"imcc": DICE, "b": DICE, "c": DICE}, n_repeats=2, allow=ALLOW)
     run(experiment, tmp_path / "x.sqlite")
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
     assert "Friedman: F_F =" in text
@@ -184,7 +193,7 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
 
 def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypatch):
     methods = {f"a method with a long name {i}": DICE for i in range(7)}
-    run(Experiment(pets, methods, n_repeats=2), tmp_path / "x.sqlite")
+    run(Experiment(pets, methods, n_repeats=2, allow=ALLOW), tmp_path / "x.sqlite")
     monkeypatch.setenv("COLUMNS", "100")
     text = call("compare", tmp_path / "x.sqlite", "--metric", "coverage").stdout
     assert max(len(line) for line in text.splitlines()) <= 100
@@ -200,14 +209,14 @@ def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
     call("experiment", "run", toml, "-o", path, "--methods", "dice")
     told = call("compare", path, code=2).stderr
     assert "runs are missing in 1 cell" in told
-    assert "--missing 'drop_datasets'" in told
+    assert "--missing drop_datasets" in told
     text = call("compare", path, "--missing", "drop_repetitions").stdout
     assert "left out because runs are missing" in text
 
 
 def test_compare_with_the_papers_numbers(tmp_path, pets):
     """A method under the name of one of the paper's stands beside its cell."""
-    experiment = Experiment({"yeast": pets}, {"imcc": DICE}, n_repeats=3)
+    experiment = Experiment({"yeast": pets}, {"imcc": DICE}, n_repeats=3, allow=ALLOW)
     run(experiment, tmp_path / "x.sqlite")
     text = call("compare", tmp_path / "x.sqlite", "--published").stdout
     assert "0.777 ± 0.008" in text
@@ -234,7 +243,7 @@ def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch)
     assert "Stored in" in call("sensitivity", pets_file, "-o", path).stdout
 
 
-STUDIED = {"estimator": "imcc.IMCCClassifierCV"}
+STUDIED = {"estimator": "IMCCClassifierCV"}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +256,7 @@ STUDIED = {"estimator": "imcc.IMCCClassifierCV"}
         (("sensitivity", "yeats"), 2, "yeast"),
         (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "may you write"),
         (("experiment", "run", "quick", "-o", "/none/x.sqlite"), 1, "no folder"),
-        (("experiment", "run", "quick", "-j", "0"), 2, "n_jobs"),
+        (("experiment", "run", "quick", "-j", "0"), 2, "--jobs"),
     ],
 )
 def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_path, monkeypatch):
@@ -265,7 +274,7 @@ def test_the_live_display_shows_what_runs(monkeypatch):
 
     console = Console(force_terminal=True, width=100, record=True)
     monkeypatch.setattr(module, "stderr", lambda: console)
-    key = ("scores", "yeast", "imcc", 1)
+    key = TaskKey("scores", "yeast", "imcc", 1)
     with shown_progress("mine", quiet=False, as_json=False) as show:
         show(Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))
         text = console.export_text(clear=False)
@@ -283,3 +292,125 @@ def test_through_the_real_entry_point(store):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["metric"] == "coverage"
+
+
+# Files that are not to be trusted.
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("experiment", "status", "STORE"),
+        ("experiment", "status", "STORE", "--json"),
+        ("experiment", "list", "FOLDER"),
+        ("compare", "STORE", "--missing", "drop_repetitions"),
+        ("compare", "STORE", "--published"),
+        ("report", "STORE", "-o", "out.html"),
+        ("report", "STORE", "--tables", "markdown", "-o", "-"),
+        ("experiment", "export", "STORE", "-o", "out.csv"),
+    ],
+    ids=lambda command: " ".join(command[:3]),
+)
+@pytest.mark.parametrize("way", ["itself", "nested", "in ours"])
+def test_no_command_runs_what_a_store_names(tmp_path, monkeypatch, way, command):
+    folder = tmp_path / "stores"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = hostile_store(folder / "x.sqlite", descriptions(tmp_path / "trace")[way])
+    replaced = {"STORE": store, "FOLDER": folder}
+    call(*(replaced.get(word, word) for word in command))
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("way", ["itself", "nested", "in ours"])
+def test_merge_and_resume_refuse_what_a_store_names(tmp_path, way):
+    store = hostile_store(tmp_path / "x.sqlite", descriptions(tmp_path / "trace")[way])
+    call("experiment", "merge", tmp_path / "new.sqlite", store, code=2)
+    call("experiment", "merge", store, store, code=2)
+    result = call("experiment", "resume", store, code=2)
+    assert "--allow os" in result.stderr
+    assert "fit" in call("experiment", "resume", store, "--allow", "os", code=2).stderr
+    assert not (tmp_path / "trace").exists()
+
+
+def test_others_methods_must_be_allowed(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    toml.write_text(toml.read_text().replace('allow = ["imcc_test_methods"]', ""))
+    result = call("experiment", "run", toml, "-o", path, code=2)
+    assert "--allow imcc_test_methods" in result.stderr
+    assert not path.exists()
+    call(
+        "experiment",
+        "run",
+        toml,
+        "-o",
+        path,
+        "--allow",
+        "imcc_test_methods",
+        "--for",
+        "0s",
+        code=75,
+    )
+    call("experiment", "resume", path, code=2)
+    assert "4 of 4" in call("experiment", "resume", path, "--allow", "imcc_test_methods").stdout
+
+
+def test_names_that_control_a_terminal_are_written_out(pets, tmp_path):
+    names = {"\x1b]0;owned\x07": DICE, "=HYPERLINK(1)": DICE}
+    experiment = Experiment({"\x1b[2Jpets": pets}, names, n_repeats=2, allow=ALLOW)
+    path = tmp_path / "x.sqlite"
+    run(experiment, path)
+    out = tmp_path / "out.csv"
+    for command in (
+        ("experiment", "status", path),
+        ("experiment", "status", path, "--json"),
+        ("experiment", "list", tmp_path),
+        ("compare", path),
+        ("compare", path, "--json"),
+        ("experiment", "export", path, "-o", out),
+        ("experiment", "merge", path, out),
+    ):
+        result = call(*command)
+        assert not {"\x1b", "\x07"} & {*result.output}
+    assert "\n\x1b[2Jpets,'=HYPERLINK(1)," in out.read_text()
+    call("experiment", "export", path, "-o", out, "--force", "--raw")
+    assert "\n\x1b[2Jpets,=HYPERLINK(1)," in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("30min", 1800), ("2h", 7200), ("1h30m", 5400), ("1.5 h", 5400)],
+)
+def test_times_can_be_written_in_many_ways(text, seconds):
+    assert Duration().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2x", "h", "-5s", "1h-3"])
+def test_wrong_times_are_refused(text, tmp_path):
+    call("experiment", "run", "quick", "-o", tmp_path / "x.sqlite", "--for", text, code=2)
+
+
+def test_a_run_that_is_out_of_time_says_how_to_go_on(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    result = call("experiment", "run", toml, "-o", path, "--for", "0s", code=75)
+    assert f"imcc experiment resume {path}" in result.stderr
+    assert "4 tasks are left" in result.stderr
+    found = call("experiment", "run", toml, "-o", path, "--for", "0s", "--json", code=75)
+    assert json.loads(found.stdout)["out_of_time"] == 4
+
+
+def test_the_time_that_is_left_is_estimated_from_what_is_stored(toml, tmp_path):
+    path = tmp_path / "x.sqlite"
+    run_it = ("experiment", "run", toml, "-o", path)
+    call(*run_it, "--repeats", "1")
+    call(*run_it, "--for", "0s", code=75)
+    assert "of computing are left" in call("experiment", "status", path).stdout
+    assert json.loads(call("experiment", "status", path, "--json").stdout)["remaining_seconds"] > 0
+
+
+def test_a_task_that_takes_too_long_fails(toml, tmp_path):
+    toml.write_text(toml.read_text() + f'[methods.slow]\nestimator = "{DICE}"\n')
+    toml.write_text(toml.read_text() + "params = {delay = 600.0}\n")
+    arguments = ("--timeout", "1s", "--methods", "slow", "--repeats", "1")
+    result = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", *arguments, code=1)
+    assert "longer than the timeout of 1 s" in result.stderr

@@ -7,13 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from imcc import IMCCClassifier
+from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc.cli._app import app
+from imcc.cli._terminal import problems_reported
 from imcc.datasets import Dataset, load_dataset, read, write
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
@@ -213,6 +219,35 @@ def test_named_data_and_arff(program, tmp_path):
     assert "300 rows" in done.stdout
 
 
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe: what is read from it is gone, so a second reading would find nothing."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", [("tune", *GRID), ("fit", "--clusters", 6)], ids=lambda c: c[0])
+def test_the_model_is_not_read_again_after_writing(imcc, pets, tmp_path, pipe, command):
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        out = imcc(*command, pets / "train.csv", *NAMED, "-o", pipe, "--json").stdout
+        (tmp_path / "m.skops").write_bytes(read.result(timeout=30))
+    card = read_card(tmp_path / "m.skops")
+    assert json.loads(out)["params"] == card.params
+    assert json.loads(out)["created"] == card.created
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_model_is_read_once(imcc, pets, pipe, command):
+    expected = imcc(command, pets / "model.skops", pets / "test.csv").stdout
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_bytes, (pets / "model.skops").read_bytes())
+        assert imcc(command, pipe, pets / "test.csv").stdout == expected
+        written.result(timeout=30)
+
+
 # predict
 
 
@@ -317,7 +352,7 @@ def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
     assert rows[0] == ["cat", "dog", "emu"]
     assert json.loads(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--json").stdout)
     assert (
-        "one class a row"
+        "one class per row"
         in imcc("evaluate", tmp_path / "m.skops", pets / "test.csv", code=2).stderr
     )
 
@@ -512,6 +547,7 @@ def test_debug_shows_the_traceback(program, tmp_path):
 
 
 HOSTILE = ("<script>alert(1)</script>", "[bold]x[/red]", "two\nlines", "ü😀", '"q",', "=1+1")
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m"
 
 
 def test_hostile_names(imcc, tmp_path):
@@ -524,14 +560,128 @@ def test_hostile_names(imcc, tmp_path):
     assert "[bold]x[/red]" in imcc("inspect", model).stdout
     imcc("inspect", model, "--html", tmp_path / "p.html", "--draw-clusters", tmp_path / "c.png")
     assert "<script>alert" not in (tmp_path / "p.html").read_text()
-    rows = table(imcc("predict", model, tmp_path / "t.npz").stdout)
+    rows = table(imcc("predict", model, tmp_path / "t.npz", "--raw-csv").stdout)
     assert rows[0] == list(HOSTILE)
     assert len(rows) == 61
+    rows = table(imcc("predict", model, tmp_path / "t.npz").stdout)
+    assert rows[0] == [*HOSTILE[:-1], "'=1+1"]
+    top = ("predict", model, tmp_path / "t.npz", "--top-k", 6, "--scores")
+    cells = {cell for row in table(imcc(*top).stdout)[1:] for cell in row}
+    assert {cell for cell in cells if cell[0] == "'"} == {"'=1+1"}
+    assert any(cell[0] == "-" for cell in cells)  # numbers stay numbers
+    assert "=1+1" in {cell for row in table(imcc(*top, "--raw-csv").stdout) for cell in row}
     write(hostile, tmp_path / "t.csv")
     assert table(imcc("predict", model, tmp_path / "t.csv").stdout) == rows
     assert "[bold]x[/red]" in imcc("evaluate", model, tmp_path / "t.csv").stdout
     start = ("inspect", model, "--data", tmp_path / "t.npz", "--row", 0)
     assert "two" in imcc(*start, "--label", "two\nlines").stdout
+
+
+def test_names_do_not_control_the_terminal(imcc, tmp_path):
+    """Whatever a file calls its labels, columns and itself: no command prints it as it is."""
+    data = make_data(60)
+    labels = ("happy", f"sad{ESCAPE}", "hungry")
+    hostile = Dataset(data.X, data.Y, ("a", f"b{ESCAPE}", "c", "d"), labels, f"pets{ESCAPE}")
+    write(hostile, tmp_path / "t.npz")
+    file = tmp_path / f"t{ESCAPE.replace('/', '')}.npz"
+    (tmp_path / "t.npz").rename(file)
+    model = tmp_path / f"m{ESCAPE}.skops"
+    fit = ("fit", file, "-o", model, "--clusters", 4)
+    runs = [
+        imcc(*fit),
+        imcc(*fit, "--json", "--force"),
+        imcc(*fit, code=1),
+        imcc("tune", file, *GRID, "-o", model, "--force"),
+        imcc("inspect", model),
+        imcc("inspect", model, "--json"),
+        imcc("inspect", model, "--rows", file, "--row", 0, "--label", labels[1]),
+        imcc("inspect", model, "--rows", file, "--row", 0, "--label", f"no{ESCAPE}", code=2),
+        imcc("inspect", model, "--html", tmp_path / f"p{ESCAPE}.html"),
+        imcc("evaluate", model, file),
+        imcc("evaluate", model, file, "--json"),
+        imcc("predict", model, file, "--json"),
+        imcc("predict", model, file, "-o", tmp_path / f"o{ESCAPE}.csv"),
+        imcc("predict", model, tmp_path / f"none{ESCAPE}.csv", code=1),
+        imcc("predict", file, file, code=1),
+        imcc("datasets", "describe", file),
+        imcc("datasets", "describe", file, "--json"),
+        imcc("datasets", "describe", f"none{ESCAPE}", code=2),
+        imcc("datasets", "convert", file, tmp_path / f"u{ESCAPE}.npz"),
+        imcc(f"none{ESCAPE}", code=2),
+        imcc("completion", "bash", f"more{ESCAPE}", code=2),
+    ]
+    for run in runs:
+        assert not {c for c in run.stdout + run.stderr if unicodedata.category(c) == "Cc"} - {"\n"}
+    assert "sad\\x1b]0;owned\\x07" in runs[9].stdout
+    assert json.loads(runs[10].stdout)["labels"][1]["label"] == labels[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_prediction_on_the_screen_is_harmless_and_in_a_file_unchanged(imcc, tmp_path):
+    import pty
+
+    data = make_data(60)
+    hostile = Dataset(data.X, data.Y, FEATURES, ("happy", f"sad{ESCAPE}", "hungry"))
+    write(hostile, tmp_path / "t.npz")
+    imcc("fit", tmp_path / "t.npz", "-o", tmp_path / "m.skops", "--clusters", 4)
+    command = [sys.executable, "-m", "imcc", "predict", tmp_path / "m.skops", tmp_path / "t.npz"]
+    piped = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
+    assert ESCAPE in piped
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    _, said = child.communicate(timeout=60)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert (child.returncode, said) == (0, b"")
+    assert shown.startswith("happy,sad\\x1b]0;owned\\x07")
+    assert "\x1b" not in shown
+
+
+def test_a_mistake_of_ours_keeps_its_traceback():
+    """Only what users can mend becomes a message: a TypeError is a bug, and looks like one."""
+
+    @click.command()
+    def broken():
+        with problems_reported():
+            raise TypeError("unsupported operand")
+
+    result = CliRunner().invoke(broken)
+    assert isinstance(result.exception, TypeError)
+    assert "Error:" not in result.output
+
+
+def test_options_of_another_format_are_a_usage_error(imcc, pets):
+    wrong = imcc("predict", pets / "model.skops", pets / "new.csv", "--n-features", 3, code=2)
+    assert "--n-features" in wrong.stderr
+
+
+def test_hints_name_the_options_of_the_command_that_runs():
+    @click.command()
+    @click.option("-o", "--output")
+    @click.option("--header/--no-header", default=None)
+    @click.option("--force", is_flag=True)
+    @click.option("--labels")
+    @click.option("--clusters")
+    def command(**_):
+        with problems_reported():
+            raise InvalidArgumentError(
+                "n_clusters",
+                Message("|", given("header", False), "|", given("header", True), "|")
+                + given("overwrite", True)
+                + "|"
+                + given("labels", ["a", "b"])
+                + "|"
+                + given("labels", text="-k")
+                + "|"
+                + given("encoding")
+                + "|'labels='",
+            )
+
+    result = CliRunner().invoke(command)
+    assert result.exit_code == 2
+    shown = "--clusters |--no-header|--header|--force|--labels a,b|--labels -k|encoding=|'labels='"
+    assert shown in " ".join(result.output.split())
 
 
 def test_labels_that_never_or_always_occur(imcc, tmp_path):
@@ -657,9 +807,17 @@ def test_interrupted(tmp_path):
 # Help
 
 
+def inside(group):
+    """The commands of a group by name; none of a command that is no group."""
+    if not hasattr(group, "list_commands"):
+        return {}
+    context = click.Context(group)
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}
+
+
 def commands(group=app, path=()):
     yield path, group
-    for name, command in getattr(group, "commands", {}).items():
+    for name, command in inside(group).items():
         yield from commands(command, (*path, name))
 
 
@@ -674,7 +832,7 @@ def test_every_command_has_help_with_examples(imcc, path):
 
 def test_every_command_can_speak_json():
     options = {path: {o for p in c.params for o in p.opts} for path, c in commands()}
-    groups = {path for path, command in commands() if hasattr(command, "commands")}
+    groups = {path for path, command in commands() if inside(command)}
     silent = {path for path, known in options.items() if "--json" not in known}
     assert silent - groups == {("completion",)}  # a script for the shell
 
@@ -686,8 +844,8 @@ def test_the_examples_are_valid(imcc):
             for words in re.findall(r"imcc ([a-z]+(?: [a-z]+)*)([^|>]*)", line):
                 name = words[0].split()
                 found = app
-                while name and name[0] in getattr(found, "commands", {}):
-                    found = found.commands[name.pop(0)]
+                while name and name[0] in inside(found):
+                    found = inside(found)[name.pop(0)]
                 known = {opt for p in found.params for opt in (*p.opts, *p.secondary_opts)}
                 for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", words[1]):
                     assert option in known, (path, line, option)
@@ -734,3 +892,55 @@ def test_the_other_module():
         [sys.executable, "-m", "imcc.cli", "--version"], capture_output=True, text=True
     )
     assert done.stdout.startswith("imcc, version ")
+
+
+LINEAR = ("--kernel", "linear")
+
+
+def write_plain_svmlight(data, path, base, labelled=True):
+    """Write rows as other programs do: no header, so that nothing says where the indices begin."""
+    lines = []
+    for row, labels in zip(data.X, data.Y, strict=True):
+        cells = [f"{j + base}:{value!r}" for j, value in enumerate(row.tolist()) if value]
+        lines.append(" ".join([",".join(map(str, np.flatnonzero(labels))) * labelled, *cells]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_svmlight_files_keep_the_index_base_of_the_model(imcc, training, testing, tmp_path, base):
+    train = write_plain_svmlight(training, tmp_path / "train.svm", base)
+    model = tmp_path / "model.skops"
+    imcc("fit", train, "-o", model, *LINEAR, *(("--index-base", "one") if base else ()))
+    assert read_card(model).columns["index_base"] == base
+    # No index 0 occurs in the test rows, so nothing in them says where they are counted from.
+    X = testing.X.copy()
+    X[:, 0] = 0
+    test = Dataset(X, testing.Y)
+    assert test.Y.sum(axis=0).min() > 0
+    file = write_plain_svmlight(test, tmp_path / "test.svm", base)
+    shown = json.loads(imcc("evaluate", model, file, "--json").stdout)["metrics"]
+    fitted = load_model(model)
+    expected = evaluate_metrics(test.Y, fitted.decision_function(test.X))
+    assert shown["average_precision"] == pytest.approx(expected["average_precision"])
+    # Without labels, and as .npz.
+    new = write_plain_svmlight(test, tmp_path / "new.svm", base, labelled=False)
+    predicted = np.array(table(imcc("predict", model, new).stdout)[1:], dtype=int)
+    np.testing.assert_array_equal(predicted, fitted.predict(test.X))
+    np.savez(tmp_path / "new.npz", X=test.X)
+    assert imcc("predict", model, tmp_path / "new.npz").stdout == imcc("predict", model, new).stdout
+
+
+def test_evaluate_takes_files_in_which_a_label_never_occurs(imcc, training, testing, tmp_path):
+    train = write_plain_svmlight(training, tmp_path / "train.svm", 0)
+    model = tmp_path / "model.skops"
+    imcc("fit", train, "-o", model, *LINEAR)
+    rows = np.flatnonzero(testing.Y[:, 0] == 0)
+    file = write_plain_svmlight(testing[rows], tmp_path / "test.svm", 0)
+    labels = json.loads(imcc("evaluate", model, file, "--json").stdout)["labels"]
+    assert [label["support"] for label in labels] == testing.Y[rows].sum(axis=0).tolist()
+    assert labels[0]["support"] == 0
+    named = Dataset(testing.X[rows], testing.Y[rows], (), tuple("012"[: testing.n_labels]))
+    write(named, tmp_path / "test.npz")
+    again = json.loads(imcc("evaluate", model, tmp_path / "test.npz", "--json").stdout)["labels"]
+    assert [label["support"] for label in again] == [label["support"] for label in labels]

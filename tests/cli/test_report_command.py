@@ -63,7 +63,7 @@ def test_help_has_examples():
         (["{store}", "--control", "nobody"], 2, "control must be one of the experiment's methods"),
         (["{store}", "--alpha", "2"], 2, "alpha"),
         (["{store}", "--tables", "word"], 2, "markdown"),
-        (["{store}", "-o", "notes.txt"], 1, "write over it with --force"),
+        (["{store}", "-o", "notes.txt"], 1, "overwrite it with --force"),
         (["{store}", "-o", "none/r.html"], 1, "there is no folder"),
         (["{store}", "--tables", "latex", "--figures", "svg"], 2, "not both"),
         (["{store}", "--selection", "each"], 2, "are for --tables"),

@@ -264,7 +264,7 @@ class TestMissing:
         result = compare(self.gappy((0, 1), (2, 1, 0)), missing="drop_methods", control="m0")
         assert result.methods == ("m0", "m2")
         assert result.dropped.methods == ("m1",)
-        with pytest.raises(ValueError, match="the control 'm1' lacks runs"):
+        with pytest.raises(ValueError, match="control 'm1' lacks runs"):
             compare(self.gappy((0, 1)), missing="drop_methods", control="m1")
 
     def test_drop_repetitions(self):

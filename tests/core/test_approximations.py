@@ -1,6 +1,7 @@
 """Approximate kernels: exact where they should be, close where they cannot be, small always."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._core import approximations, models
-from imcc._core.approximations import FourierMap, NystroemMap
 from imcc._core.kernels import resolve_kernel
+from imcc._core.maps import DEFAULT_N_COMPONENTS, FourierMap, NystroemMap, feature_sums
+from imcc._core.sampling import sample_rows
+from imcc._utils.config import config_context
+from imcc._utils.validation import draw_seed
 from imcc.metrics import METRICS
 from tests.conftest import FixedClusters
 from tests.naive import imcc as naive
@@ -57,10 +60,9 @@ def test_ill_conditioned_landmarks_are_exact_too(offset, beta):
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_nystroem_equals_its_twin(small_problem, monkeypatch, late):
+def test_nystroem_equals_its_twin(small_problem, config, late):
     X, Y, X_new, _ = small_problem
-    monkeypatch.setattr(approximations, "LATE_CONDITION", 1e12 if late else 0.0)
-    monkeypatch.setattr(models, "SUM_ENTRIES", 200)  # several blocks
+    config(late_condition=1e12 if late else 0.0, sum_entries=200)  # several blocks
     landmarks = X[::5]
     labels = np.arange(90) % 7
     clf = IMCCClassifier(
@@ -158,17 +160,16 @@ def test_every_parameter_has_an_effect(small_problem, change):
     assert np.abs(scores[0] - scores[1]).max() > 1e-6
 
 
-def test_a_sample_is_enough_for_width_and_landmarks(small_problem, monkeypatch):
-    monkeypatch.setattr(approximations, "WIDTH_ROWS", 40)
-    monkeypatch.setattr(approximations, "ROWS_PER_LANDMARK", 3)
+def test_a_sample_is_enough_for_width_and_landmarks(small_problem, config):
     X = small_problem[0]
-    seen = []
-    original = approximations.KMeans.fit
-    monkeypatch.setattr(
-        approximations.KMeans, "fit", lambda self, X: seen.append(len(X)) or original(self, X)
-    )
+    of_all = fitted(small_problem, approximation="nystroem", n_components=20).landmarks_
+    config(width_rows=40, rows_per_landmark=3)
     clf = fitted(small_problem, approximation="nystroem", n_components=20)
-    assert 60 in seen
+    # Each landmark is a mean of rows of the sample, and 60 of the 90 rows are in it.
+    sample = sample_rows(X, 60, draw_seed(clf.random_state))
+    expected = fitted((sample, small_problem[1][:60]), approximation="nystroem", n_components=20)
+    np.testing.assert_allclose(clf.landmarks_, expected.landmarks_, atol=1e-12)
+    assert clf.landmarks_.shape != of_all.shape or np.abs(clf.landmarks_ - of_all).max() > 1e-6
     assert clf.width_ != naive.mean_distance(X)
     assert clf.width_ == pytest.approx(naive.mean_distance(X), rel=0.2)
 
@@ -177,9 +178,9 @@ def test_the_default_number_of_components():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 2))
     clf = IMCCClassifier(4, approximation="nystroem", landmarks="random").fit(X, X > 0)
-    assert clf.landmarks_.shape == (approximations.DEFAULT_N_COMPONENTS["nystroem"], 2)
+    assert clf.landmarks_.shape == (DEFAULT_N_COMPONENTS["nystroem"], 2)
     waves = IMCCClassifier(4, approximation="fourier").fit(X, X > 0)
-    assert waves.coef_.shape == (2, approximations.DEFAULT_N_COMPONENTS["fourier"])
+    assert waves.coef_.shape == (2, DEFAULT_N_COMPONENTS["fourier"])
 
 
 @pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
@@ -223,10 +224,10 @@ def test_sparse_and_float32_rows(kernel, kind):
     np.testing.assert_allclose(scores, expected, atol=2e-4)
 
 
-def test_prediction_in_blocks_makes_no_difference(small_problem, monkeypatch):
+def test_prediction_in_blocks_makes_no_difference(small_problem, config):
     clf = fitted(small_problem, approximation="fourier", n_components=50)
     whole = clf.decision_function(small_problem[2])
-    monkeypatch.setattr(models, "SCORE_ENTRIES", 100)
+    config(score_entries=100)
     np.testing.assert_allclose(clf.decision_function(small_problem[2]), whole, atol=1e-12)
 
 
@@ -316,28 +317,29 @@ def test_the_search_is_exact_within_the_approximation(small_problem, kernels, fi
     assert_same(found, expected, list(METRICS), X_new)
 
 
-def test_the_search_makes_no_matrix_of_all_pairs(small_problem, monkeypatch):
-    X, Y, *_ = small_problem
-
-    def refuse(self, base):
-        raise AssertionError("a matrix of all pairs was made")
-
-    monkeypatch.setattr(approximations.WidthKernel, "mean_distance", refuse)
+def test_the_search_makes_no_matrix_of_all_pairs(config):
+    config(width_rows=50, kernel_entries=1000)
+    X = np.random.default_rng(0).normal(size=(3000, 4))
     search = IMCCClassifierCV(
         [1.0], [0.1, 1.0], [0.1], [4, 8], approximation="nystroem", n_components=10, cv=3
-    ).fit(X, Y)
+    )
+    tracemalloc.start()
+    search.fit(X, X > 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2000 * 2000 * 8 / 2  # half of the matrix of a fold
     assert search.best_estimator_.dual_coef_.shape == (10, 4)
 
 
-def test_late_and_early_rotation_agree(small_problem, monkeypatch):
+def test_late_and_early_rotation_agree(small_problem):
     X = small_problem[0]
     kernel = resolve_kernel("rbf")
     maps = []
     for limit in (1e12, 0.0):
-        monkeypatch.setattr(approximations, "LATE_CONDITION", limit)
-        maps.append(NystroemMap.fit(kernel, 3.0, None, X[::4]))
+        with config_context(late_condition=limit):
+            maps.append(NystroemMap.fit(kernel, 3.0, None, X[::4]))
     assert [m.late for m in maps] == [True, False]
     P = sp.csr_array(np.eye(3)[np.arange(90) % 3])
-    sums = [models.approximate_statistics(X, np.ones((90, 2)), P, m) for m in maps]
+    sums = [m.of_sums(feature_sums(m, X, np.ones((90, 2)), P)) for m in maps]
     for name in ("gram", "cross", "cluster_sums"):
         np.testing.assert_allclose(getattr(sums[0], name), getattr(sums[1], name), atol=1e-8)

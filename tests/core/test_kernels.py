@@ -3,7 +3,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels
 
-from imcc._core import kernels
 from imcc._core.kernels import choose_width, resolve_kernel
 from tests.naive import imcc as naive
 
@@ -27,8 +26,8 @@ def expected(name, X, Z, width):
 
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2", "linear"])
 @pytest.mark.parametrize("block", [2**20, 50])
-def test_values_dense(name, block, rows, monkeypatch):
-    monkeypatch.setattr(kernels, "BLOCK_ENTRIES", block)
+def test_values_dense(name, block, rows, config):
+    config(kernel_entries=block)
     kernel = resolve_kernel(name)
     width = 0.7 if kernel.has_width else None
     other = rows[:9] + 0.1
@@ -52,10 +51,10 @@ def test_values_sparse(name, sides, rows):
     np.testing.assert_allclose(found, expected(name, rows, rows[:9], width), atol=1e-12)
 
 
-def test_sparse_rows_are_never_densified_as_a_whole(rows, monkeypatch):
+def test_sparse_rows_are_never_densified_as_a_whole(rows, monkeypatch, config):
     """Only blocks of the product may become dense."""
     wide = sp.random(60, 5000, density=0.01, format="csr", random_state=0)
-    monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 600)
+    config(kernel_entries=600)
     seen = []
     original = sp.csr_matrix.toarray
 
@@ -73,8 +72,8 @@ def test_sparse_rows_are_never_densified_as_a_whole(rows, monkeypatch):
 
 @pytest.mark.parametrize(("name", "metric"), [("rbf", "euclidean"), ("laplacian", "cityblock")])
 @pytest.mark.parametrize("block", [2**20, 50])
-def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, monkeypatch):
-    monkeypatch.setattr(kernels, "BLOCK_ENTRIES", block)
+def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, config):
+    config(kernel_entries=block)
     kernel = resolve_kernel(name)
     base = kernel.base(rows)
     mean = naive.mean_distance(rows, metric)

@@ -6,9 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc import IMCCClassifier
-from imcc._backend import device as _device
-from imcc._core.kmeans import k_means
-from imcc._core.virtual import assign_rows
+from imcc._core.clustering import assign_rows, k_means, lloyd
 from tests.backends import BACKENDS, array, backend
 
 
@@ -62,9 +60,9 @@ def test_seeds_decide(rows, library):
     assert not np.array_equal(k_means(given, 20, 1), k_means(given, 20, 2))
 
 
-def test_blocks_change_nothing(rows, library, monkeypatch):
+def test_blocks_change_nothing(rows, library, config):
     expected = k_means(array(library, rows), 10, 0)
-    monkeypatch.setattr(_device, "free_bytes", lambda _: 8 * 8 * 100)
+    config(device_entries=100)
     np.testing.assert_array_equal(k_means(array(library, rows), 10, 0), expected)
 
 
@@ -88,13 +86,12 @@ def test_all_rows_equal_and_one_row(library):
     np.testing.assert_array_equal(k_means(array(library, [[1.0, 2.0]]), 1, 0), [0])
 
 
-def test_empty_clusters_are_filled(library, monkeypatch):
+def test_empty_clusters_are_filled(library):
     """From a start that leaves clusters empty, all are used in the end."""
     rng = np.random.default_rng(1)
     X = array(library, rng.normal(size=(60, 2)))
     far = array(library, np.vstack([np.zeros((1, 2)), np.full((4, 2), 50.0)]))
-    monkeypatch.setattr("imcc._core.kmeans._start", lambda *_: far)
-    assert set(k_means(X, 5, 0)) == set(range(5))
+    assert set(lloyd(X, far)) == set(range(5))
 
 
 def test_the_estimator_uses_it(small_problem, library):

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from imcc._core.clustering import virtual_examples
 from imcc._core.dual import solve_dual
-from imcc._core.features import IdentityMap, KernelMap, warn_if_indefinite
 from imcc._core.kernels import LinearKernel, RBFKernel
-from imcc._core.models import linear_statistics
+from imcc._core.maps import IdentityMap, KernelMap, feature_sums, warn_if_indefinite
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
-from imcc._core.virtual import virtual_examples
 from tests.naive import imcc as naive
 
 WEIGHTS = [(1.0, 1.0, 0.1), (0.0, 1.0, 0.0), (10.0, 0.1, 0.0), (0.0, 0.01, 5.0), (1e3, 1e-3, 1e3)]
@@ -119,7 +118,7 @@ def test_primal_solvers_equal_the_least_squares_twin(weights, clusters):
     case = Case(clusters=clusters)
     expected = naive.linear_scores(case.X, case.Y, case.X_new, case.assignments, *weights)
     feature_map = IdentityMap.fit(case.X)
-    sums = linear_statistics(case.X, case.Y, case.virtual, feature_map)
+    sums = feature_sums(feature_map, case.X, case.Y, case.virtual.membership)
     psi_z, psi_new = feature_map.transform(case.virtual.centers), feature_map.transform(case.X_new)
     W, b = solve_primal(sums, psi_z, ClusterTerms.of(case.virtual), *weights)
     np.testing.assert_allclose(psi_new @ W + b, expected, atol=1e-8)

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from imcc._core.clustering import membership_matrix
 from imcc._core.statistics import Statistics
-from imcc._core.virtual import membership_matrix
 
 
 def problem(seed, n=23):

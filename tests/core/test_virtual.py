@@ -5,7 +5,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from imcc._core.virtual import assign_rows, split_n_clusters, virtual_examples
+from imcc._core.clustering import assign_rows, split_n_clusters, virtual_examples
 from tests.conftest import FixedClusters
 from tests.naive import imcc as naive
 

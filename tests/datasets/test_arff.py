@@ -173,7 +173,7 @@ def test_sparse_strings(arff):
     [
         ("", None, "empty"),
         ("\n  \n", None, "empty"),
-        ("@relation r\n@attribute x numeric\n", 3, "no @data: the file is cut off"),
+        ("@relation r\n@attribute x numeric\n", 2, "no @data: the file is cut off"),
         (HEADER, None, "no rows"),
         ("@relation r\n@data\n1\n", 2, "before any @attribute"),
         ("@relation r\n@attribute x\n@data\n1\n", 2, "a name and a type"),

@@ -113,7 +113,9 @@ def test_empty_names_get_some(csv):
 
 
 def test_an_underscore_makes_no_number(csv):
-    assert csv("a,y\n1_0,0\n2,1\n2,1\n", labels=["y"]).X.ravel().tolist() == [0, 1, 1]
+    with pytest.warns(DataWarning, match=r"line 2: the column 'a' holds numbers, .*'1_0'"):
+        table = csv("a,y\n1_0,0\n2,1\n2,1\n", labels=["y"])
+    assert table.X.ravel().tolist() == [0, 1, 1]
 
 
 def test_several_files_are_joined(tmp_path):
@@ -130,3 +132,22 @@ def test_write_delimiter(tmp_path, toy):
     assert read(path, labels=-2, delimiter=";") == toy
     assert "\t" in write(toy, tmp_path / "toy.tsv").read_text()
     assert "\t" not in write(Dataset([[1.0]], [[1]]), tmp_path / "my.tsv.notes.csv").read_text()
+
+
+def numbers_with(*odd, n=50):
+    values = [str(i / 7) for i in range(n)] + list(odd)
+    return "a,b,y\n" + "".join(f'"{v}",{i % 5},{i % 2}\n' for i, v in enumerate(values))
+
+
+def test_a_cell_that_makes_numbers_words_is_said(csv):
+    """Not 51 indicators without a word."""
+    text = numbers_with("1,2", "1,2")
+    with pytest.warns(DataWarning, match=r"line 52: the column 'a' holds numbers.*2 row.*'1,2'"):
+        table = csv(text, labels=["y"])
+    assert table.n_features == 52
+
+
+def test_a_column_of_numbers_is_not_left_out_as_an_identifier(csv):
+    with pytest.raises(DataFormatError, match=r"line 52: .*'a' holds numbers.*'1,2'.*left out"):
+        csv(numbers_with("1,2"), labels=["y"])
+    assert csv(numbers_with(), labels=["y"]).n_features == 2, "unique numbers are kept"

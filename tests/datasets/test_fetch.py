@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 import textwrap
@@ -103,7 +104,7 @@ def test_a_mirror_address_without_the_file(server, file, monkeypatch):
     ("manner", "reason"),
     [
         ("cut", "IncompleteRead|Connection broken"),
-        ("corrupt", "it sent another file: 50,000 bytes with SHA-256"),
+        ("corrupt", "it sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256"),
         ("endless", "it sends more than the 50,000 bytes"),
     ],
 )
@@ -127,6 +128,49 @@ def test_a_server_that_says_nothing(server, file, own_data_home):
         fetch.get_file(file, timeout=0.2)
     assert left_over(own_data_home) == []
     assert fetch.get_file(file, timeout=5).read_bytes() == DATA, "it waits as long as it may"
+
+
+def test_a_server_that_sends_a_byte_now_and_then(server, file, own_data_home):
+    server.manners["/public/set/file.arff"] = "drip"
+    began = time.monotonic()
+    with pytest.raises(DataFetchError, match=r"timed out: it sent less than 64 KiB in 0\.5 s"):
+        fetch.get_file(file, timeout=0.5)
+    assert time.monotonic() - began < 8, "all of it would take 10 s"
+    assert left_over(own_data_home) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
+@pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o640), (0o002, 0o664), (0o077, 0o600)])
+def test_cached_files_are_readable_as_the_umask_says(file, mask, mode):
+    before = os.umask(mask)
+    try:
+        path = fetch.get_file(file)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_what_dead_processes_left_is_removed(file, own_data_home):
+    folder = own_data_home / "set"
+    folder.mkdir(parents=True)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    dead, ours, elsewhere, old = (
+        folder / f".{host}-{number}-abc.part"
+        for host, number in (
+            (platform.node(), process.pid),
+            (platform.node(), os.getpid()),
+            ("another-machine", process.pid),
+            ("another-machine", 1),
+        )
+    )
+    for part in (dead, ours, elsewhere, old):
+        part.mkdir()
+        (part / "file").write_bytes(b"half")
+    os.utime(old, (1, 1))
+    fetch.get_file(file)
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == sorted([ours.name, elsewhere.name, "file.arff"])
 
 
 def test_no_such_file_and_no_server(server, file, own_data_home):
@@ -186,7 +230,7 @@ def start(file: RemoteFile, before: str = "") -> subprocess.Popen:
 def test_two_processes_at_once(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "slow"
     processes = [start(file) for _ in range(2)]
-    answers = [process.communicate(timeout=30) for process in processes]
+    answers = [process.communicate(timeout=120) for process in processes]
     assert [out.strip() for out, _ in answers] == ["5000", "5000"], answers
     assert left_over(own_data_home) == ["set/file.arff"]
 
@@ -200,7 +244,7 @@ def test_a_disk_that_fills_up_while_writing(file, own_data_home):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         """,
     )
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "there is no room for the file set/file.arff" in errors
     assert left_over(own_data_home) == []
@@ -213,10 +257,11 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
         time.sleep(0.02)
     time.sleep(0.1)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert not (own_data_home / "set" / "file.arff").exists()
     server.manners.clear()
     assert fetch.get_file(file).read_bytes() == DATA
+    assert left_over(own_data_home) == ["set/file.arff"], "what it left is removed"
 
 
 def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):

@@ -29,7 +29,7 @@ def test_format_wins_over_the_name(tmp_path):
 def test_options_that_would_do_nothing_are_refused(tmp_path, name, option):
     (tmp_path / name).write_bytes(b"x")
     refused = next(iter(option))
-    with pytest.raises(TypeError, match=f"does not take {refused}"):
+    with pytest.raises(TypeError, match=f"{refused} is not an option of the format"):
         read(tmp_path / name, **option)
 
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_written(tmp_path, toy):
         write(toy, tmp_path / "t.mat")
     with pytest.raises(DataFormatError, match="does not say what format"):
         write(toy, tmp_path / "t.xyz")
-    with pytest.raises(TypeError, match="without \\['delimiter'\\]"):
+    with pytest.raises(TypeError, match="delimiter is not an option of writing the format"):
         write(toy, tmp_path / "t.npz", delimiter=";")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write(toy, tmp_path / "nowhere" / "t.npz")
@@ -54,11 +54,11 @@ def test_writing_returns_the_files(tmp_path, toy):
 def test_overwrite(tmp_path, toy):
     write(toy, tmp_path / "t.npz", overwrite=False)
     write(toy[:1], tmp_path / "t.npz")
-    with pytest.raises(FileExistsError, match=r"t\.npz is there already"):
+    with pytest.raises(FileExistsError, match=r"t\.npz already exists"):
         write(toy, tmp_path / "t.npz", overwrite=False)
     assert read(tmp_path / "t.npz").n_rows == 1
     (tmp_path / "t.xml").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"t\.xml is there already"):
+    with pytest.raises(FileExistsError, match=r"t\.xml already exists"):
         write(toy, tmp_path / "t.arff.gz", overwrite=False)
     assert (tmp_path / "t.xml").read_text() == "mine"
     assert not (tmp_path / "t.arff.gz").exists()

@@ -6,7 +6,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, concatenate, read, read_mat
+from imcc.datasets import DataFormatError, concatenate, read, read_mat, write
 
 RNG = np.random.RandomState(0)
 X = np.round(RNG.randn(7, 3), 2) * (RNG.rand(7, 3) > 0.4)
@@ -124,7 +124,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
 
 def test_a_sparse_matrix_that_claims_to_be_huge(mat):
     path = mat({"data": sp.csc_array(([1.0], ([0], [0])), shape=(2**30, 2)), "target": Y})
-    with pytest.raises(DataFormatError, match="as many rows"):
+    with pytest.raises(DataFormatError, match="too much for a file of this size"):
         read(path)
 
 
@@ -155,3 +155,51 @@ def test_the_authors_files_are_read_as_scipy_reads_them(mirror):
         np.testing.assert_array_equal(dataset.X, both)
         both = np.vstack([expected["train_target"], expected["test_target"]])
         np.testing.assert_array_equal(dataset.Y, both > 0)
+
+
+def labels_by_rows(n_train, n_test, n_labels):
+    rng = np.random.RandomState(1)
+    features, labels = rng.rand(n_train + n_test, 3), rng.rand(n_train + n_test, n_labels) > 0.5
+    parts = {
+        "train_data": features[:n_train],
+        "train_target": labels[:n_train].T,
+        "test_data": features[n_train:],
+        "test_target": labels[n_train:].T,
+    }
+    return parts, labels
+
+
+@pytest.mark.parametrize("which", ["train_target", "test_target"])
+def test_all_parts_are_turned_in_the_same_way(mat, which):
+    """A part with as many rows as labels does not say how it lies; the other part does."""
+    sizes = (9, 4) if which == "test_target" else (4, 9)
+    parts, labels = labels_by_rows(*sizes, 4)
+    assert parts[which].shape == (4, 4)
+    np.testing.assert_array_equal(read(mat(parts)).Y, labels)
+    straight = {k: v.T if k.endswith("target") else v for k, v in parts.items()}
+    np.testing.assert_array_equal(read(mat(straight)).Y, labels)
+
+
+def test_as_many_rows_as_labels_must_be_said(mat, tmp_path):
+    parts, labels = labels_by_rows(4, 4, 4)
+    path = mat(parts)
+    with pytest.raises(DataFormatError, match=r"transpose_labels=False .*transpose_labels=True"):
+        read(path)
+    np.testing.assert_array_equal(read(path, transpose_labels=True).Y, labels)
+    turned = np.vstack([parts["train_target"], parts["test_target"]])
+    np.testing.assert_array_equal(read(path, transpose_labels=False).Y, turned)
+    np.savez(tmp_path / "square.npz", X=parts["train_data"], Y=parts["train_target"])
+    with pytest.raises(DataFormatError, match="transpose_labels="):
+        read(tmp_path / "square.npz")
+    kept = read(tmp_path / "square.npz", transpose_labels=False)
+    assert read(write(kept, tmp_path / "ours.npz")) == kept, "our own files are not ambiguous"
+
+
+def test_labels_that_fit_neither_way(mat):
+    parts, _ = labels_by_rows(9, 4, 3)
+    parts["test_target"] = parts["test_target"].T
+    with pytest.raises(DataFormatError, match="do not go together, neither as rows x labels"):
+        read(mat(parts))
+    parts, _ = labels_by_rows(9, 4, 3)
+    with pytest.raises(DataFormatError, match=r"rows x labels; say .* transpose_labels=True"):
+        read(mat(parts), transpose_labels=False)

@@ -10,6 +10,7 @@ import imcc
 from imcc.datasets import (
     DataFormatError,
     Dataset,
+    DataWarning,
     open_stream,
     read_npz,
     read_parquet,
@@ -130,16 +131,18 @@ def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
     one, two = tmp_path / "1.svm", tmp_path / "2.svm"
     one.write_text("7 1:1\n\n 2:2\n")
     two.write_text("3,7 1:0.5 5:1\n")
-    stream = open_stream(tmp_path, chunk_rows=1)
+    with pytest.warns(DataWarning, match="counted from 0 or from 1"):
+        open_stream(tmp_path, chunk_rows=1)
+    stream = open_stream(tmp_path, chunk_rows=1, index_base="one")
     X, Y, _ = gathered(stream)
-    whole = read_svmlight([one, two])
+    whole = read_svmlight([one, two], index_base="one")
     np.testing.assert_array_equal(X, whole.X.toarray())
     np.testing.assert_array_equal(Y, whole.Y)
     assert stream.label_names == whole.label_names == ("3", "7")
-    assert len(open_stream(tmp_path, n_features=9).feature_names) == 9
+    assert len(open_stream(tmp_path, n_features=9, index_base="one").feature_names) == 9
     assert len(open_stream(tmp_path, index_base="zero").feature_names) == 6
     with pytest.raises(DataFormatError, match="feature 4"):
-        open_stream(tmp_path, n_features=3)
+        open_stream(tmp_path, n_features=3, index_base="one")
     one.write_text("7 0:1\n")
     with pytest.raises(DataFormatError, match="index_base='one'"):
         open_stream(tmp_path, index_base="one")
@@ -150,7 +153,7 @@ def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
     with pytest.raises(DataFormatError, match=r"1\.svm.*line 1.*not a number"):
         open_stream(one)
     one.write_text("7 1:1\n")
-    stream = open_stream(one)
+    stream = open_stream(one, index_base="one")
     one.write_text("8 1:1\n")
     with pytest.raises(DataFormatError, match="not the file that was opened"):
         list(stream)

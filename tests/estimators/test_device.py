@@ -17,8 +17,9 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._backend import array as _array
 from imcc._backend import device as _device
 from imcc._backend import linalg as _linalg
+from imcc._core.clustering import membership_matrix
 from imcc._core.statistics import Statistics
-from imcc._core.virtual import membership_matrix
+from imcc._utils.config import config_context
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, array, backend, host
 from tests.conftest import FixedClusters
@@ -162,8 +163,8 @@ def test_auto_changes_to_spectral_where_digits_would_be_lost(library):
 
 
 @pytest.mark.parametrize("block", [2, 3, 100])
-def test_cholesky_in_blocks(library, monkeypatch, block):
-    monkeypatch.setattr(_linalg, "BLOCK", block)
+def test_cholesky_in_blocks(library, config, block):
+    config(device_columns=block)
     rng = np.random.default_rng(0)
     root = rng.normal(size=(7, 7))
     A, B = root @ root.T + np.eye(7), rng.normal(size=(7, 2))
@@ -175,34 +176,34 @@ def test_cholesky_in_blocks(library, monkeypatch, block):
         _linalg.cholesky(array(library, A - 5 * np.eye(7)))
 
 
-def test_memory_for_a_few_entries_gives_the_same(small_problem, library, monkeypatch):
-    """Blocks as small as the free memory asks for, down to one setting and one row at a time."""
+def test_memory_for_a_few_entries_gives_the_same(small_problem, library):
+    """Blocks as small as they may get, down to one setting and one row at a time."""
     X, Y, X_new, _ = small_problem
     rows = array(library, X)
     search = IMCCClassifierCV(**GRID, kernels=["rbf", "laplacian"])
     expected = clone(search).fit(rows, Y)
-    seen = []
-    monkeypatch.setattr(_device, "require_memory", lambda *_: None)
-    monkeypatch.setattr("imcc._core.models.require_memory", lambda *_: None)
-    monkeypatch.setattr("imcc._search.fold.require_memory", lambda *_: None)
-    for free in (8 * 64, 2**20):
-        monkeypatch.setattr(_device, "free_bytes", lambda _, f=free: seen.append(f) or f)
-        monkeypatch.setattr(_linalg, "BLOCK", 7)
-        found = clone(search).fit(rows, Y)
-        same(
-            host(library, found.decision_function(array(library, X_new))),
-            host(library, expected.decision_function(array(library, X_new))),
-        )
+    scores = host(library, expected.decision_function(array(library, X_new)))
+    for entries in (8, 2**14):
+        with config_context(device_entries=entries, device_columns=7):
+            assert _device.block_entries(rows) == entries
+            found = clone(search).fit(rows, Y)
+            same(host(library, found.decision_function(array(library, X_new))), scores)
         for name in METRICS:
             key = f"mean_test_{name}"
             np.testing.assert_allclose(found.cv_results_[key], expected.cv_results_[key], atol=1e-9)
-    assert set(seen) == {8 * 64, 2**20}
 
 
-def test_no_room_for_the_kernel_matrix_is_said(small_problem, monkeypatch):
+def test_a_block_takes_a_share_of_the_memory(small_problem, library):
+    rows = array(library, small_problem[0])
+    with config_context(device_memory=2**20):
+        assert _device.block_entries(rows) == 2**20 // 64
+    assert _device.block_entries(small_problem[0]) is None
+
+
+def test_no_room_for_the_kernel_matrix_is_said(small_problem, config):
     X, Y, *_ = small_problem
     rows = array("torch", X)
-    monkeypatch.setattr(_device, "free_bytes", lambda _: 1e5)
+    config(device_memory=1e5)
     with pytest.raises(MemoryError, match=r"90 rows needs about 0.000133 GiB .*nystroem"):
         IMCCClassifier(4).fit(rows, Y)
     with pytest.raises(MemoryError, match=r"search with 90 rows needs .*approximation='nystroem'"):

@@ -9,6 +9,7 @@ from imcc.experiment import Experiment
 
 # Not under "tests.": other processes may find another package of that name first.
 DICE = "imcc_test_methods.Dice"
+ALLOW = ["imcc_test_methods"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,4 +47,5 @@ def small(pets_file):
         n_repeats=3,
         cv=3,
         name="small",
-    )
+        allow=ALLOW,
+    ).resolve()

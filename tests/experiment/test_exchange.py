@@ -1,3 +1,4 @@
+import csv
 import shutil
 from dataclasses import replace
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from imcc.experiment import Experiment, Store, StoreError, export, merge, run_task
+from tests.experiment.conftest import ALLOW
 
 GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3, [3, 5]]}
 
@@ -13,7 +15,7 @@ GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3
 def whole(small, tmp_path):
     plain = small.to_dict()
     plain["sensitivity"] = {"datasets": plain["datasets"], "params": GRID}
-    return Experiment.from_dict(plain)
+    return Experiment.from_dict(plain, allow=ALLOW)
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_a_conflict_keeps_what_is_there(store, whole, results, tmp_path):
 
 def test_files_are_not_overwritten_unless_asked(store, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="already exists"):
         export(store, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "mine"
     assert not (tmp_path / "out.sensitivity.csv").exists()
@@ -135,7 +137,7 @@ def test_a_study_with_lines_missing_is_refused(store, whole, tmp_path):
 
 def test_results_of_another_protocol_are_refused(store, whole, tmp_path):
     path = export(store, tmp_path / "out.csv")
-    other = Experiment.from_dict(whole.to_dict() | {"cv": 4})
+    other = Experiment.from_dict(whole.to_dict() | {"cv": 4}, allow=ALLOW)
     new = Store.create(tmp_path / "new.sqlite", other)
     with new, pytest.raises(StoreError, match="another protocol"):
         merge(new, path)
@@ -155,3 +157,29 @@ def test_an_empty_export_brings_nothing(whole, tmp_path):
     with Store.create(tmp_path / "e.sqlite", whole) as empty:
         (path,) = export(empty, tmp_path / "e.csv")
         assert merge(empty, [path]).n_new == 0
+
+
+NAMES = ("=1+1", "+cmd", "-cmd", "@SUM", "'=1", "'quoted", "''x", "plain")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_that_begin_a_formula_are_defused_and_come_back(pets_file, tmp_path, kind):
+    experiment = Experiment(
+        dict.fromkeys(NAMES, pets_file), {"=m": "kernel_ridge"}, n_repeats=1
+    ).resolve()
+    rows = [run_task(task, 1) for task in experiment.tasks()[:1]]
+    rows = [replace(rows[0], key=task.key) for task in experiment.tasks()]
+    with Store.create(tmp_path / "a.sqlite", experiment) as store:
+        store.add_all(rows)
+        (path,) = export(store, tmp_path / f"out.{kind}")
+        if kind == "csv":
+            with path.open(newline="") as file:
+                lines = list(csv.DictReader(file))
+            assert {line["method"] for line in lines} == {"'=m"}
+            assert not any(line["dataset"].startswith(tuple("=+-@")) for line in lines)
+            assert any(line["cv_score"].startswith("0.") for line in lines)
+            raw = export(store, tmp_path / "raw.csv", defuse=False)[0].read_text()
+            assert "\n=1+1,=m," in raw
+        with Store.create(tmp_path / "b.sqlite", experiment) as other:
+            assert merge(other, [path]).n_new == len(NAMES)
+            assert [run.key for run in other.runs()] == [run.key for run in store.runs()]

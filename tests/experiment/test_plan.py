@@ -21,7 +21,7 @@ from imcc.experiment import (
 from imcc.experiment._describe import build_estimator, describe_estimator
 from imcc.experiment._methods import make_methods
 from imcc.experiment._plan import DatasetSpec
-from tests.experiment.conftest import DICE
+from tests.experiment.conftest import ALLOW, DICE
 
 ESTIMATORS = [
     OneVsRestClassifier(LogisticRegression(C=3.0)),
@@ -82,7 +82,7 @@ def test_parameters_come_on_top_of_a_named_method():
 )
 def test_wrong_methods_are_refused_before_anything_runs(methods, message):
     with pytest.raises(ValueError, match=message):
-        Experiment("yeast", methods)
+        Experiment("yeast", methods, allow=[*ALLOW, "no", "json"]).resolve()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,8 @@ def test_a_description_gives_the_same_experiment(small):
 
 def test_fingerprints_tell_protocols_and_methods_apart(small):
     def first(**changes):
-        return Experiment.from_dict({**small.to_dict(), **changes}).tasks()[0].fingerprint
+        plain = {**small.to_dict(), **changes}
+        return Experiment.from_dict(plain, allow=ALLOW).resolve().tasks()[0].fingerprint
 
     changed = {"seed": 1, "cv": 4, "test_size": 0.3, "scoring": "coverage", "stratified": True}
     found = {first(**{name: value}) for name, value in changed.items()}
@@ -217,3 +218,32 @@ def test_a_class_that_no_other_process_can_import_is_refused():
 def test_the_representation_says_how_much_there_is(small):
     assert repr(small) == "<Experiment 'small': 1 data sets x 2 methods x 3 repetitions, 0 studies>"
     assert isinstance(small.datasets[0].load(), Dataset)
+
+
+def test_a_part_of_an_experiment():
+    paper = load_experiment("paper")
+    part = paper.subset(datasets=["yeast", "arts", "yeast"], methods=["ecc", "imcc"], n_repeats=2)
+    assert [d.name for d in part.datasets] == ["yeast", "arts"]
+    assert [m.name for m in part.methods] == ["ecc", "imcc"]
+    assert [d.name for d in part.studied_datasets] == ["yeast"]
+    assert len(part.tasks()) == 2 * 2 * 2 + 1
+    assert len(part.subset(sensitivity=False).tasks()) == 8
+    assert len(paper.tasks()) == 15 * 9 * 10 + 3  # as it was
+    known = {task.key: task.fingerprint for task in paper.resolve().tasks()}
+    assert all(known[t.key] == t.fingerprint for t in part.resolve().tasks())
+    for wrong in ({"datasets": ["cats"]}, {"methods": ["mice"]}, {"n_repeats": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            paper.subset(**wrong)
+    with pytest.raises(ExperimentError, match="nothing to compute"):
+        paper.subset(methods=[], sensitivity=False)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_named_method_is_known_as_one(name):
+    (plain,) = make_methods([name])
+    assert plain.is_named
+    assert plain.resolve().is_named
+    (other,) = make_methods({name: {"estimator": name, "params": {"random_state": 3}}})
+    assert not other.is_named
+    (renamed,) = make_methods({"mine": name})
+    assert not renamed.is_named

@@ -3,14 +3,16 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from imcc.experiment import Experiment, Failure, Store, StoreError, run_task
+from imcc.experiment import Experiment, ExperimentError, Failure, Store, StoreError, run_task
 from imcc.experiment._database import FORMAT
-from tests.experiment.conftest import DICE
+from tests.experiment.conftest import ALLOW, DICE
 
 GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3, 5]}
 
@@ -55,9 +57,10 @@ def test_rows_can_be_looked_at_where_the_method_is_not_installed(store, small):
     store._connection.execute("UPDATE meta SET value = ? WHERE name = 'experiment'", (plain,))
     with Store(store.path) as again:
         assert np.isfinite(again.scores("coverage").values).sum() == 1
-        summary = again.experiment.run(store.path)
-    assert len(summary.failures) == 5
-    assert "cannot import 'not_installed_here" in summary.failures[0].error
+        with pytest.raises(ExperimentError, match="'not_installed_here' is not allowed"):
+            again.experiment.run(store.path)
+        with pytest.raises(ExperimentError, match="cannot import 'not_installed_here"):
+            again.experiment.run(store.path, allow=["not_installed_here"])
 
 
 def test_undefined_metrics_come_back_as_nan(store, small):
@@ -142,7 +145,7 @@ def test_an_experiment_may_grow(store, small):
         "methods": {**plain["methods"], "more": {"estimator": DICE, "params": {}}},
         "sensitivity": {"datasets": ["yeast"]},
     }
-    with Store.create(store.path, Experiment.from_dict(larger)) as grown:
+    with Store.create(store.path, Experiment.from_dict(larger, allow=ALLOW).resolve()) as grown:
         assert len(grown.experiment.tasks()) == 16
     with Store.create(store.path, small) as same:  # a part of it takes nothing away
         assert len(same.experiment.tasks()) == 16
@@ -159,22 +162,24 @@ def test_an_experiment_may_grow(store, small):
 def test_another_experiment_is_refused(store, small, changes, message):
     before = store.path.read_bytes()
     with pytest.raises(StoreError, match=message):
-        Store.create(store.path, Experiment.from_dict({**small.to_dict(), **changes}))
+        Store.create(
+            store.path, Experiment.from_dict({**small.to_dict(), **changes}, allow=ALLOW).resolve()
+        )
     assert store.path.read_bytes() == before
 
 
 def test_other_studies_are_refused(store, small):
     plain = {**small.to_dict(), "sensitivity": {"datasets": ["yeast"]}}
-    Store.create(store.path, Experiment.from_dict(plain)).close()
+    Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW)).close()
     plain["sensitivity"] = {"datasets": ["scene"], "params": {"alphas": [1.0]}}
     with pytest.raises(StoreError, match="another grid"):
-        Store.create(store.path, Experiment.from_dict(plain))
+        Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW))
 
 
 def test_a_file_elsewhere_replaces_the_one_that_was(store, small, pets_file, tmp_path):
     moved = shutil.move(pets_file, tmp_path / "moved.npz")
     plain = small.to_dict() | {"datasets": [{"name": "pets", "path": str(moved)}]}
-    with Store.create(store.path, Experiment.from_dict(plain)) as again:
+    with Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW)) as again:
         assert again.experiment.datasets[0].load().n_rows == 60
 
 
@@ -305,3 +310,59 @@ def test_a_copy_of_the_file_is_complete_at_any_time(store, small, tmp_path):
         shutil.copy(store.path, tmp_path / "copy.sqlite")  # without the write-ahead log
         with Store(tmp_path / "copy.sqlite") as copy:
             assert len(copy.runs()) == count
+
+
+# Readers that may not write.
+
+
+@pytest.fixture
+def no_write_access(monkeypatch):
+    """Permissions do not stop root: say what they would say."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+
+def test_a_reader_without_write_access_sees_a_live_store(store, small, no_write_access):
+    for count, task in enumerate(small.tasks(), start=1):
+        store.add(run_task(task, 1))
+        with Store(store.path, read_only=True) as looked_at:
+            assert len(looked_at.runs()) == count
+            with pytest.raises(StoreError, match="cannot be written"):
+                looked_at.add(run_task(task, 1))
+    store.close()
+    with Store(store.path, read_only=True) as looked_at:
+        assert len(looked_at.runs()) == count
+
+
+WRITER = """
+import sys, time
+from dataclasses import replace
+from imcc.experiment import Store
+path = sys.argv[1]
+end = time.time() + float(sys.argv[2])
+with Store(path) as store:
+    (run,) = store.runs()
+number = 0
+while time.time() < end:
+    # Some rows a store, so that its files come and go.
+    with Store(path) as store:
+        for _ in range(20):
+            number += 1
+            key = run.key._replace(repetition=number)
+            store.add(replace(run, key=key, warnings=("x" * (number % 7 * 3000),)))
+"""
+
+
+@pytest.mark.slow
+def test_a_reader_without_write_access_never_calls_a_live_store_damaged(
+    store, small, no_write_access
+):
+    store.add(run_task(small.tasks()[0], 1))
+    store.close()
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), "10"])
+    counts = []
+    while writer.poll() is None:
+        with Store(store.path, read_only=True) as looked_at:
+            counts.append(len(looked_at.keys()))
+    assert writer.returncode == 0
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]

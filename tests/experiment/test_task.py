@@ -13,7 +13,7 @@ from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
 from imcc.metrics import METRICS, evaluate, get_scorer
 from tests.backends import backend
-from tests.experiment.conftest import DICE
+from tests.experiment.conftest import ALLOW, DICE
 
 # The same clusters on every device, unlike those of k-means.
 SAME_CLUSTERS = {
@@ -24,7 +24,9 @@ GRID = {"alphas": [0.1, 10.0], "betas": [0.01, 1.0], "gammas": [0.1], "n_cluster
 
 
 def only(data, method, **options):
-    return Experiment(data, {"m": method}, **{"n_repeats": 1, "cv": 3} | options).tasks()[0]
+    return Experiment(
+        data, {"m": method}, **{"n_repeats": 1, "cv": 3, "allow": ALLOW} | options
+    ).tasks()[0]
 
 
 def parts(data, repetition=0, **options):
@@ -114,7 +116,9 @@ def test_the_row_depends_on_the_task_alone(pets):
 
 def test_seeds_depend_on_base_data_set_and_repetition_only(pets):
     def seeds(name="pets", **options):
-        experiment = Experiment({name: pets}, {"d": DICE, "e": DICE}, n_repeats=2, **options)
+        experiment = Experiment(
+            {name: pets}, {"d": DICE, "e": DICE}, n_repeats=2, allow=ALLOW, **options
+        )
         return [run_task(task, 1).seed for task in experiment.tasks()]
 
     d0, e0, d1, e1 = seeds()

@@ -66,13 +66,16 @@ def test_labels_that_never_or_always_occur():
     found = diagnose([[0, 1], [0, 1]], [[-0.5, 0.5], [-0.4, -0.6]])
     never, always = found.labels
     assert (never.support, never.predicted) == (0, 0)
-    assert all(np.isnan(v) for v in (never.precision, never.recall, never.f1, never.auc))
+    assert all(np.isnan(v) for v in (never.precision, never.recall, never.auc))
     assert all(np.isnan(v) for v in (never.average_precision, never.best_f1))
     assert (always.recall, always.best_f1) == (0.5, 1.0)
     assert np.isnan(always.auc)
-    assert found.macro_f1 == always.f1
+    assert never.f1 == 0
+    assert found.macro_f1 == always.f1 / 2
+    assert found.macro_f1_present == always.f1
     assert json.loads(json.dumps(found.to_dict()))["labels"][0]["auc"] is None
-    assert np.isnan(diagnose([[0]], [[-1.0]]).macro_f1)
+    assert diagnose([[0]], [[-1.0]]).macro_f1 == 0
+    assert np.isnan(diagnose([[0]], [[-1.0]]).macro_f1_present)
 
 
 def test_threshold_curve_counts_right(judged):

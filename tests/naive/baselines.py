@@ -1,8 +1,13 @@
 """The baselines the slow, obvious way."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
+from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
+
+from imcc._core.platt import fit_sigmoid, prior_log_odds
 
 
 class Stump(ClassifierMixin, BaseEstimator):
@@ -103,3 +108,56 @@ def chain_margins(X, Y, order, X_new, C=1.0):
         seen = np.column_stack([seen, Y[:, label]])
         seen_new = np.column_stack([seen_new, machine.predict(seen_new)])
     return margins
+
+
+def brsvm(X, Y, X_new, C=1.0, scores="margin", seed=0, **kernel):
+    """One libsvm machine per label and calibration fold, each from its own copy of the rows."""
+    out = np.empty((X_new.shape[0], Y.shape[1]))
+    for k, on in enumerate(np.asarray(Y).T > 0):
+        out[:, k] = svm_scores(X, on, X_new, C, scores, seed, **kernel)
+    return out
+
+
+def svm_scores(X, on, X_new, C, scores, seed, **kernel):
+    """The scores of one label: margins, or log-odds of Platt's sigmoid on held-out margins."""
+
+    def machine():
+        return SVC(C=C, **{"kernel": "linear", **kernel})
+
+    if on.all() or not on.any():
+        margins = np.full(X_new.shape[0], 1.0 if on[0] else -1.0)
+    else:
+        margins = machine().fit(X, on).decision_function(X_new)
+    if scores == "margin":
+        return margins
+    rarer = min(np.count_nonzero(on), np.count_nonzero(~on))
+    if rarer < 2:
+        return np.full(X_new.shape[0], prior_log_odds(on))
+    folds = StratifiedKFold(min(5, rarer), shuffle=True, random_state=seed)
+    held_out = np.empty(len(on))
+    for inside, outside in folds.split(X, on):
+        held_out[outside] = machine().fit(X[inside], on[inside]).decision_function(X[outside])
+    sigmoid = fit_sigmoid(held_out, on)
+    return sigmoid.slope * margins + sigmoid.offset
+
+
+def chain_link(X, Y, k, C=1.0):
+    """The machine of link k of a chain in the order of Y, from rows and the labels before it."""
+    return SVC(kernel="linear", C=C).fit(np.column_stack([X, Y[:, :k]]), Y[:, k])
+
+
+def lift_label(X, on, X_new, ratio=0.1, C=1.0, scores="probability", seed=0):
+    """The scores of one label of LIFT, from dense rows and one libsvm machine per fold."""
+    count = int(np.ceil(round(ratio * min(on.sum(), (~on).sum()), 9)))
+    centers = []
+    for rows in (X[on], X[~on]):
+        k = min(count, len(np.unique(rows, axis=0)))
+        centers.append(KMeans(k, n_init=1, random_state=seed).fit(rows).cluster_centers_)
+    near, near_new = (cdist(rows, np.vstack(centers)) for rows in (X, X_new))
+    return svm_scores(near, on, near_new, C, scores, seed)
+
+
+def svm_objective(X, on, weights, intercept, C):
+    """1/2 |w|^2 + C sum_i max(0, 1 - y_i (x_i w + b)) of a linear machine."""
+    margins = np.where(on, 1.0, -1.0) * (X @ weights + intercept)
+    return 0.5 * weights @ weights + C * np.maximum(0, 1 - margins).sum()

@@ -1,4 +1,5 @@
 import datetime
+import importlib
 import io
 import json
 import os
@@ -223,11 +224,12 @@ def test_types_of_others_are_named_before_anything_runs(foreign, data):
 
 
 def test_functions_of_imcc_are_not_trusted():
-    from imcc.persistence._trust import trusted_types
+    from imcc.persistence._trust import TRUSTED
 
-    assert "imcc._core.models.KernelModel" in trusted_types()
-    assert not any("datasets" in name or "persistence" in name for name in trusted_types())
-    assert not any(name.endswith(("fit_kernel", "check_kernel")) for name in trusted_types())
+    for name in TRUSTED:
+        module, _, attribute = name.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(module), attribute), type)
+    assert not any("datasets" in name or "persistence" in name for name in TRUSTED)
 
 
 def test_trees_need_trust(data, tmp_path):
@@ -292,8 +294,8 @@ def archive(**members):
         (archive(data_dot_pkl=b"x"), "pickle in it"),
         (archive(schema_dot_json=b"{}"), "without imcc's card"),
         (archive(other=b"x"), "zip archive"),
-        (archive(imcc_dot_json=b"no json"), "no JSON"),
-        (archive(imcc_dot_json=b"[" * 100_000), "no JSON"),
+        (archive(imcc_dot_json=b"no json"), "not JSON"),
+        (archive(imcc_dot_json=b"[" * 100_000), "not JSON"),
         (archive(imcc_dot_json=b"[]"), "does not say its format"),
         (archive(imcc_dot_json=b'{"format": 1}'), "has no imcc_version"),
         (b"PK\x03\x04 and then nothing", "damaged or cut off"),
@@ -339,42 +341,19 @@ def test_a_newer_format(saved, tmp_path):
         load_model(file)
 
 
-def test_an_older_format_is_migrated_or_refused(saved, data, tmp_path, monkeypatch):
+def test_an_older_format(saved, tmp_path):
     def change(card):
-        card.update(format=FORMAT - 1, imcc_version="0.0.1", labels=card.pop("label_names"))
+        card.update(format=FORMAT - 1, imcc_version="0.0.1")
 
     file = with_card(saved, tmp_path / "old.skops", change)
     with pytest.raises(ModelFileError, match=r"imcc 0.0.1 in format 0.*fit the model again"):
         load_model(file)
-
-    def migrate(card):
-        return {**card, "label_names": card["labels"]}
-
-    monkeypatch.setitem(card_module.MIGRATIONS, FORMAT - 1, migrate)
-    assert read_card(file).label_names == tuple("pqrs")
-    np.testing.assert_array_equal(
-        load_model(file).predict(data.X), load_model(saved).predict(data.X)
-    )
 
 
 def test_a_newer_version_of_the_same_format_may_say_more(saved, tmp_path):
     file = with_card(saved, tmp_path / "m", lambda card: card.update(mood="good"))
     assert read_card(file) == read_card(saved)
     load_model(file)
-
-
-def test_a_parameter_that_did_not_exist_yet(data, tmp_path):
-    model = make_pipeline(TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3))
-    model.fit(data.X, data.Y)
-    del model[-1].estimator_.best_estimator_.solver
-    del model[-1].estimator.span
-    del model[-1].nested
-    again = load_model(save_model(model, tmp_path / "m"))
-    assert again[-1].estimator_.best_estimator_.solver == "auto"
-    assert again[-1].estimator.span == "train"
-    assert again[-1].nested is False
-    np.testing.assert_array_equal(again.predict(data.X), model[-1].predict(data.X))
-    assert "solver" in repr(again[-1].estimator_.best_estimator_.get_params())
 
 
 @pytest.mark.parametrize(
@@ -389,6 +368,7 @@ def test_a_parameter_that_did_not_exist_yet(data, tmp_path):
         {"sha256": 3},
         {"sha256": "0" * 64},
         {"feature_names": ["a"]},
+        {"label_names": ["p", "q", "r"], "label_pairs": None},
         {"format": "1"},
     ],
     ids=str,
@@ -439,23 +419,6 @@ def test_packed_members_are_refused(saved, tmp_path):
             new.writestr(info.filename, old.read(info))
     with pytest.raises(ModelFileError, match="checksum"):
         load_model(file)
-
-
-def test_a_schema_of_nonsense(saved, tmp_path):
-    from imcc.persistence._file import _digest
-
-    for nonsense in (b"{}", b"[]", b"{", b'{"__class__": "x", "__loader__": "Nope"}'):
-        file = tmp_path / "m.skops"
-        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(file, "w") as new:
-            for info in old.infolist():
-                if info.filename not in ("schema.json", "imcc.json"):
-                    new.writestr(info.filename, old.read(info))
-            new.writestr("schema.json", nonsense)
-            card = json.loads(old.read("imcc.json"))
-            card["sha256"] = _digest(new)
-            new.writestr("imcc.json", json.dumps(card))
-        with pytest.raises(ModelFileError, match="cannot be put together"):
-            load_model(file)
 
 
 # Writing

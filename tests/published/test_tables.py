@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import imcc.published
-from imcc.comparison import compare, critical_difference, join_podiums, podium, rank_methods
+from imcc.comparison import (
+    compare,
+    critical_difference,
+    friedman_range,
+    join_podiums,
+    podium,
+    rank_difference_range,
+    rank_methods,
+)
 from imcc.datasets import dataset_info, describe, list_datasets, load_dataset
 from imcc.metrics import METRICS
 from imcc.published import (
@@ -94,9 +102,17 @@ def test_friedman(metric, f):
     assert round(result.friedman.f, 2) == f
     assert round(result.friedman.f_critical, 3) == FRIEDMAN.critical_value
     (slip,) = (s for s in slips("Table 5", "F_F") if s.metric == metric)
-    assert (slip.printed, slip.correct) == (FRIEDMAN.f[metric], f)
-    # Neither changes the verdict, and IMCC has the best mean rank by every metric.
-    assert min(slip.printed, slip.correct) > FRIEDMAN.critical_value
+    assert slip.printed == FRIEDMAN.f[metric]
+    assert f"give {f} if" in slip.why
+    # What is proven, and what is only possible, over all orders of means that are equal in print.
+    better = METRICS[metric].greater_is_better
+    found = friedman_range(table(metric).means, greater_is_better=better)
+    assert slip.interval == (round(found.low, 2), round(found.high, 2))
+    assert slip.proven == (not found.contains(slip.printed, decimals=2))
+    assert slip.proven == (metric in ("one_error", "hamming_loss"))
+    assert slip.correct == (None if slip.proven else f)
+    # Nothing changes the verdict, and IMCC has the best mean rank by every metric.
+    assert min(slip.printed, found.bound) > FRIEDMAN.critical_value
     assert result.order[0] == 0
 
 
@@ -110,6 +126,23 @@ def test_critical_difference():
     assert (slip.printed, slip.correct) == (FRIEDMAN.critical_difference, round(ours, 4))
 
 
+def difference(metric, method):
+    """Return by how much a method's mean rank can be above IMCC's."""
+    better = METRICS[metric].greater_is_better
+    other = METHODS.index(method)
+    return rank_difference_range(table(metric).means, 0, other, greater_is_better=better)
+
+
+def test_ranks_that_differ_only_by_a_tie_are_not_proven():
+    for slip in slips(("Table 3", "Table 4"), "rank"):
+        printed = table(slip.metric)
+        row = printed.means[printed.datasets.index(slip.dataset)]
+        row = -row if printed.greater_is_better else row
+        mine = row[METHODS.index(slip.method)]
+        possible = range(int((row < mine).sum()) + 1, int((row <= mine).sum()) + 1)
+        assert slip.proven == (slip.printed not in possible), slip
+
+
 def test_who_differs_from_imcc():
     differs = {}
     for metric in METRICS:
@@ -120,8 +153,16 @@ def test_who_differs_from_imcc():
     assert differs["average_precision"] == ["brsvm", "ecc", "mahr", "jfsc", "lift"]  # as they say
     (slip,) = (s for s in SLIPS if "do not differ from IMCC" in s.what)
     assert sorted({*METHODS[1:]} - {*differs["one_error"]}) == sorted(slip.correct)
+    limit = critical_difference(15, 7)
+    assert not slip.proven
+    assert slip.interval == pytest.approx(difference(slip.metric, slip.method), abs=0.005)
+    assert difference("one_error", "jfsc")[1] > limit  # so the sentence can be true
     (slip,) = (s for s in SLIPS if "differs from LLSF" in s.what)
     assert sum("llsf" in names for names in differs.values()) == slip.correct
+    assert not slip.proven
+    assert slip.interval == pytest.approx(difference(slip.metric, slip.method), abs=0.005)
+    assert difference("ranking_loss", "llsf")[0] > limit
+    assert difference("coverage", "llsf")[1] > limit
     for method in ("brsvm", "ecc", "mahr", "jfsc", "lift"):
         assert sum(method in names for names in differs.values()) >= 2
 

@@ -126,7 +126,7 @@ def test_hostile_failures_and_environments_are_escaped(tmp_path):
     assert "ValueError: </pre><script>alert(3)</script>" in page.text
     assert "Traceback (most recent call last)" in page.text
     assert "a <fast> one" in page.text
-    assert "imcc on yeast, split 3" in page.text
+    assert "yeast, imcc, split 3" in page.text
     assert "Not finished: 8 of 9 tasks are done, 1 failed" in page.text.replace(" :", ":")
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imcc._backend import device as _device
 from imcc._search.judges import BatchJudge, judge_of
 from imcc.metrics import METRICS, Judge
 from tests.backends import BACKENDS, array, backend, host
@@ -60,11 +59,11 @@ def test_any_small_table(n_rows, n_labels, n_settings, seed):
         np.testing.assert_allclose(found[:, k], [slow[name] for name in METRICS], atol=1e-14)
 
 
-def test_blocks_change_nothing(library, monkeypatch):
+def test_blocks_change_nothing(library, config):
     rng = np.random.default_rng(2)
     relevant, scores = rng.random((40, 9)) < 0.4, rng.normal(size=(6, 40, 9))
     whole = means(library, relevant, scores)
-    monkeypatch.setattr(_device, "free_bytes", lambda _: 8 * 8 * 9 * 6 * 5)  # five pairs at a time
+    config(device_entries=9 * 6 * 5)  # five pairs at a time
     np.testing.assert_allclose(means(library, relevant, scores), whole, atol=1e-15)
 
 

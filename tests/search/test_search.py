@@ -7,10 +7,16 @@ from joblib import parallel_config
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
+from threadpoolctl import threadpool_limits
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+from imcc._search import grid as grid_module
 from imcc._search.grid import _pairs_by_rho
-from imcc.metrics import METRICS, get_scorer
+from imcc._search.labels import DistinctLabels
+from imcc._search.results import by_rank, rank_settings
+from imcc.datasets import load_dataset, paper_splits
+from imcc.metrics import METRICS, evaluate, get_scorer
+from tests.backends import array, host
 
 AXES = {
     "alpha": [1e-3, 1.0, 1e3],
@@ -315,7 +321,7 @@ def test_a_metric_without_rows_to_judge(small_problem):
         ({"width_scales": [0]}, "width_scales must be a finite number > 0"),
         ({"kernels": ["gauss"]}, "kernel must be a callable or one of"),
         ({"kernels": ["linear"], "width": 2.0}, "has no width"),
-        ({"scoring": "f1"}, "scoring must be one of"),
+        ({"scoring": "no_such"}, "scoring must be one of"),
         ({"scoring": []}, "scoring must name"),
         ({"scoring": ["coverage", "coverage"]}, "scoring must name different metrics"),
         ({"scoring": ["coverage", "one_error"]}, "refit must name the metric"),
@@ -330,3 +336,193 @@ def test_bad_parameters_are_named(small_problem, parameters, message):
     X, Y, *_ = small_problem
     with pytest.raises(ValueError, match=message):
         IMCCClassifierCV(**{**SMALL, **parameters}).fit(X, Y)
+
+
+def with_indistinct_labels(X, Y):
+    """Add columns that some fold of KFold(3) cannot tell apart: never, always, twice, opposite."""
+    rare = np.zeros((len(Y), 4), int)
+    rare[:10, 0] = 1  # in the first fold only: constant where it is held out
+    rare[:, 1] = 1
+    rare[40:45, 1] = 0  # off in the second fold only
+    rare[:, 2] = Y[:, 1]
+    rare[:, 3] = 1 - Y[:, 2]
+    rare[70:75, 2:] = 1 - rare[70:75, 2:]  # equal and opposite but for the third fold
+    return np.hstack([Y, rare])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("span", ["train", "augmented"])
+def test_labels_that_a_fold_cannot_tell_apart_tie(small_problem, kernel, span):
+    """As if every setting were fitted and rounding left no trace in the scores."""
+    X, Y, *_ = small_problem
+    Y = with_indistinct_labels(X, Y)
+    search = IMCCClassifierCV(
+        **SMALL, kernels=kernel, span=span, cv=KFold(3), random_state=0, refit="coverage",
+        scoring=list(METRICS),
+    )  # fmt: skip
+    results = search.fit(X, Y).cv_results_
+    for k, params in enumerate(results["params"]):
+        for i, (train, test) in enumerate(KFold(3).split(X)):
+            clf = search.estimator_for(params).fit(X[train], Y[train])
+            scores = np.round(clf.decision_function(X[test]), 9)
+            for name, value in evaluate(Y[test], scores).items():
+                assert results[f"split{i}_test_{name}"][k] == pytest.approx(value, abs=1e-12)
+
+
+def test_distinct_labels():
+    signs = np.array([[1, -1, 1, -1, -1, 1], [1, 1, 1, -1, -1, -1], [1, -1, -1, -1, 1, 1.0]])
+    labels = DistinctLabels.of(signs)
+    np.testing.assert_array_equal(labels.signs, signs[:, [1, 2]])
+    np.testing.assert_array_equal(labels.index, [0, 0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(labels.factor, [0, 1, 1, 0, -1, -1])
+    np.testing.assert_array_equal(labels.constant, [1, 0, 0, -1, 0, 0])
+    scores = np.random.default_rng(0).normal(size=(2, 3, 4))
+    a, b = scores
+    expected = np.stack([np.ones_like(a), a, b, -np.ones_like(a), -b, -a])
+    np.testing.assert_array_equal(labels.expand(scores), expected)
+    for name in ("torch", "array_api_strict"):
+        found = host(name, labels.expand(array(name, scores)))
+        np.testing.assert_array_equal(found, expected)
+    different = DistinctLabels.of(signs[:, 1:3])
+    assert different.expand(scores) is scores
+    constant = DistinctLabels.of(np.ones((3, 2)))
+    np.testing.assert_array_equal(constant.expand(scores[:1]), np.ones((2, 3, 4)))
+
+
+def test_all_labels_constant_in_a_fold(small_problem):
+    X, *_ = small_problem
+    Y = np.zeros((90, 2), int)
+    Y[:30, 0] = 1
+    search = IMCCClassifierCV(**SMALL, cv=KFold(3), scoring="hamming_loss", random_state=0)
+    results = search.fit(X, Y).cv_results_
+    np.testing.assert_array_equal(results["split0_test_score"], 0.5)
+
+
+def test_means_that_rounding_keeps_apart_are_tied():
+    means = np.array([0.7, 0.9, np.nan, 0.9 * (1 + 1e-15), 0.9 - 1e-6, 0.7])
+    np.testing.assert_array_equal(rank_settings(means, True), [4, 1, 6, 1, 3, 4])
+    np.testing.assert_array_equal(rank_settings(means, False), [1, 4, 6, 4, 3, 1])
+    np.testing.assert_array_equal(rank_settings(np.zeros(3), False), [1, 1, 1])
+    results = {"mean_test_score": means, "rank_test_score": rank_settings(means, True)}
+    results["params"] = [{"k": k} for k in range(6)]
+    assert [best.index for best in by_rank(results, "score")] == [1, 3, 4, 0, 5]
+
+
+@pytest.mark.parametrize("scoring", ["average_precision", "hamming_loss"])
+def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch, scoring):
+    X, Y, *_ = small_problem
+    eliminate = grid_module.eliminate
+
+    def broken(terms, gram, cross, alphas, gammas):
+        corrections, intercepts = eliminate(terms, gram, cross, alphas, gammas)
+        intercepts[:, np.asarray(alphas) == 10.0, :] = np.nan
+        return corrections, intercepts
+
+    monkeypatch.setattr(grid_module, "eliminate", broken)
+    with pytest.raises(ValueError, match=r"4 of 8 settings .* not finite, .*'alpha': 10\.0"):
+        IMCCClassifierCV(**SMALL, cv=3, scoring=scoring, random_state=0).fit(X, Y)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.usefixtures("mirror")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "weights", "n_clusters"),
+    [("genbase", (1e-3, 1.0, 1e3), (8, 64)), ("medical", (1.0,), (64, 128))],
+)
+def test_the_choice_does_not_depend_on_the_number_of_threads(name, weights, n_clusters):
+    """On genbase many labels are constant or equal in a fold; on medical k-means has ties."""
+    data = load_dataset(name)
+    train, _ = next(iter(paper_splits(data, 1)))
+    searches = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            search = IMCCClassifierCV(
+                weights, weights, weights, n_clusters, scoring=list(METRICS), random_state=0,
+                refit="average_precision",
+            )  # fmt: skip
+            searches.append(search.fit(data.X[train], data.Y[train]))
+    one, two = searches
+    assert one.best_params_ == two.best_params_
+    for name in METRICS:
+        np.testing.assert_allclose(
+            *(s.cv_results_[f"mean_test_{name}"] for s in searches), atol=1e-12, rtol=0
+        )
+        np.testing.assert_array_equal(*(s.cv_results_[f"rank_test_{name}"] for s in searches))
+
+
+def test_scorers_of_scikit_learn_are_those_of_single_fits(small_problem):
+    X, Y, X_new, _ = small_problem
+    axes = {**AXES, "kernel": ["rbf"], "width_scale": [1.0]}
+
+    def mean_score(estimator, X, y):
+        return float(np.mean(estimator.decision_function(X) * (2 * y - 1)))
+
+    scoring = {"f1_macro": "f1_macro", "roc_auc": "roc_auc", "mine": mean_score}
+    expected = GridSearchCV(
+        IMCCClassifier(random_state=0), axes, scoring=scoring, refit="f1_macro", cv=KFold(3)
+    ).fit(X, Y)
+    named = {f"{name}s": axes[name] for name in ("alpha", "beta", "gamma", "kernel")}
+    found = IMCCClassifierCV(
+        **named, n_clusters=axes["n_clusters"], cv=KFold(3), random_state=0,
+        scoring={**scoring, "coverage": "coverage"}, refit="f1_macro",
+    ).fit(X, Y)  # fmt: skip
+    for name in scoring:
+        np.testing.assert_allclose(
+            found.cv_results_[f"mean_test_{name}"],
+            expected.cv_results_[f"mean_test_{name}"],
+            atol=1e-9,
+        )
+    assert found.best_params_ == expected.best_params_
+    assert found.best_score_ == pytest.approx(expected.best_score_)
+    np.testing.assert_array_equal(found.predict(X_new), expected.predict(X_new))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
+def test_scorers_of_one_class_per_row(small_problem, n_classes, library):
+    X, *_ = small_problem
+    y = np.digitize(X[:, 0], [0.0, 2.0][: n_classes - 1]) + 5
+    axes = {"alpha": [0.1, 10.0], "beta": [0.1, 1.0], "gamma": [0.1], "n_clusters": [3, 8]}
+    clusterer = AgglomerativeClustering()
+    expected = GridSearchCV(
+        IMCCClassifier(clusterer=clusterer), axes, scoring="balanced_accuracy", cv=3
+    ).fit(X, y)
+    rows = X if library == "numpy" else array(library, X)
+    found = IMCCClassifierCV(
+        **SMALL, cv=3, scoring="balanced_accuracy", clusterer=clusterer, refit=library == "numpy"
+    ).fit(rows, y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )
+    assert found.best_params_.items() >= expected.best_params_.items()
+
+
+def test_scorers_that_need_more_than_scores_are_refused_early(small_problem):
+    X, Y, *_ = small_problem
+    with pytest.raises(ValueError, match="'neg_log_loss' cannot be computed"):
+        IMCCClassifierCV(**SMALL, scoring="neg_log_loss").fit(X, Y)
+    with pytest.raises(ValueError, match=r"'f1' cannot be computed.*average"):
+        IMCCClassifierCV(**SMALL, scoring="f1").fit(X, Y)
+    with pytest.raises(ValueError, match="values of scoring='score' that are not finite"):
+        IMCCClassifierCV(**SMALL, scoring=lambda *_: np.nan).fit(X, Y)
+    with pytest.raises(ValueError, match="must keep its name"):
+        IMCCClassifierCV(**SMALL, scoring={"mine": "coverage"}, refit="mine").fit(X, Y)
+
+
+def test_verbose_says_what_is_searched_and_chosen(small_problem, capsys):
+    X, Y, *_ = small_problem
+    search = IMCCClassifierCV(**SMALL, cv=3, random_state=0)
+    search.fit(X, Y)
+    assert capsys.readouterr().err == ""
+    search.set_params(verbose=1).fit(X, Y)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "imcc search: 8 settings on 3 folds"
+    assert last == (
+        f"imcc search: average_precision={search.best_score_:.6g} with {search.best_params_}"
+    )
+    search.set_params(verbose=2).fit(X, Y)
+    assert "imcc search: 3 of 3 pieces done" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="verbose must be a whole number"):
+        search.set_params(verbose=-1).fit(X, Y)

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._stream import dask as distributed
-from imcc._stream import fitting as streaming
 from tests.search.test_search import SMALL
 from tests.stream.test_fitting import CUTS, HEAVY, KINDS, coefficients, cut, fixed
 
@@ -168,7 +167,7 @@ def test_prediction_is_lazy_and_the_same(small_problem, parameters):
     )
 
 
-def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch):
+def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch, config):
     """Watch what comes back: the same few bytes for 2,000 rows and for 20,000."""
     largest = []
     original = dask.compute
@@ -179,9 +178,7 @@ def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 100)
-    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
-    monkeypatch.setattr("imcc._core.approximations.WIDTH_ROWS", 100)
+    config(cluster_rows=100, rows_per_cluster=1, width_rows=100)
     peaks = []
     for n in (2_000, 20_000):
         X = da.random.default_rng(0).normal(size=(n, 10), chunks=(1_000, -1))
@@ -189,7 +186,7 @@ def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch):
         IMCCClassifier(
             4, approximation="nystroem", n_components=10, lloyd_passes=2, random_state=0
         ).fit(X, X[:, :3] > 0)
-        assert len(largest) == 4  # a look, two steps and the sums
+        assert len(largest) == 4  # the summary, two steps and the sums
         peaks.append(max(largest))
     assert peaks[1] < 1.1 * peaks[0] < 50_000
 
@@ -205,17 +202,17 @@ def test_blocks_that_rows_and_labels_share_are_computed_once_a_pass(small_proble
     both = da.from_array(np.hstack([X, Y]), chunks=(30, -1))
     both = both.map_blocks(block, meta=np.empty((0, 0)))
     IMCCClassifier(4, kernel="linear", lloyd_passes=1, random_state=0).fit(both[:, :5], both[:, 5:])
-    assert asked == 3 * [30, 30, 30]  # a look, a step and the sums
+    assert asked == 3 * [30, 30, 30]  # the summary, a step and the sums
 
 
-def test_merging_in_a_tree(small_problem, monkeypatch):
+def test_merging_in_a_tree(small_problem, monkeypatch, config):
     X, Y, *_ = small_problem
     sizes = []
     original = distributed._merge_all
     monkeypatch.setattr(
         distributed, "_merge_all", lambda m, p: sizes.append(len(p)) or original(m, p)
     )
-    monkeypatch.setattr(distributed, "FAN_IN", 3)
+    config(dask_merge=3)
     clf = IMCCClassifier(**fixed(small_problem, "linear"))
     clf.fit(*on_dask(X, Y, (9,) * 10))
     # Ten blocks become four parts, two, and one; for each of two passes.

@@ -17,10 +17,8 @@ from sklearn.model_selection import KFold
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._backend import array as _array
 from imcc._backend import device as _device
-from imcc._core import approximations
-from imcc._core.virtual import nearest
-from imcc._stream import fitting as streaming
-from imcc._stream import passes
+from imcc._core.clustering import nearest
+from imcc._core.statistics import Statistics
 from imcc.metrics import METRICS
 from tests.backends import BACKENDS, array, backend, host
 
@@ -70,12 +68,9 @@ def of_numpy(values):
 
 
 @pytest.fixture(autouse=True)
-def small_samples(monkeypatch):
+def small_samples(config):
     """Samples that are smaller than the problem, so that it matters which rows are drawn."""
-    monkeypatch.setattr(approximations, "WIDTH_ROWS", 30)
-    monkeypatch.setattr(approximations, "ROWS_PER_LANDMARK", 2)
-    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 50)
-    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
+    config(width_rows=30, rows_per_landmark=2, cluster_rows=50, rows_per_cluster=1)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -166,20 +161,20 @@ def test_searches_are_the_same(small_problem, library, kind):
 
 
 @pytest.mark.parametrize("kind", ["nystroem", "fourier"])
-def test_memory_for_a_few_rows_gives_the_same(small_problem, library, monkeypatch, kind):
+def test_memory_for_a_few_rows_gives_the_same(small_problem, library, monkeypatch, config, kind):
     X, Y, X_new, _ = small_problem
     rows = array(library, X)
     clf = IMCCClassifier(4, **KINDS[kind], random_state=0).fit(rows, Y)
     expected = host(library, clf.decision_function(array(library, X_new)))
     seen = []
-    original = passes.Statistics.of_rows.__func__
+    original = Statistics.of_rows.__func__
 
     def of_rows(cls, psi, *others):
         seen.append(psi.shape[0])
         return original(cls, psi, *others)
 
-    monkeypatch.setattr(passes.Statistics, "of_rows", classmethod(of_rows))
-    monkeypatch.setattr(_device, "free_bytes", lambda _: 8 * 8 * 200)
+    monkeypatch.setattr(Statistics, "of_rows", classmethod(of_rows))
+    config(device_entries=200)
     again = clf.fit(rows, Y).decision_function(array(library, X_new))
     same(host(library, again), expected)
     step = 200 // KINDS[kind]["n_components"]
@@ -189,32 +184,12 @@ def test_memory_for_a_few_rows_gives_the_same(small_problem, library, monkeypatc
     assert max(seen) == step
 
 
-class Watched:
-    """Rows that count the blocks that are taken of them."""
-
-    def __init__(self, rows, blocks):
-        self.rows, self.blocks, self.shape = rows, blocks, rows.shape
-
-    def __getitem__(self, index):
-        self.blocks.append(index)
-        return self.rows[index]
-
-
-def test_nearest_prototypes_block_by_block(small_problem, library, monkeypatch):
+@pytest.mark.parametrize("entries", [30, 2**20])
+def test_nearest_prototypes_block_by_block(small_problem, library, config, entries):
     X, *_ = small_problem
+    config(device_entries=entries)
     expected = np.linalg.norm(X[:, np.newaxis] - X[:7], axis=2).argmin(axis=1)
-    for free, n_blocks in ((np.inf, 1), (8 * 8 * 30, 23)):
-        monkeypatch.setattr(_device, "free_bytes", lambda _, f=free: f)
-        blocks = []
-        rows = Watched(array(library, X), blocks)
-        monkeypatch.setattr("imcc._core.virtual.namespace", lambda x: NAMESPACE(x.rows))
-        monkeypatch.setattr("imcc._core.virtual.asarray", lambda x, like: array(library, x))
-        monkeypatch.setattr(
-            "imcc._core.virtual.block_entries", lambda x: _device.block_entries(x.rows)
-        )
-        found = nearest(rows, X[:7])
-        np.testing.assert_array_equal(host(library, found), expected)
-        assert len(blocks) == n_blocks
+    np.testing.assert_array_equal(host(library, nearest(array(library, X), X[:7])), expected)
 
 
 # Streams.
@@ -263,23 +238,23 @@ def test_chunks_of_several_kinds(small_problem, library):
 
 
 @pytest.mark.parametrize("kind", ["linear", "nystroem", "fourier"])
-def test_memory_mapped_arrays_and_a_device(small_problem, tmp_path, kind, monkeypatch):
+def test_memory_mapped_arrays_and_a_device(small_problem, tmp_path, kind, monkeypatch, config):
     backend("torch")
     X, Y, *_ = small_problem
     for name, values in (("X", X), ("Y", Y)):
         np.save(tmp_path / f"{name}.npy", values)
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "Y")]
-    monkeypatch.setattr("imcc._stream.sources.SLICE_ENTRIES", 100)
+    config(slice_entries=100)
     moved = []
-    original = _device.Conveyor.move
+    original = _device.ChunkMover.move
     monkeypatch.setattr(
-        _device.Conveyor, "move", lambda self, x: moved.append(x.shape) or original(self, x)
+        _device.ChunkMover, "move", lambda self, x: moved.append(x.shape) or original(self, x)
     )
     clf = IMCCClassifier(6, **KINDS[kind], random_state=0)
     expected = clone(clf).fit(*mapped)
     assert not moved
     found = clf.set_params(device="cpu").fit(*mapped)
-    # A look at every slice, then its rows and labels.
+    # Every slice for the summary, then its rows and labels.
     assert moved == [(20, 5)] * 4 + [(10, 5)] + [(20, 5), (20, 4)] * 4 + [(10, 5), (10, 4)]
     same_models(found, expected)
 
@@ -334,15 +309,15 @@ def test_partial_fit(small_problem, kind, library, used):
     there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
     there.partial_fit(*chunks[1])
     assert used == {"torch"}
-    assert type(there._progress.sums.statistics.gram) is np.ndarray
-    assert type(there._progress.rules.prototypes[0]) is np.ndarray
+    assert type(there._stream_state.sums.statistics.gram) is np.ndarray
+    assert type(there._stream_state.plan.prototypes[0]) is np.ndarray
     there = pickle.loads(pickle.dumps(there)).set_params(device=None).partial_fit(*chunks[2])
     same_models(there, expected)
     same(there.decision_function(X_new), expected.decision_function(X_new))
 
 
 class FakeQueues:
-    """As much of torch.cuda as the conveyor uses, which writes down what it is told."""
+    """As much of torch.cuda as the mover uses, which records the calls."""
 
     def __init__(self, torch):
         self.torch, self.log, self.count = torch, [], 0
@@ -384,7 +359,7 @@ class FakeEvent:
 def test_the_way_to_a_gpu(monkeypatch):
     """The queues, in their order; a GPU itself is checked by benchmarks/gpu.py."""
     torch = backend("torch")
-    conveyor = _device.Conveyor("cpu")
+    mover = _device.ChunkMover("cpu")
     fake = FakeQueues(torch)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda x, q: fake.log.append("kept"))
     original = _device.importlib.import_module
@@ -394,7 +369,7 @@ def test_the_way_to_a_gpu(monkeypatch):
     for k in range(4):
         rows = np.full((3, 2), float(k))
         rows.flags.writeable = False
-        moved = conveyor._moved_meanwhile(rows)
+        moved = mover._moved_meanwhile(rows)
         np.testing.assert_array_equal(moved.numpy(), rows)
         assert not np.shares_memory(moved.numpy(), rows)
     way = ["in lane:", "out", "work waits for lane", "kept"]

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -14,9 +15,6 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._core import approximations, models
-from imcc._stream import fitting as streaming
-from imcc._stream import sources
 from tests.naive import imcc as naive
 
 HEAVY = {"alpha": 5.0, "beta": 0.1, "gamma": 2.0}
@@ -96,13 +94,10 @@ def test_partial_fit_is_the_fit_on_arrays(small_problem, kind, edges, order):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("passes", [0, 3])
-def test_the_chunks_make_no_difference(small_problem, monkeypatch, kind, passes):
+def test_the_chunks_make_no_difference(small_problem, config, kind, passes):
     """Nothing fixed: width, landmarks and centres are learned from a sample of the rows."""
-    monkeypatch.setattr(approximations, "WIDTH_ROWS", 30)
-    monkeypatch.setattr(approximations, "ROWS_PER_LANDMARK", 2)
-    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 50)
-    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
-    monkeypatch.setattr(models, "SUM_ENTRIES", 300)
+    config(width_rows=30, rows_per_landmark=2)
+    config(cluster_rows=50, rows_per_cluster=1, sum_entries=300)
     X, Y, *_ = small_problem
     found = [
         IMCCClassifier(6, **KINDS[kind], **HEAVY, lloyd_passes=passes, random_state=0).fit(
@@ -131,17 +126,15 @@ def test_several_clusterings(small_problem):
     clf = IMCCClassifier((4, 7), kernel="linear", lloyd_passes=1, random_state=0, **HEAVY)
     clf.fit(cut(X, Y, CUTS[2]))
     assert clf.cluster_sizes_.sum() == 180
-    plan = clf._plan(clf._check_parameters())
-    fitted = streaming.fit_stream(sources.ChunkSource(cut(X, Y, CUTS[3])), plan)
-    assert [len(p) for p in fitted.rules.prototypes] == [4, 7]
-    parts = [nearest_of(X, p) for p in fitted.rules.prototypes]
+    # The prototypes are the centres of a fit with a pass less.
+    before = clone(clf).set_params(lloyd_passes=0).fit(cut(X, Y, CUTS[3]))
+    parts = [nearest_of(X, before.cluster_centers_[rows]) for rows in (slice(4), slice(4, 11))]
     expected = naive.linear_scores(X, np.where(Y, 1.0, -1.0), X_new, parts, *HEAVY.values())
     np.testing.assert_allclose(clf.decision_function(X_new), expected, atol=1e-8)
 
 
-def test_lloyd_passes_are_the_steps_of_k_means(small_problem, monkeypatch):
-    monkeypatch.setattr(streaming, "CLUSTER_ROWS", 25)  # a start that is not good yet
-    monkeypatch.setattr(streaming, "ROWS_PER_CLUSTER", 1)
+def test_lloyd_passes_are_the_steps_of_k_means(small_problem, config):
+    config(cluster_rows=25, rows_per_cluster=1)  # a start that is not good yet
     X, Y, *_ = small_problem
     start = IMCCClassifier(9, kernel="linear", random_state=0).fit(cut(X, Y, CUTS[2]))
     # Centres without a pass are the means of the rows nearest to the prototypes: that is one step.
@@ -165,12 +158,12 @@ def test_centres_are_true_means(small_problem):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_mapped_arrays(small_problem, tmp_path, monkeypatch, kind):
+def test_memory_mapped_arrays(small_problem, tmp_path, config, kind):
     X, Y, *_ = small_problem
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "Y.npy", Y)
     mapped = [np.load(tmp_path / name, mmap_mode="r") for name in ("X.npy", "Y.npy")]
-    monkeypatch.setattr(sources, "SLICE_ENTRIES", 100)  # 20 rows at a time
+    config(slice_entries=100)  # 20 rows at a time
     parameters = {"n_clusters": 6, "random_state": 0, **KINDS[kind]}
     expected = IMCCClassifier(**parameters).fit(cut(X, Y, CUTS[2]))
     labels = [
@@ -185,17 +178,18 @@ def test_memory_mapped_arrays(small_problem, tmp_path, monkeypatch, kind):
         IMCCClassifier(**parameters).fit(mapped[0], Y[:-1])
 
 
-def test_a_memory_mapped_array_is_never_copied_as_a_whole(tmp_path, monkeypatch):
-    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(5000, 3))
+def test_a_memory_mapped_array_is_never_copied_as_a_whole(tmp_path, config):
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(100_000, 8))
     X[:] = np.random.default_rng(0).normal(size=X.shape)
-    monkeypatch.setattr(sources, "SLICE_ENTRIES", 3000)
-    seen = []
-    original = sources.check_array
-    monkeypatch.setattr(
-        sources, "check_array", lambda X, **kw: seen.append(X.shape) or original(X, **kw)
-    )
-    IMCCClassifier(4, kernel="linear").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), X > 0)
-    assert set(seen) == {(1000, 3)}
+    labels = X[:, :2] > 0
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    config(slice_entries=20_000, cluster_rows=500)
+    clf = IMCCClassifier(4, kernel="linear", random_state=0)
+    tracemalloc.start()
+    clf.fit(mapped, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 4
 
 
 def test_the_exact_kernel_takes_a_memory_mapped_array_as_an_array(small_problem, tmp_path):
@@ -321,7 +315,7 @@ def test_prototypes_as_clusterer(small_problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"clusterer": np.ones(5)}, "holds a prototype a row"),
+        ({"clusterer": np.ones(5)}, "holds one prototype per row"),
         ({"clusterer": np.full((2, 5), np.nan)}, "finite numbers"),
         ({"clusterer": np.ones((2, 3))}, "have 3 features"),
         ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters=3, but 2 prototypes"),
@@ -364,7 +358,7 @@ def test_bad_streams_are_named(small_problem):
     refused(iter([]), "the stream is empty", IMCCClassifier(**fixed(small_problem, "linear")))
     refused([chunks[0], (X[:, :4], Y)], r"chunk 1 \(from row 30 on\) has 4 features.* have 5")
     refused([chunks[0], (X, Y[:, :3])], r"chunk 1 .* has 3 labels, but the chunks before it have 4")
-    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class a row, but the chunks before it")
+    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class per row, but the chunks before it")
     refused(
         [chunks[0], (X, Y[:-1])], r"chunk 1 .*as many rows: X has 90, y has the shape \(89, 4\)"
     )
@@ -403,7 +397,7 @@ def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
     for chunk, message in (
         ((X[:, :4], Y), "X has 4 features, but IMCCClassifier is expecting 5"),
         ((X, Y[:, :3]), "chunk 1 .* has 3 labels"),
-        ((X, Y[:, 0]), "chunk 1 .*one class a row"),
+        ((X, Y[:, 0]), "chunk 1 .*one class per row"),
         ((bad, Y), "infinity"),
         ((X, Y[:-1]), "as many rows"),
     ):

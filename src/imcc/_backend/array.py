@@ -1,6 +1,6 @@
 """Which library an array is of, and what the libraries do differently.
 
-The rest of the house is written once, in the names of the Python array API; what a library does in
+The rest of the package is written once, in names of the Python array API; what a library does in
 its own way is handled here, in :mod:`imcc._backend.device` and in :mod:`imcc._backend.linalg`, and
 nowhere else:
 
@@ -183,11 +183,11 @@ def one_hot(assignment: Any, n_columns: int, like: Any) -> Any:
 
     Parameters
     ----------
-    assignment : array of int, shape (n_rows, n_clusterings)
+    assignment : array of int, shape (n_samples, n_clusterings)
         On the host, or where ``like`` is; entries of a row are different.
     n_columns : int
     like : array
-        Decides where the matrix goes: a CSR matrix for NumPy, a dense one elsewhere.
+        The matrix is beside it: a CSR matrix for NumPy, a dense one elsewhere.
     """
     n_rows, n_entries = assignment.shape
     if is_numpy(like):
@@ -326,6 +326,15 @@ def column_sums(x: Any) -> Any:
     return namespace(x).sum(astype(x, "float64"), axis=0)
 
 
+def column_squares(x: Any) -> Any:
+    """Return the sum of the squares of each column of a dense array or CSR matrix, in float64."""
+    if sp.issparse(x):
+        return np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+    if is_numpy(x):
+        return np.einsum("ij,ij->j", x, x).astype(np.float64)
+    return astype(namespace(x).sum(x * x, axis=0), "float64")
+
+
 def trace(x: Any) -> float:
     """Return the sum of the diagonal."""
     return float(np.trace(x) if is_numpy(x) else namespace(x).linalg.trace(x))
@@ -334,3 +343,15 @@ def trace(x: Any) -> float:
 def row_squares(x: Any) -> Any:
     """Return the squared length of each row of a dense array."""
     return np.einsum("ij,ij->i", x, x) if is_numpy(x) else namespace(x).sum(x * x, axis=1)
+
+
+def sum_of_squares(x: Any) -> float:
+    """Return the sum of the squares of all entries; infinite where that overflows.
+
+    Squares are taken in the precision of the array, sums over rows in float64.
+    """
+    with np.errstate(over="ignore"):
+        if is_numpy(x):
+            stored = x.data if sp.issparse(x) else x.ravel()
+            return float(np.dot(stored, stored))
+        return float(namespace(x).sum(row_squares(x)))

@@ -13,17 +13,11 @@ from typing import Any
 import numpy as np
 
 from imcc._backend.array import asarray, dense, is_numpy, library, require
-
-# Blocks of work on a device have at most this many entries (4 GiB in float64), and take at most
-# this share of the free memory.
-DEVICE_ENTRIES = 2**29
-DEVICE_SHARE = 1 / 8
-# Arrays that may be on their way to a device before the host waits for it.
-AHEAD = 2
+from imcc._utils.config import get_config
 
 
 def on_device(X: Any, device: str | None) -> Any:
-    """Return rows where they are to be worked on: on a device asked for, or where they are.
+    """Return rows where they are to be worked on: on the device, or where they are.
 
     Parameters
     ----------
@@ -42,7 +36,7 @@ def _named(device: Any) -> Any:
     return _empty_on(device)
 
 
-class Conveyor:
+class ChunkMover:
     """Brings the chunks of a stream to a device, one after the other.
 
     On the way to a GPU through torch, a chunk travels while the GPU works on the one before:
@@ -57,7 +51,7 @@ class Conveyor:
 
     def __init__(self, device: str | None) -> None:
         self._like: Any = None if device is None else _named(device)
-        self._lane: Any = None
+        self._copies: Any = None
         self._begun: deque[Any] = deque()
 
     def move(self, x: Any) -> Any:
@@ -70,12 +64,12 @@ class Conveyor:
 
     def _moved_meanwhile(self, x: np.ndarray) -> Any:
         torch, device = importlib.import_module("torch"), self._like.device
-        if self._lane is None:
-            self._lane = torch.cuda.Stream(device)
+        if self._copies is None:
+            self._copies = torch.cuda.Stream(device)
         work = torch.cuda.current_stream(device)
         # When the device gets here, it is done with all arrays that were moved before.
         self._begun.append(work.record_event())
-        if len(self._begun) > AHEAD:
+        if len(self._begun) > get_config().chunks_ahead:
             self._begun.popleft().synchronize()
         with warnings.catch_warnings():
             # It is only read.
@@ -83,9 +77,9 @@ class Conveyor:
             source = torch.from_numpy(x)
         # torch keeps both pieces of memory until the queues that use them are through with them.
         locked = torch.empty(source.shape, dtype=source.dtype, pin_memory=True).copy_(source)
-        with torch.cuda.stream(self._lane):
+        with torch.cuda.stream(self._copies):
             moved = locked.to(device, non_blocking=True)
-        work.wait_stream(self._lane)
+        work.wait_stream(self._copies)
         moved.record_stream(work)
         return moved
 
@@ -144,7 +138,7 @@ def _empty_of_cupy(device: str) -> Any:
 
 
 def synchronize(x: Any) -> None:
-    """Wait for what a device was told to do, so that a clock tells the time it took."""
+    """Wait until a device has done its work, so that its time can be measured."""
     if library(x) == "torch" and x.is_cuda:
         importlib.import_module("torch").cuda.synchronize(x.device)
     elif library(x) == "cupy":
@@ -155,7 +149,9 @@ def synchronize(x: Any) -> None:
 
 
 def free_bytes(like: Any) -> float:
-    """Return the memory that is free on the device of an array; infinite on the host."""
+    """Return the memory that may be used on the device of an array; infinite on the host."""
+    if not is_numpy(like) and (allowed := get_config().device_memory) is not None:
+        return allowed
     if library(like) == "torch" and like.is_cuda:
         cuda = importlib.import_module("torch").cuda
         cached = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
@@ -174,7 +170,8 @@ def block_entries(like: Any) -> int | None:
     """
     if is_numpy(like):
         return None
-    return max(1, int(min(DEVICE_ENTRIES, free_bytes(like) * DEVICE_SHARE / 8)))
+    config = get_config()
+    return max(1, int(min(config.device_entries, free_bytes(like) * config.device_share / 8)))
 
 
 def require_memory(n_bytes: float, like: Any, what: str, remedy: str) -> None:

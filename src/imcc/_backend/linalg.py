@@ -10,9 +10,7 @@ import scipy.linalg
 from scipy.linalg import blas, lapack
 
 from imcc._backend.array import is_numpy, library, namespace
-
-# Columns that a device factorises at a time: enough for its products to run at full speed.
-BLOCK = 2048
+from imcc._utils.config import get_config
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
@@ -53,9 +51,9 @@ def cholesky(A: Any) -> Any:
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     # The libraries would make a second matrix of the same size, if not a third.  So, one block of
     # columns after the other: take off what the columns before it explain, then factorise.
-    n = A.shape[0]
-    for start in range(0, n, BLOCK):
-        end = min(start + BLOCK, n)
+    n, step = A.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        end = min(start + step, n)
         if start > 0:
             A[start:, start:end] -= A[start:, :start] @ A[start:end, :start].T
         own = _small_cholesky(A[start:end, start:end])
@@ -86,7 +84,7 @@ def cholesky_solve(factor: Any, B: Any) -> Any:
 
 
 def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
-    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not looked at."""
+    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not used."""
     match library(L):
         case "torch":
             linalg = importlib.import_module("torch.linalg")

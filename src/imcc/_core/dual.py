@@ -19,8 +19,8 @@ import numpy as np
 
 from imcc._backend.array import Array, add_to_diagonal, dense, namespace, trace, zeros
 from imcc._backend.linalg import cholesky, cholesky_solve, symmetric_product
+from imcc._core.clustering import VirtualExamples
 from imcc._core.solver import ClusterTerms, eliminate_one
-from imcc._core.virtual import VirtualExamples
 
 # eps, relative to the mean diagonal of K: small enough for a refinement or two to reach rounding
 # where K has eigenvalues above 1e-6, large enough for K + eps I to be factorised always.
@@ -36,7 +36,7 @@ class DualSolution:
 
     Attributes
     ----------
-    coef : array of shape (n_rows, q)
+    coef : array of shape (n_samples, q)
         A: scores are k(x, X) A + k(x, Z) A_z + b.
     center_coef : array of shape (c, q)
         A_z: zero for the paper's span.
@@ -62,10 +62,10 @@ def solve_dual(
 
     Parameters
     ----------
-    K : array of shape (n_rows, n_rows)
+    K : array of shape (n_samples, n_rows)
         Kernel matrix of the training rows.  It is overwritten, except when an error is raised.
     K_centers : array of shape (c, n_rows)
-    signs : array of shape (n_rows, q)
+    signs : array of shape (n_samples, q)
     virtual : VirtualExamples
     alpha, beta, gamma : float
     K_between : array of shape (c, c), optional

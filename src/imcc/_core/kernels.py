@@ -17,6 +17,7 @@ The paper's rule takes the mean distance over all pairs of training rows as the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -44,15 +45,16 @@ from imcc._backend.array import (
     zero_diagonal,
 )
 from imcc._backend.device import block_entries
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_number
 
-# Kernel blocks of about this many entries stay in the cache of a core.
-BLOCK_ENTRIES = 2**20
+# Beyond these, 2 width^2 or its inverse is 0 or infinite.
+MIN_WIDTH, MAX_WIDTH = 1e-150, 1e150
 
 
 def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
-    """Split rows into slices of about so many entries each (BLOCK_ENTRIES by default)."""
-    step = max(1, (entries or BLOCK_ENTRIES) // max(1, n_columns))
+    """Split rows into slices of about so many entries each (``kernel_entries`` by default)."""
+    step = max(1, (entries or get_config().kernel_entries) // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -69,6 +71,7 @@ class Kernel:
     """
 
     has_width = False
+    is_linear = False
 
     def __init__(
         self, function: str | Callable[..., float], parameters: Mapping[str, Any] | None = None
@@ -97,8 +100,9 @@ class Kernel:
 
 
 class LinearKernel(Kernel):
-    """``<x, x'>``."""
+    """``<x, x'>``: its features are the rows themselves."""
 
+    is_linear = True
     is_semidefinite = True
 
     def base(self, X: Features, Y: Features | None = None) -> Array:
@@ -140,7 +144,9 @@ class WidthKernel(Kernel):
         factor = -1.0 / self._scale(width)
         for block in row_blocks(base.shape[0], base.shape[1], block_entries(base)):
             rows = base[block, :]
-            rows *= factor
+            # A distance of infinitely many widths is a kernel value of 0.
+            with np.errstate(over="ignore"):
+                rows *= factor
             exp_in_place(rows)
         return base
 
@@ -288,7 +294,7 @@ def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any =
     if isinstance(width, str):
         check_choice("width", width, ["mean_distance"])
     else:
-        check_number("width", width, above=0)
+        check_scaled_width(check_number("width", width, above=0), width_scale)
     if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
         raise ValueError(
             f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
@@ -303,7 +309,7 @@ def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) ->
     Parameters
     ----------
     kernel : Kernel
-    base : array of shape (n_rows, n_rows)
+    base : array of shape (n_samples, n_samples)
         ``kernel.base(X)``.
     width : "mean_distance" or float
         The paper's rule or a number.
@@ -313,14 +319,34 @@ def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) ->
     if not isinstance(kernel, WidthKernel):
         return None
     chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
-    return check_width(chosen, base.shape[0]) * width_scale
+    return final_width(chosen, width_scale, base.shape[0])
 
 
-def check_width(width: float, n_rows: int) -> float:
-    """Return a width that the rule gave for so many rows, if it is one."""
+def final_width(width: float, width_scale: float, n_rows: int) -> float:
+    """Return a width, given or chosen by the rule for so many rows, times its factor."""
+    if math.isnan(width) or math.isinf(width):
+        raise ValueError(
+            "width='mean_distance' gives no width: the distances between the training rows "
+            "overflow; scale the features, or pass a positive number as width"
+        )
     if not width > 0:
         raise ValueError(
             "width='mean_distance' gives no width: all training rows are identical "
-            f"(n_samples={n_rows}); pass a positive number as width"
+            f"(n_samples={n_rows}), or differ by so little that squares of the differences are 0; "
+            "pass a positive number as width, or scale the features"
         )
-    return width
+    check_scaled_width(width, width_scale)
+    return width * width_scale
+
+
+def check_scaled_width(width: float, width_scale: float) -> None:
+    """Refuse a width whose square, or the inverse of it, is no number."""
+    scaled = width * width_scale
+    if not MIN_WIDTH <= scaled <= MAX_WIDTH:
+        size = "small" if scaled < 1 else "large"
+        raise ValueError(
+            f"the kernel's width is too {size} to compute with: width {width:g} times width_scale "
+            f"{width_scale:g} is {scaled:g}, which is not between {MIN_WIDTH:g} and {MAX_WIDTH:g}; "
+            "a width of about the mean distance between rows is a good start "
+            "(width='mean_distance', width_scale=1)"
+        )

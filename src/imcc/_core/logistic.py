@@ -44,9 +44,9 @@ PRIOR_COUNT = 1.0
 _ENTRIES = 2**16
 # Newton's method needs about eight steps; halved steps are rare.
 _MAX_STEPS = 100
-# The squared Newton step, in the metric of the Hessian, at which a label is done: the loss is then
-# within half of it of its minimum.
-_TOLERANCE = 1e-18
+# The squared Newton step, in the metric of the Hessian, that is the last one: twice the loss above
+# the minimum.  Steps converge quadratically, so after it about the square of this is left.
+_TOLERANCE = 1e-9
 # How much larger, relatively, a loss may seem to get by rounding alone, and the shortest step.
 _ROUNDING = 1e-12
 _SHORTEST = 1e-6
@@ -148,7 +148,8 @@ class _Problem:
         Zero in cells that are not known.
     on : array of shape (n, q)
         As floats.
-    weights : array of shape (n, 1) or (n, q)
+    weights : array of shape (n, 1) or (n, q), or None
+        None if all are 1.
     centers : ndarray of shape (q,)
     scale : float
     positives, totals : ndarray of shape (q,)
@@ -158,7 +159,7 @@ class _Problem:
 
     scores: Array
     on: Array
-    weights: Array
+    weights: Array | None
     centers: np.ndarray
     scale: float
     positives: np.ndarray
@@ -183,7 +184,7 @@ class _Problem:
         scores = astype(scores, "float64")
         xp = namespace(scores)
         n = scores.shape[0]
-        weights = asarray(np.ones((n, 1)), scores)
+        weights: Array | None = None
         if sample_weight is not None:
             weights = asarray(_checked_weight(sample_weight, n)[:, None], scores)
         if known is not None:
@@ -194,7 +195,8 @@ class _Problem:
                 )
             mask = asarray(known, scores, "bool")
             scores = xp.where(mask, scores, xp.zeros_like(scores))
-            weights = weights * xp.astype(mask, xp.float64)
+            cells = xp.astype(mask, xp.float64)
+            weights = cells if weights is None else weights * cells
         if not bool(xp.all(xp.isfinite(scores))):
             raise ValueError("scores must be finite: some are NaN or infinite")
         labels = asarray(on, scores, "float64")
@@ -202,14 +204,19 @@ class _Problem:
         totals, positives, sums, squares = (np.zeros(q) for _ in range(4))
         blocks = list(_blocks(scores))
         for b in blocks:
-            w = weights[b, :]
-            totals += to_numpy(xp.sum(w + xp.zeros_like(scores[b, :]), axis=0))
+            w = xp.ones_like(scores[b, :])
+            if weights is not None:
+                w = w * weights[b, :]
+            totals += to_numpy(xp.sum(w, axis=0))
             positives += to_numpy(xp.sum(w * labels[b, :], axis=0))
             sums += to_numpy(xp.sum(w * scores[b, :], axis=0))
         centers = sums / np.maximum(totals, np.finfo(float).tiny)
         at = asarray(centers, scores)
         for b in blocks:
-            squares += to_numpy(xp.sum(weights[b, :] * (scores[b, :] - at) ** 2, axis=0))
+            apart = (scores[b, :] - at) ** 2
+            if weights is not None:
+                apart = weights[b, :] * apart
+            squares += to_numpy(xp.sum(apart, axis=0))
         counted = float(totals.sum())
         scale = float(np.sqrt(squares.sum() / counted)) if counted > 0 else 0.0
         # Scores that do not vary, but for rounding, say nothing: any unit is as good.
@@ -223,7 +230,7 @@ class _Problem:
             return self
         index = asarray(labels, self.scores)
         xp = namespace(self.scores)
-        shared = self.weights.shape[1] == 1
+        shared = self.weights is None or self.weights.shape[1] == 1
         return _Problem(
             xp.take(self.scores, index, axis=1),
             xp.take(self.on, index, axis=1),
@@ -257,15 +264,21 @@ class _Problem:
         for b in _blocks(like):
             moved = like[b, :] - center
             z = moved * slope + offset
+            # With e = exp(-|z|) and r = 1 / (1 + e): p is r or e r, and p (1 - p) = e r^2.
             small = xp.exp(-xp.abs(z))
-            p = xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
-            w, y = self.weights[b, :], self.on[b, :]
-            residual = w * (p - y)
-            curve = w * (p * (1 - p))
+            large = 1 / (1 + small)
+            other = small * large
+            y = self.on[b, :]
+            residual = xp.where(z >= 0, large, other) - y
+            curve = other * large
+            loss = at_least(z, 0.0) - y * z - xp.log(large)
+            if self.weights is not None:
+                w = self.weights[b, :]
+                residual, curve, loss = w * residual, w * curve, w * loss
             curve_u = curve * moved
             parts = xp.stack(
                 [
-                    xp.sum(w * (at_least(z, 0.0) - y * z + xp.log1p(small)), axis=0),
+                    xp.sum(loss, axis=0),
                     xp.sum(residual * moved, axis=0) / scale,
                     xp.sum(residual, axis=0),
                     xp.sum(curve_u * moved, axis=0) / scale**2,
@@ -323,8 +336,8 @@ def _fit_common(problem: _Problem, start: np.ndarray, precision: float) -> np.nd
         shift = -(of_offset + so * move) / oo
         step = np.stack([np.full_like(shift, move), shift])
         decrement = curve * move**2 + np.sum(oo * (shift + so / oo * move) ** 2)
-        if decrement <= _TOLERANCE * max(1.0, abs(best)):
-            break
+        if decrement <= _TOLERANCE:
+            return found + step
     return found
 
 
@@ -349,16 +362,18 @@ def _fit_each(
         move = np.maximum(move, -at[0])
         shift = -(of_offset + so * move) / oo
         decrement = ss * move**2 + 2 * so * move * shift + oo * shift**2
-        done = ~too_far & (decrement <= _TOLERANCE * np.maximum(1.0, np.abs(value)))
+        done = ~too_far & (decrement <= _TOLERANCE)
         # Too far: the same direction from the same place, half as long.
         found = np.where(too_far, found, at)
         best = np.where(too_far, best, value)
         step = np.where(too_far, step, np.stack([move, shift]))
         size = np.where(too_far, size / 2, 1.0)
+        # The last step of the labels that are done; they wait for the others there.
+        found = np.where(done, found + step, found)
+        step = np.where(done, 0.0, step)
         result[:, labels] = found
         if done.all():
             break
-        step[:, done] = 0.0  # they wait for the others
         if 2 * np.count_nonzero(~done) <= len(labels):
             left = np.flatnonzero(~done)
             some, labels, target = some.only(left), labels[left], target[left]

@@ -42,9 +42,9 @@ import numpy as np
 
 from imcc._backend.array import Array, add_to_diagonal, asarray, at_least, eye, namespace
 from imcc._backend.linalg import cholesky, cholesky_solve, eigh, solve
-from imcc._core.features import KernelMap
+from imcc._core.clustering import VirtualExamples
+from imcc._core.maps import KernelMap
 from imcc._core.statistics import Statistics
-from imcc._core.virtual import VirtualExamples
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,25 @@ from imcc._backend.array import Array, dense, namespace
 from imcc._utils.validation import Features
 
 
+def constant_labels(totals: Array, n_rows: float) -> Array:
+    """Return -1.0 or +1.0 for labels that no row or every row has, and 0.0 for all others.
+
+    For such a label the optimum is known without computing it: no weights, and the constant as the
+    intercept.  The closed form is linear in the labels, so a fit subtracts the constants from the
+    labels (the columns are then exactly zero, and so is what is solved for) and adds them to the
+    intercept.  Solved for like the others, the scores of these labels would be the constant plus
+    rounding, and their order would depend on the number of threads.
+
+    Parameters
+    ----------
+    totals : array of shape (q,)
+        1^T Y, the sums of labels that are -1 and +1; exact, since they are whole numbers.
+    n_rows : float
+    """
+    xp = namespace(totals)
+    return xp.where(xp.abs(totals) == n_rows, xp.sign(totals), xp.zeros_like(totals))
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Sums over rows; ``a + b`` and ``total - part`` are the sums over the union and the rest.
@@ -54,6 +73,11 @@ class Statistics:
             sizes=membership.T @ ones,
             n_rows=float(psi.shape[0]),
         )
+
+    def without(self, constants: Array) -> Statistics:
+        """Return the sums for labels less the constants of :func:`constant_labels`."""
+        varied = namespace(constants).astype(constants == 0, constants.dtype)
+        return replace(self, cross=self.cross * varied, cluster_labels=self.cluster_labels * varied)
 
     def rotated(self, basis: Array) -> Statistics:
         """Return the sums over the features Psi @ basis."""

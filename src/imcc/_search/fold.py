@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, astype, dense, side_by_side, submatrix, take_rows
+from imcc._backend.array import Array, asarray, astype, dense, side_by_side, submatrix, take_rows
 from imcc._backend.device import require_memory
-from imcc._core.approximations import Approximation
-from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
-from imcc._core.models import REMEDY, approximate_statistics
+from imcc._core.maps import Approximation, IdentityMap, KernelMap, feature_sums
+from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_rows
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
-from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
-from imcc._search.judges import judge_of
+from imcc._search.judges import BatchJudge, judge_of
+from imcc._search.labels import DistinctLabels
+from imcc._search.scorers import Scorer, ScorerJudge, Truth
 from imcc._utils.validation import Features
-from imcc.metrics import METRICS, Judge
+from imcc.metrics import Judge
 
 # n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
 # matrix, the eigenvectors and what their computation needs.
 FOLD_MATRICES = 6
-
-
-@dataclass(frozen=True)
-class Fold:
-    """One split of the rows."""
-
-    train: np.ndarray
-    test: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,13 +37,16 @@ class FoldResult:
     Attributes
     ----------
     values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite numbers.
     fit_seconds, score_seconds : float
         Time spent on solving and on the metrics, for all settings together.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
     """
 
     values: np.ndarray
+    finite: np.ndarray
     fit_seconds: float
     score_seconds: float
     negative: float
@@ -61,33 +58,40 @@ class Shared:
 
     Attributes
     ----------
-    rows : array or CSR matrix of shape (n_rows, n_features)
+    rows : array or CSR matrix of shape (n_samples, n_features)
         In float64, moved by the kernel's origin.
-    signs : array of shape (n_rows, q)
-    judged : ndarray of bool, shape (n_rows, q or 2)
+    signs : ndarray of shape (n_samples, q)
+        Labels as -1 and +1; on the host.
+    judged : ndarray of bool, shape (n_samples, q or 2)
         The label sets that scores are judged by; on the host.
     kernel : Kernel
-    base : array of shape (n_rows, n_rows), or None
+    base : array of shape (n_samples, n_rows), or None
         ``kernel.base(rows)``; None for models in the primal.
     approximation : Approximation or None
         What stands in for the kernel, if anything does; the rows are then as given.
     seed : int
         Of the approximation.
+    scorers : dict of str to scorer
+        Metrics that are not ours.
+    truth : Truth or None
+        The labels for scorers.
     """
 
     rows: Features
-    signs: Array
+    signs: np.ndarray
     judged: np.ndarray
     kernel: Kernel
     base: Array | None
     approximation: Approximation | None = None
     seed: int = 0
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)
+    truth: Truth | None = None
 
     @classmethod
     def of(
         cls,
         X: Features,
-        signs: Array,
+        signs: np.ndarray,
         judged: np.ndarray,
         kernel: Kernel,
         folds: Sequence[Fold],
@@ -139,7 +143,8 @@ def search_fold(
         Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
-    rows, signs = take_rows(share.rows, fold.train), take_rows(share.signs, fold.train)
+    rows, labels = take_rows(share.rows, fold.train), DistinctLabels.of(share.signs[fold.train])
+    signs = asarray(labels.signs, rows)
     virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
     if share.approximation is not None:
         problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
@@ -147,10 +152,13 @@ def search_fold(
         problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
-    judge = judge_of(share.judged[fold.test], problem.held_out)
-    values, score_seconds = score_grid(problem, judge, grid, metrics)
+    ours = judge_of(share.judged[fold.test], problem.held_out)
+    judge: Judge | BatchJudge | ScorerJudge = ours
+    if share.truth is not None:
+        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test))
+    values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
     fit_seconds = time.perf_counter() - start - score_seconds
-    return FoldResult(values, fit_seconds, score_seconds, problem.negative)
+    return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)
 
 
 def _kernel_problem(
@@ -210,13 +218,13 @@ def _approximate_problem(
     landmarks: Features | None,
 ) -> EigenProblem:
     """Set up the model on the features of an approximate kernel, fitted on the training rows."""
-    asked, seed = share.approximation, share.seed
-    assert asked is not None
-    sample = sample_rows(rows, asked.sample_size, seed)
-    feature_map = asked.fit(sample, width_scale, seed, landmarks)
+    approximation, seed = share.approximation, share.seed
+    assert approximation is not None
+    sample = sample_rows(rows, approximation.sample_size, seed)
+    feature_map = approximation.fit(sample, width_scale, seed, landmarks)
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
-    sums = approximate_statistics(rows, signs, P, feature_map)
+    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P))
     rotation = Rotation.of_gram(sums.gram)
     ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
     problems = [
@@ -230,22 +238,3 @@ def _approximate_problem(
     ]
     tests = feature_map.transform(take_rows(share.rows, fold.test))
     return EigenProblem(problems, tests @ rotation.vectors)
-
-
-def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
-    """Return the label sets that scores are judged by.
-
-    A binary 1-D target has one score; it is judged as the ranking of its two classes.
-    """
-    on = signs > 0
-    return np.hstack([~on, on]) if kind == "binary" else on
-
-
-def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
-    """Refuse a metric that no fold has rows for, before any work is done."""
-    ranking = [name for name in metrics if METRICS[name].ranked_rows_only]
-    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
-        raise ValueError(
-            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
-            "label or all of them; use scoring='hamming_loss'"
-        )

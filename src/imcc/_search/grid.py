@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,9 @@ from imcc._backend.array import Array, asarray, is_numpy, multiplied, namespace,
 from imcc._backend.device import block_entries, synchronize
 from imcc._core.solver import SpectralProblem, eliminate
 from imcc._search.judges import BatchJudge
+from imcc._search.labels import DistinctLabels
+from imcc._search.scorers import ScorerJudge
+from imcc._utils.validation import check_number
 from imcc.metrics import Judge
 
 # The number of a rho in its batch, and the numbers of a beta and a gamma.
@@ -63,7 +66,7 @@ class EigenProblem:
     outside : list of array of shape (c, n_test), or None
         For the augmented span: k(Z, x) less what the training rows' span has of it.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.features.KernelMap`).
+        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
     """
 
     problems: list[SpectralProblem]
@@ -73,13 +76,29 @@ class EigenProblem:
 
 
 def score_grid(
-    fold: EigenProblem, judge: Judge | BatchJudge, grid: Grid, metrics: Sequence[str]
-) -> tuple[np.ndarray, float]:
+    fold: EigenProblem,
+    judge: Judge | BatchJudge | ScorerJudge,
+    grid: Grid,
+    metrics: Sequence[str],
+    distinct: DistinctLabels,
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Solve and judge every setting of a grid.
+
+    Parameters
+    ----------
+    fold : EigenProblem
+        Of the labels that differ, ``distinct.signs``.
+    judge : Judge, BatchJudge or ScorerJudge
+        Of all labels.
+    grid : Grid
+    metrics : sequence of str
+    distinct : DistinctLabels
 
     Returns
     -------
     values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite numbers.
     seconds : float
         Time spent on the metrics.
     """
@@ -113,19 +132,26 @@ def score_grid(
             step = max(1, entries // _entries_of_pair(problem, judge, len(grid.alphas)))
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
                 scores = _scores(problem, grid, some, gram, products.of(block), outside)
+                scores = distinct.expand(scores)
                 synchronize(like)
                 before = time.perf_counter()
-                judged.append((k, some, judge.means(_as_judged(scores, judge), metrics)))
+                # A sum is not finite where a score is not.  It is looked at on the host, for all
+                # settings at once, and says more than a warning of the metrics would.
+                with np.errstate(invalid="ignore", over="ignore"):
+                    means = judge.means(_as_judged(scores, judge), metrics)
+                    sums = xp.sum(scores, axis=(0, 2))
+                judged.append((k, some, xp.concat([means, sums[None, :]], axis=0)))
                 synchronize(like)
                 seconds += time.perf_counter() - before
-    return _as_table(judged, grid, len(metrics)), seconds
+    table = _as_table(judged, grid, len(metrics) + 1)
+    return table[:-1], np.isfinite(table[-1]), seconds
 
 
 def _as_table(
-    judged: list[tuple[int, list[_Pair], Array]], grid: Grid, n_metrics: int
+    judged: list[tuple[int, list[_Pair], Array]], grid: Grid, n_values: int
 ) -> np.ndarray:
-    """Bring the metrics of all settings to the host, at once, and each to its place."""
-    values = np.empty((n_metrics, *grid.shape))
+    """Bring the values of all settings to the host, at once, and each to its place."""
+    values = np.empty((n_values, *grid.shape))
     parts = [part for _, _, part in judged]
     found = to_numpy(namespace(parts[0]).concat(parts, axis=1))
     start = 0
@@ -170,7 +196,9 @@ def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]
         )
 
 
-def _entries_of_pair(problem: SpectralProblem, judge: Judge | BatchJudge, n_alphas: int) -> int:
+def _entries_of_pair(
+    problem: SpectralProblem, judge: Judge | BatchJudge | ScorerJudge, n_alphas: int
+) -> int:
     """Return about how many entries solving and judging a pair (beta, gamma) makes."""
     if isinstance(judge, Judge):
         return 1  # NumPy: one pair at a time anyway
@@ -227,7 +255,21 @@ def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tup
     return groups
 
 
-def _as_judged(scores: Array, judge: Judge | BatchJudge) -> Array:
+def _as_judged(scores: Array, judge: Judge | BatchJudge | ScorerJudge) -> Array:
     if scores.shape[0] == judge.n_labels:
         return scores
     return namespace(scores).concat([-scores, scores], axis=0)
+
+
+def check_list(name: str, values: Any) -> list[Any]:
+    """Return the values of an axis; a single one stands for itself."""
+    single = isinstance(values, str) or not isinstance(values, Iterable)
+    listed = [values] if single else list(values)
+    if not listed:
+        raise ValueError(f"{name} must have at least one value to try, got none")
+    return listed
+
+
+def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
+    """Return the numbers of an axis, each within its bound."""
+    return np.array([check_number(name, value, **bound) for value in check_list(name, values)])

@@ -1,7 +1,7 @@
 """The five metrics of many score matrices at once, on a device.
 
 The same values as :class:`imcc.metrics.Judge` gives for NumPy's arrays, ties and all; arranged as a
-few operations on large arrays, since each one that a device is told to do costs the same few
+few operations on large arrays, since each one that a device runs costs the same few
 microseconds, however small.  Means over rows are sums over pairs (row, relevant label) with weights
 that do not depend on the scores::
 
@@ -28,7 +28,7 @@ class BatchJudge:
 
     Parameters
     ----------
-    relevant : ndarray of bool, shape (n_rows, n_labels)
+    relevant : ndarray of bool, shape (n_samples, n_labels)
         The true label sets, on the host.
     like : array
         Decides library and device.

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.model_selection import ParameterGrid
 
 from imcc._core.kernels import Kernel
-from imcc._search.fold import FoldResult, Grid
-from imcc._utils.validation import check_choice
+from imcc._search.fold import FoldResult
+from imcc._search.grid import Grid
+from imcc._search.scorers import greater_is_better
 from imcc.metrics import METRICS
+
+# Means closer than this, relative to the largest one, are tied.
+TIE = 1e-9
 
 # A kernel as the user named it, and what it stands for.
 NamedKernel = tuple[Any, Kernel]
 
 
-def check_scoring(scoring: Any, refit: Any) -> tuple[list[str], str | None]:
-    """Return the metrics to compute and the one that decides (None: nothing is decided)."""
-    if isinstance(scoring, str):
-        if not isinstance(refit, bool) and refit != scoring:
-            raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
-        return [check_choice("scoring", scoring, METRICS)], scoring
-    names = [check_choice("scoring", name, METRICS) for name in scoring]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"scoring must name different metrics, at least one; got {scoring!r}")
-    if refit is not False and refit not in names:
-        raise ValueError(
-            f"refit must name the metric of scoring that decides, or be False; got {refit!r} "
-            f"where scoring is {names}"
-        )
-    return names, refit or None
+def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
+    """Return for each metric the word it has in the names of ``cv_results_``'s columns."""
+    single = isinstance(scoring, str) or callable(scoring)
+    return {name: "score" if single else name for name in names}
 
 
 def parameter_grids(
@@ -89,7 +82,11 @@ def cv_results(
         block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
         blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
-    fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
+    finite, fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
+    check_all_finite(params, finite > 0)
+    for name, table in zip(keys, tables, strict=True):
+        if name not in METRICS:
+            check_all_finite(params, np.isfinite(table), f"values of scoring={name!r}")
     return lay_out(params, keys, fit_time, score_time, tables)
 
 
@@ -124,11 +121,35 @@ def lay_out(
 
 
 def _with_times(result: FoldResult) -> np.ndarray:
-    """Put before the metrics the fold's times, shared out evenly over its settings."""
+    """Put before the metrics what was finite, and the fold's times, shared out evenly."""
     shape = result.values.shape[1:]
     times = [result.fit_seconds, result.score_seconds]
     shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
-    return np.concatenate([*shares, result.values])
+    return np.concatenate([result.finite[np.newaxis], *shares, result.values])
+
+
+def check_all_finite(
+    params: Sequence[Mapping[str, Any]], finite: np.ndarray, what: str = "scores"
+) -> None:
+    """Refuse settings with scores that are not finite: no metric of them means anything.
+
+    Parameters
+    ----------
+    params : sequence of mapping
+        The settings.
+    finite : ndarray of bool, shape (n_folds, n_settings)
+    what : str
+        What is not finite.
+    """
+    if finite.all():
+        return
+    fold, setting = np.argwhere(~finite)[0]
+    raise ValueError(
+        f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
+        f"finite, the first one {params[setting]} on fold {fold}: rows with huge values, or "
+        "weights of very different sizes, overflow; scale the features, or leave these values out "
+        "of the grid"
+    )
 
 
 def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
@@ -151,7 +172,55 @@ def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.nd
     mean = table[defined].mean(axis=0)
     columns[f"mean_test_{key}"] = mean
     columns[f"std_test_{key}"] = table[defined].std(axis=0)
-    towards_best = -mean if METRICS[metric].greater_is_better else mean
-    towards_best = np.where(np.isnan(mean), np.inf, towards_best)
-    columns[f"rank_test_{key}"] = rankdata(towards_best, method="min").astype(np.int32)
+    columns[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
     return columns
+
+
+def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
+    """Return the ranks of settings, 1 for the best; NaN is last.
+
+    Means that differ by at most ``TIE`` times the largest one are tied, and all get the best of
+    their ranks: means over folds are sums whose last digits depend on the number of threads, and
+    the choice must not.
+
+    Examples
+    --------
+    >>> rank_settings(np.array([0.7, 0.9, np.nan, 0.9 + 1e-16]), greater_is_better=True)
+    array([3, 1, 4, 1], dtype=int32)
+    """
+    known = np.flatnonzero(~np.isnan(means))
+    values = -means[known] if greater_is_better else means[known]
+    order = np.argsort(values, kind="stable")
+    tolerance = TIE * np.abs(values).max(initial=0.0)
+    ranks = np.full(len(means), len(known) + 1, dtype=np.int32)
+    first = 0
+    for place, at in enumerate(order):
+        if values[at] - values[order[first]] > tolerance:
+            first = place
+        ranks[known[at]] = first + 1
+    return ranks
+
+
+@dataclass(frozen=True)
+class Best:
+    """The setting that a search chooses."""
+
+    index: int
+    params: dict[str, Any]
+    score: float
+
+
+def by_rank(results: Mapping[str, Any], key: str) -> Iterator[Best]:
+    """Yield the settings that have a mean, the best first; among ties, the first of the grid.
+
+    Parameters
+    ----------
+    results : mapping
+        ``cv_results_``.
+    key : str
+        The word of the deciding metric in the columns' names.
+    """
+    means = results[f"mean_test_{key}"]
+    for index in np.argsort(results[f"rank_test_{key}"], kind="stable"):
+        if not np.isnan(means[index]):
+            yield Best(int(index), results["params"][index], float(means[index]))

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._backend.array import asarray, is_numpy, take_rows
-from imcc._core.approximations import Approximation
-from imcc._core.features import warn_if_indefinite
+from imcc._backend.array import is_numpy, take_rows
+from imcc._core.clustering import assign_rows
 from imcc._core.kernels import Kernel
+from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
-from imcc._core.virtual import assign_rows
-from imcc._search.fold import (
-    Fold,
-    FoldResult,
-    Grid,
-    Shared,
-    check_defined,
-    judged_labels,
-    search_fold,
-)
+from imcc._search.fold import FoldResult, Shared, search_fold
+from imcc._search.folds import Fold, check_defined, judged_labels
+from imcc._search.grid import Grid
+from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
 
 
@@ -33,7 +28,7 @@ def search(
     target: Target,
     folds: Sequence[Fold],
     grid: Grid,
-    metrics: Sequence[str],
+    scoring: Scoring,
     *,
     kernels: Sequence[Kernel],
     approximations: Sequence[Approximation | None],
@@ -49,12 +44,12 @@ def search(
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Decides library and device.
     target : Target
     folds : sequence of Fold
     grid : Grid
-    metrics : sequence of str
+    scoring : Scoring
     kernels, width, width_scales, clusterer, span, seed
         As for one fit; ``width_scales`` for the kernels that have a width.
     approximations : sequence of Approximation or None
@@ -70,10 +65,12 @@ def search(
         Kernels without a width have the index 0 only.
     """
     judged = judged_labels(target.signs, target.kind)
-    check_defined(metrics, judged, folds)
+    check_defined(scoring.names, judged, folds)
+    truth = Truth.of(target) if scoring.scorers else None
+    if truth is not None:
+        check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all that use it, and its arrays do not travel between processes.
     n_jobs = n_jobs if is_numpy(X) else 1
-    signs = asarray(target.signs, X)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if progress else "list")
     clustered = dict(
         parallel(
@@ -92,7 +89,8 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, signs, judged, kernel, folds, approximations[k], seed)
+        share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
+        share = replace(share, scorers=scoring.scorers, truth=truth)
         found = parallel(
             delayed(_keyed)(
                 (w, i),
@@ -101,7 +99,7 @@ def search(
                 fold,
                 clustered[i][0],
                 grid,
-                metrics,
+                scoring.names,
                 width,
                 scale,
                 span,

@@ -16,10 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from imcc._stream.sources import Chunk
+from imcc._utils.config import get_config
 from imcc._utils.optional import require
-
-# Parts that are merged in one task.
-FAN_IN = 8
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ class DaskSource:
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_rows, n_features)
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         The blocks of an array may be sparse.
     y : dask.array.Array, dask.dataframe.DataFrame or Series, or array
         Cut as X is where that is possible; a data frame's partitions must be those of X.
@@ -76,6 +74,9 @@ class DaskSource:
             y = y.rechunk({0: tuple(self.lengths)})
         return list(y.to_delayed(optimize_graph=False).ravel())
 
+    def peek(self) -> None:
+        """Blocks can be computed again."""
+
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Return the merged ``function(chunk, *arguments)`` of all blocks, merged in a tree."""
         delayed = self._dask.delayed
@@ -91,10 +92,11 @@ class DaskSource:
         ]
         if not parts:
             raise ValueError("the Dask collection has no rows")
+        width = get_config().dask_merge
         while len(parts) > 1:
             parts = [
-                delayed(_merge_all)(merge, parts[i : i + FAN_IN])
-                for i in range(0, len(parts), FAN_IN)
+                delayed(_merge_all)(merge, parts[i : i + width])
+                for i in range(0, len(parts), width)
             ]
         with warnings.catch_warnings():
             # Landmarks may be some megabytes, once: nothing to be warned of.

@@ -1,14 +1,17 @@
 """Training in passes over chunks of rows, wherever they are.
 
-The model is the one of :mod:`imcc._core.models`: only where the sums are taken changes.
+The model is the one of :mod:`imcc._core.fitting`: only where the sums are taken changes.
 
-1. A look at all rows: are they as they should be, how many, their mean, and a random sample.
+1. A first pass over all rows: are they as they should be, how many, their mean, and a random
+   sample.
 2. On the sample: width and landmarks, and the prototypes that clusters start from (mini-batch
    k-means).
-3. Lloyd's steps, each a pass, if asked for: the prototypes become the means of their rows.
+3. Lloyd's steps, each a pass, if there are any: the prototypes become the means of their rows.
 4. The sums of :mod:`imcc._core.statistics`, each row with its nearest prototype.  The virtual
    examples are the means of the rows that were assigned: true means, whatever the prototypes are.
 5. The solver, on sums only.
+
+A later pass that sees other rows than the first one did is an error.
 
 With a device, chunks are moved there one after the other, and all of this is done there, but for
 the k-means on the sample.
@@ -18,225 +21,412 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
 
-from imcc._backend.array import Array, asarray, at_least, namespace, take_rows, to_numpy, transposed
-from imcc._backend.device import Conveyor
-from imcc._core.approximations import Approximation
-from imcc._core.features import IdentityMap
-from imcc._core.models import LinearModel, Model, Setting, approximate_model, solve_features
+from imcc._backend.array import (
+    Array,
+    asarray,
+    at_least,
+    moved_record,
+    namespace,
+    take_rows,
+    to_numpy,
+)
+from imcc._backend.device import ChunkMover, explained_memory_errors, on_device
+from imcc._core.clustering import (
+    DEFAULT_N_CLUSTERS,
+    check_prototypes,
+    split_n_clusters,
+    warn_if_empty,
+)
+from imcc._core.fitting import FitSettings, FittedModel, check_model, finished, solve_features
+from imcc._core.maps import FeatureMap, IdentityMap
 from imcc._core.solver import ClusterTerms
-from imcc._core.virtual import DEFAULT_N_CLUSTERS, check_prototypes, warn_if_empty
+from imcc._core.statistics import constant_labels
+from imcc._stream.dask import DaskSource
 from imcc._stream.passes import (
-    FeatureMap,
-    Look,
-    MergeLooks,
+    MergeSummaries,
     Move,
-    Rules,
-    Sums,
+    StreamPlan,
+    StreamSums,
+    Summary,
+    Totals,
     add,
     add_pairs,
-    cluster_sums_of,
-    look_at,
+    check_chunk,
+    cluster_chunk,
     sum_chunk,
+    summarize_chunk,
 )
-from imcc._stream.sources import ChunkSource, Source
-from imcc._utils.validation import Features
+from imcc._stream.sources import (
+    Chunk,
+    Layout,
+    Source,
+    as_source,
+    empty_like,
+    is_dask,
+    read_layout,
+)
+from imcc._utils.config import get_config
+from imcc._utils.validation import Features, Target
 
-# Rows that the prototypes of clusters start from, and at least so many for each cluster.
-CLUSTER_ROWS = 10_000
-ROWS_PER_CLUSTER = 50
-# The largest matrix of products of features, in features: 8 GiB.
-MAX_FEATURES = 2**15
+#: What to do when a chunk does not fit on the device.
+REMEDY = "use smaller chunks, or fewer n_components"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to fit.
+class StreamClusters:
+    """How the rows of a stream are clustered.
 
     Attributes
     ----------
-    setting : Setting
-    approximation : Approximation or None
-        None is the linear model.
-    width_scale : float
-    n_clusters : list of int or None
-        One entry a clustering.
+    counts : list of int
+        Number of prototypes of each clustering.
     prototypes : ndarray of shape (n_clusters, n_features) or None
         Fixed ones; then nothing about clusters is learned.
-    lloyd_passes : int
-    solver : str
-    seed : int
-    device : str or None
-        Where chunks are moved to.
     """
 
-    setting: Setting
-    approximation: Approximation | None
-    width_scale: float
-    n_clusters: Sequence[int | None]
+    counts: Sequence[int]
     prototypes: np.ndarray | None
-    lloyd_passes: int
-    solver: str
-    seed: int
-    device: str | None = None
 
-    @property
-    def needs_look(self) -> bool:
-        """Whether something must be learned from all rows before they can be summed."""
-        learned = self.approximation is not None and self.approximation.needs_sample
-        return learned or self.prototypes is None
-
-    @property
-    def counts(self) -> list[int]:
-        """Number of prototypes of each clustering."""
-        if self.prototypes is not None:
-            return [len(self.prototypes)]
-        return [count or DEFAULT_N_CLUSTERS for count in self.n_clusters]
+    @classmethod
+    def of(cls, settings: FitSettings) -> StreamClusters:
+        """Read them off the settings, or say what cannot be done with a stream."""
+        counts = split_n_clusters(settings.n_clusters)
+        clusterer = settings.clusterer
+        if clusterer is None:
+            return cls([count or DEFAULT_N_CLUSTERS for count in counts], None)
+        if not isinstance(clusterer, np.ndarray):
+            raise ValueError(
+                f"the clusterer {type(clusterer).__name__} cannot be used on a stream, which is "
+                "clustered by k-means: use clusterer=None, or an array of prototypes"
+            )
+        count = counts[0] if len(counts) == 1 else sum(c or 0 for c in counts)
+        prototypes = check_prototypes(clusterer, count, clusterer.shape[-1])
+        return cls([len(prototypes)], prototypes)
 
     @property
     def sample_size(self) -> int:
-        """Rows to draw in the first pass."""
-        for_map = 1 if self.approximation is None else self.approximation.sample_size
-        return max(for_map, self.cluster_sample_size)
-
-    @property
-    def cluster_sample_size(self) -> int:
         """Rows that the prototypes start from."""
-        return max(CLUSTER_ROWS, ROWS_PER_CLUSTER * max(self.counts))
+        config = get_config()
+        return max(config.cluster_rows, config.rows_per_cluster * max(self.counts))
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A model and the virtual examples it was trained with."""
+def find_source(X: Any, y: Any, settings: FitSettings) -> Source | None:
+    """Return the source that rows and labels are; None if they are to be taken as arrays.
 
-    model: Model
-    centers: Array
-    soft_labels: Array
-    sizes: Array
-    rules: Rules
+    Parameters
+    ----------
+    X, y
+        What was given to ``fit``.
+    settings : FitSettings
+    """
+    if is_dask(X):
+        if settings.device is not None:
+            raise ValueError(
+                f"device={settings.device!r} cannot be used to train on Dask collections, whose "
+                "sums are taken by the workers on their CPUs: use device=None, or a stream of "
+                "chunks, which this machine moves to its device"
+            )
+        source: Source | None = DaskSource(X, y)
+    else:
+        source = as_source(X, y)
+    if source is None:
+        return None
+    if y is not None and not is_dask(X):
+        # A memory-mapped array is an array too, for all that needs one.
+        clusterer = settings.clusterer
+        can_cluster = clusterer is None or isinstance(clusterer, np.ndarray)
+        return source if settings.has_features and can_cluster else None
+    if settings.has_features:
+        return source
+    raise ValueError(
+        f"kernel={settings.kernel.function!r} cannot be trained on a stream: the exact model needs "
+        "all rows at once; use approximation='nystroem', or kernel='linear'"
+    )
 
 
-def fit_stream(source: Source, plan: Plan) -> Fitted:
+def fit_stream(source: Source, settings: FitSettings) -> FittedModel:
     """Fit a model in passes over a source.
 
     Parameters
     ----------
     source : Source
-    plan : Plan
+    settings : FitSettings
     """
+    with explained_memory_errors("the model of the stream", REMEDY):
+        return _fit_stream(source, settings)
+
+
+def _fit_stream(source: Source, settings: FitSettings) -> FittedModel:
     # Without a device nothing is to be moved, and there is nothing to send to other machines.
-    move = None if plan.device is None else Conveyor(plan.device).move
-    once = isinstance(source, ChunkSource) and source.once
-    if once and plan.needs_look:
+    move = None if settings.device is None else ChunkMover(settings.device).move
+    clusters = StreamClusters.of(settings)
+    head = source.peek()
+    if head is not None:
+        summary = _summary_of_one_pass(head, settings, clusters, move)
+    else:
+        size = _sample_size(settings, clusters)
+        merge = MergeSummaries(size)
+        summary = source.reduce(summarize_chunk, merge, size, settings.seed, source.n_rows, move)
+    plan = make_plan(summary, settings, clusters)
+    totals = summary.totals if head is None else None
+    for step in range(settings.lloyd_passes if clusters.prototypes is None else 0):
+        plan = lloyd_step(source, plan, move, totals, f"pass {step + 1} of lloyd_passes")
+    # What is read only once has not been checked before.
+    sums = source.reduce(sum_chunk, add, plan, head is not None, move)
+    if totals is not None:
+        _check_pass(source, plan, move, totals, sums)
+    return solve(sums, plan, settings)
+
+
+def _summary_of_one_pass(
+    head: Chunk, settings: FitSettings, clusters: StreamClusters, move: Move | None
+) -> Summary:
+    """Return the summary of the first chunk of a stream that nothing needs to be learned from."""
+    approximation = settings.approximation
+    learned = approximation is not None and approximation.needs_sample
+    if learned or clusters.prototypes is None:
         raise ValueError(
             "the stream can be read only once (it is an iterator), but centres, width or landmarks "
             "must be learned before the rows are summed: pass something that can be iterated "
             "again (a list, imcc.open_stream, a function that gives an iterator), or fix them "
             "(clusterer, landmarks and width as arrays and number), or use partial_fit"
         )
-    if once:
-        assert isinstance(source, ChunkSource)
-        look = look_at(source.peek(), 1, plan.seed, None, move)
-        if look.classes is not None:
-            raise ValueError(
-                "the stream can be read only once, and which classes there are is known at its end "
-                "only: pass labels as an indicator matrix, or use partial_fit with classes"
-            )
-    else:
-        size = plan.sample_size
-        look = source.reduce(look_at, MergeLooks(size), size, plan.seed, source.n_rows, move)
-    rules = make_rules(look, plan)
-    for _ in range(plan.lloyd_passes if plan.prototypes is None else 0):
-        rules = lloyd_step(source, rules, move)
-    # What is read only once has not been looked at.
-    return solve(source.reduce(sum_chunk, add, rules, once, move), rules, plan)
+    summary = summarize_chunk(head, 1, settings.seed, None, move)
+    if summary.classes is not None:
+        raise ValueError(
+            "the stream can be read only once, and which classes there are is known at its end "
+            "only: pass labels as an indicator matrix, or use partial_fit with classes"
+        )
+    return summary
 
 
-def make_rules(look: Look, plan: Plan, classes: np.ndarray | None = None) -> Rules:
-    """Decide on the feature map and the prototypes, from what has been seen of the rows."""
-    layout = look.layout
-    if plan.approximation is None:
-        if layout.n_features > MAX_FEATURES:
+def _sample_size(settings: FitSettings, clusters: StreamClusters) -> int:
+    """Return how many rows to draw in the first pass."""
+    approximation = settings.approximation
+    for_map = 1 if approximation is None else approximation.sample_size
+    return max(for_map, clusters.sample_size)
+
+
+def make_plan(
+    summary: Summary,
+    settings: FitSettings,
+    clusters: StreamClusters,
+    classes: np.ndarray | None = None,
+) -> StreamPlan:
+    """Decide on the feature map and the prototypes, from the summary of the rows."""
+    layout, approximation, seed = summary.layout, settings.approximation, settings.seed
+    feature_map: FeatureMap
+    if approximation is None:
+        if layout.n_features > get_config().max_stream_features:
             raise ValueError(
                 f"the linear model of {layout.n_features} features needs a matrix of "
                 f"{layout.n_features**2 * 8 / 2**30:.0f} GiB for a stream: use kernel='rbf' with "
                 "approximation='nystroem', or fewer features"
             )
-        feature_map: FeatureMap = IdentityMap(None if layout.sparse else look.mean)
+        feature_map = IdentityMap(None if layout.sparse else summary.mean)
     else:
-        asked = plan.approximation
-        sample = look.sample.smallest(asked.sample_size).rows
-        feature_map = asked.fit(sample, plan.width_scale, plan.seed)
-    if plan.prototypes is not None:
-        given = check_prototypes(plan.prototypes, None, layout.n_features)
-        prototypes = [asarray(given, look.sums)]
+        sample = summary.sample.smallest(approximation.sample_size).rows
+        feature_map = approximation.fit(sample, settings.width_scale, seed)
+    if clusters.prototypes is not None:
+        given = check_prototypes(clusters.prototypes, None, layout.n_features)
+        prototypes = [asarray(given, summary.totals.columns)]
     else:
-        rows = look.sample.smallest(plan.cluster_sample_size).rows
-        draws = np.random.RandomState(plan.seed).randint(2**31 - 1, size=len(plan.counts))
+        rows = summary.sample.smallest(clusters.sample_size).rows
+        draws = np.random.RandomState(seed).randint(2**31 - 1, size=len(clusters.counts))
         prototypes = [
             start_prototypes(rows, count, int(draw))
-            for count, draw in zip(plan.counts, draws, strict=True)
+            for count, draw in zip(clusters.counts, draws, strict=True)
         ]
     if classes is None:
-        classes = np.arange(layout.n_labels) if look.classes is None else look.classes
-    return Rules(feature_map, prototypes, layout, classes, look.given)
+        classes = np.arange(layout.n_labels) if summary.classes is None else summary.classes
+    return StreamPlan(feature_map, prototypes, layout, classes, summary.like)
 
 
 def start_prototypes(rows: Features, n_clusters: int, seed: int) -> Array:
     """Return the centres of mini-batch k-means on a sample, which are found on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
-    centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
+    # On one thread: the same centres whatever the number of threads.
+    with threadpool_limits(limits=1):
+        centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
     return asarray(np.unique(centers, axis=0), rows)
 
 
-def lloyd_step(source: Source, rules: Rules, move: Move | None = None) -> Rules:
+def lloyd_step(
+    source: Source,
+    plan: StreamPlan,
+    move: Move | None = None,
+    totals: Totals | None = None,
+    what: str = "a pass of lloyd_passes",
+) -> StreamPlan:
     """Move every prototype to the mean of its rows, in one pass; one without rows stays."""
-    sums, sizes = source.reduce(cluster_sums_of, add_pairs, rules, move)
+    sums, sizes = source.reduce(cluster_chunk, add_pairs, plan, move)
     xp = namespace(sums)
+    if totals is not None:
+        first = plan.prototypes[0].shape[0]
+        columns = xp.sum(sums[:first, :], axis=0)
+        _check_rows(source, plan, move, totals, float(xp.sum(sizes[:first])), columns, what)
     means = sums / at_least(sizes, 1.0)[:, None]
-    moved = xp.where(sizes[:, None] > 0, means, xp.concat(rules.prototypes, axis=0))
+    moved = xp.where(sizes[:, None] > 0, means, xp.concat(plan.prototypes, axis=0))
     prototypes, start = [], 0
-    for part in rules.prototypes:
+    for part in plan.prototypes:
         prototypes.append(moved[start : start + part.shape[0], :])
         start += part.shape[0]
-    return replace(rules, prototypes=prototypes)
+    return replace(plan, prototypes=prototypes)
 
 
-def solve(sums: Sums, rules: Rules, plan: Plan) -> Fitted:
+def _check_pass(
+    source: Source, plan: StreamPlan, move: Move | None, totals: Totals, sums: StreamSums
+) -> None:
+    """Refuse sums over other rows or labels than those of the first pass."""
+    statistics, what = sums.statistics, "the pass that sums"
+    first = plan.prototypes[0].shape[0]
+    xp = namespace(sums.rows)
+    columns = xp.sum(sums.rows[:first, :], axis=0)
+    _check_rows(source, plan, move, totals, statistics.n_rows, columns, what)
+    labels = np.asarray(to_numpy(xp.sum(statistics.cluster_labels[:first, :], axis=0)))
+    totals.check_labels(labels, plan.classes, plan.layout.kind, what)
+
+
+def _check_rows(
+    source: Source,
+    plan: StreamPlan,
+    move: Move | None,
+    totals: Totals,
+    n_rows: float,
+    columns: Array,
+    what: str,
+) -> None:
+    if not np.isfinite(to_numpy(columns)).all():
+        # One more pass says where; chunks are not checked one by one before, since a device would
+        # have to wait for each answer.
+        source.reduce(check_chunk, add, plan, move)
+    totals.check(n_rows, columns, what)
+
+
+def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedModel:
     """Solve for the model; everything it needs is in the sums."""
-    statistics = sums.statistics
+    statistics, feature_map = sums.statistics, plan.feature_map
     used = np.flatnonzero(to_numpy(statistics.sizes) > 0)
     warn_if_empty(statistics.sizes.shape[0], len(used))
+    first = asarray((used < plan.prototypes[0].shape[0]).astype(np.float64), sums.rows)
     statistics = replace(
         statistics,
         cluster_sums=take_rows(statistics.cluster_sums, used),
         cluster_labels=take_rows(statistics.cluster_labels, used),
         sizes=take_rows(statistics.sizes, used),
     )
+    # Labels that do not vary are the intercept alone, exactly.
+    constants = constant_labels(first @ statistics.cluster_labels, statistics.n_rows)
+    statistics = statistics.without(constants)
     sizes = statistics.sizes[:, None]
     centers, soft_labels = take_rows(sums.rows, used) / sizes, statistics.cluster_labels / sizes
-    first = asarray((used < rules.prototypes[0].shape[0]).astype(np.float64), sizes)
     terms = ClusterTerms(
         soft_labels=soft_labels,
         sizes=statistics.sizes,
         first=first,
-        share=1.0 / len(rules.prototypes),
+        share=1.0 / len(plan.prototypes),
         n_rows=statistics.n_rows,
         label_totals=first @ statistics.cluster_labels,
     )
-    feature_map = rules.feature_map
-    if not isinstance(feature_map, IdentityMap):
-        statistics = feature_map.of_sums(statistics)
-    weights, intercept = solve_features(
-        statistics, feature_map.transform(centers), terms, plan.setting, plan.solver
+    # What overflows is an error below, not a warning here.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        weights, intercept = solve_features(
+            feature_map.of_sums(statistics),
+            feature_map.transform(centers),
+            terms,
+            settings.setting,
+            settings.solver,
+        )
+        model = feature_map.model(weights, intercept)
+    check_model(model, settings.setting)
+    return finished(
+        model,
+        centers,
+        soft_labels,
+        statistics.sizes,
+        constants,
+        like=plan.like,
+        target=_target(plan),
+        feature_names=_names(plan.layout.feature_names),
     )
-    if isinstance(feature_map, IdentityMap):
-        if feature_map.shift is not None:
-            intercept = intercept - feature_map.shift @ weights
-        model: Model = LinearModel(transposed(weights), intercept)
-    else:
-        model = approximate_model(feature_map, weights, intercept)
-    return Fitted(model, centers, soft_labels, statistics.sizes, rules)
+
+
+def _target(plan: StreamPlan) -> Target:
+    """Describe the labels of a stream as :func:`imcc._utils.validation.encode_target` does."""
+    none = np.empty((0, 0))
+    if plan.layout.kind == "multilabel":
+        return Target(none, "multilabel", plan.classes, _names(plan.layout.label_names))
+    return Target(none, "binary" if len(plan.classes) <= 2 else "multiclass", plan.classes)
+
+
+def _names(names: tuple[str, ...] | None) -> np.ndarray | None:
+    return None if names is None else np.array(names, dtype=object)
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """What ``partial_fit`` has to remember, in arrays of the kind that was given."""
+
+    plan: StreamPlan
+    sums: StreamSums
+    n_chunks: int
+
+
+def add_rows(
+    before: StreamState | None,
+    X: Features,
+    y: Any,
+    settings: FitSettings,
+    classes: Any = None,
+    feature_names: np.ndarray | None = None,
+) -> tuple[FittedModel, StreamState]:
+    """Train on more rows: the model is that of all rows so far.
+
+    Parameters
+    ----------
+    before : StreamState or None
+        What the call before gave; None for the first rows, which decide on the plan.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Checked.
+    y : array-like
+    settings : FitSettings
+    classes : array-like, optional
+        All classes that will come, for first rows with one class per row.
+    feature_names : ndarray of str, optional
+    """
+    clusters, like = StreamClusters.of(settings), empty_like(X)
+    with explained_memory_errors(f"the model with {X.shape[0]} more rows", REMEDY):
+        X = on_device(X, settings.device)
+        if before is None:
+            chunk = Chunk(0, 0, X, y)
+            size = _sample_size(settings, clusters)
+            summary = summarize_chunk(chunk, size, settings.seed, None)
+            known = _check_classes(classes, summary.layout)
+            plan = make_plan(summary, settings, clusters, known)
+            sums = sum_chunk(chunk, plan)
+        else:
+            chunk = Chunk(before.n_chunks, int(before.sums.statistics.n_rows), X, y)
+            before.plan.layout.merge(read_layout(chunk, X), chunk)
+            plan = before.plan.moved(X)
+            sums = moved_record(before.sums, X) + sum_chunk(chunk, plan)
+        plan = replace(plan, like=like)
+        fitted = replace(solve(sums, plan, settings), feature_names=feature_names)
+    return fitted, StreamState(plan.moved(like), moved_record(sums, like), chunk.number + 1)
+
+
+def _check_classes(classes: Any, layout: Layout) -> np.ndarray | None:
+    """Return the classes to be expected; None for an indicator matrix."""
+    if layout.kind == "multilabel":
+        return None
+    if classes is None:
+        raise ValueError(
+            "classes must be given in the first call of partial_fit when y has one class per row: "
+            "later chunks may have others"
+        )
+    return np.unique(np.asarray(classes))

@@ -1,7 +1,7 @@
-"""What is asked of one chunk of a stream, and how the answers of two are merged.
+"""What is computed from one chunk of a stream in each pass, and how two results are merged.
 
-:mod:`imcc._stream.fitting` asks, pass after pass.  A chunk is worked on where it is, or on the
-device that it is moved to; what comes out stays there until the end.
+:mod:`imcc._stream.fitting` makes the passes.  A chunk is worked on where it is, or on the device
+that it is moved to; what comes out stays there until the end.
 """
 
 from __future__ import annotations
@@ -16,77 +16,159 @@ from imcc._backend.array import (
     Array,
     asarray,
     astype,
+    column_squares,
     column_sums,
     dense,
     is_numpy,
     moved_record,
     namespace,
     signs,
+    to_numpy,
 )
-from imcc._backend.device import block_entries
-from imcc._core.approximations import FourierMap, NystroemMap
-from imcc._core.features import IdentityMap
-from imcc._core.kernels import row_blocks
-from imcc._core.models import SUM_ENTRIES
+from imcc._core.clustering import membership_matrix, nearest
+from imcc._core.maps import FeatureMap, feature_sums
 from imcc._core.sampling import Sample
 from imcc._core.statistics import Statistics
-from imcc._core.virtual import membership_matrix, nearest
 from imcc._stream.sources import (
     Chunk,
     Layout,
     check_finite,
-    given_as,
-    read_classes,
+    count_labels,
+    empty_like,
+    merge_label_counts,
     read_labels,
     read_layout,
     read_rows,
 )
 from imcc._utils.validation import Features
 
-FeatureMap = IdentityMap | NystroemMap | FourierMap
 Move = Callable[[Any], Any]  # from the host to the device
+# Column sums of the same rows may differ by rounding, relative to sqrt(n) times the length of the
+# column: sums of a hundred million rows stay well below.
+SAME_SUMS = 1e-9
 
 
 @dataclass(frozen=True)
-class Look:
+class Totals:
+    """Sums over all rows, by which a later pass sees whether the rows are still the same.
+
+    Attributes
+    ----------
+    n_rows : int
+    columns : array of shape (n_features,)
+        Sums of the columns.
+    squares : array of shape (n_features,)
+        Sums of their squares.
+    labels : dict
+        How many rows have each label (by its number) or each class (by its value).
+    """
+
+    n_rows: int
+    columns: Array
+    squares: Array
+    labels: dict[Any, int]
+
+    def merge(self, other: Totals) -> Totals:
+        """Return the totals of two parts."""
+        return Totals(
+            self.n_rows + other.n_rows,
+            self.columns + asarray(other.columns, self.columns),
+            self.squares + asarray(other.squares, self.squares),
+            merge_label_counts(self.labels, other.labels),
+        )
+
+    def check(self, n_rows: float, columns: Array, what: str) -> None:
+        """Refuse a pass that has seen other rows than the first one did.
+
+        Parameters
+        ----------
+        n_rows : float
+            Rows of the pass.
+        columns : array of shape (n_features,)
+            Sums of its columns.
+        what : str
+            The pass, for the message.
+        """
+        if int(n_rows) != self.n_rows:
+            raise _changed(what, f"{int(n_rows)} rows instead of {self.n_rows}")
+        found, expected = np.asarray(to_numpy(columns)), np.asarray(to_numpy(self.columns))
+        allowed = SAME_SUMS * np.sqrt(self.n_rows * np.asarray(to_numpy(self.squares)))
+        wrong = np.flatnonzero(~(np.abs(found - expected) <= allowed))
+        if wrong.size:
+            k = int(wrong[0])
+            raise _changed(
+                what,
+                f"the values of column {k} (counted from 0) sum to {found[k]:.9g} instead of "
+                f"{expected[k]:.9g}",
+            )
+
+    def check_labels(self, totals: np.ndarray, classes: np.ndarray, kind: str, what: str) -> None:
+        """Refuse a pass that has seen other labels than the first one did.
+
+        Parameters
+        ----------
+        totals : ndarray of shape (q,)
+            Sums of its labels, which are -1 and +1.
+        classes : ndarray
+        kind : {"multilabel", "classes"}
+        what : str
+        """
+        counts = (np.rint(totals).astype(np.int64) + self.n_rows) // 2
+        keys = range(len(counts)) if kind == "multilabel" else classes.tolist()[-len(counts) :]
+        for key, found in zip(keys, counts.tolist(), strict=True):
+            if found != self.labels.get(key, 0):
+                name = f"label {key}" if kind == "multilabel" else f"class {key!r}"
+                raise _changed(
+                    what, f"{found} rows have {name} instead of {self.labels.get(key, 0)}"
+                )
+
+
+def _changed(what: str, difference: str) -> ValueError:
+    return ValueError(
+        f"the rows of the stream changed between the first pass and {what}: {difference}; every "
+        "pass must give the same rows and labels (a function with random numbers needs a fixed "
+        "seed in each call)"
+    )
+
+
+@dataclass(frozen=True)
+class Summary:
     """What the first pass finds out.
 
     Attributes
     ----------
     layout : Layout
     classes : ndarray or None
-        The classes of a target with one class a row.
-    n_rows : int
-    sums : array of shape (n_features,)
-        Of the columns.
+        The classes of a target with one class per row.
+    totals : Totals
     sample : Sample
     first : Chunk
         The first chunk, without its rows.
-    given : array
+    like : array
         Without rows, of the kind that chunks were given as.
     """
 
     layout: Layout
     classes: np.ndarray | None
-    n_rows: int
-    sums: Array
+    totals: Totals
     sample: Sample
     first: Chunk
-    given: Array
+    like: Array
 
     @property
     def mean(self) -> Array:
         """The mean row."""
-        return self.sums / self.n_rows
+        return self.totals.columns / self.totals.n_rows
 
 
 @dataclass(frozen=True)
-class Sums:
+class StreamSums:
     """The sums over rows, with those that the centres come from.
 
     Attributes
     ----------
     statistics : Statistics
+        Over what the feature map wants to be summed.
     rows : array of shape (c, n_features)
         P^T X.
     """
@@ -94,22 +176,22 @@ class Sums:
     statistics: Statistics
     rows: Array
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.statistics + other.statistics, self.rows + other.rows)
+    def __add__(self, other: StreamSums) -> StreamSums:
+        return StreamSums(self.statistics + other.statistics, self.rows + other.rows)
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How a row becomes a part of the sums.
+class StreamPlan:
+    """How a row becomes a part of the sums, as decided after the first pass.
 
     Attributes
     ----------
-    feature_map : IdentityMap, NystroemMap or FourierMap
+    feature_map : FeatureMap
     prototypes : list of array of shape (c, n_features)
-        One array a clustering.
+        One array per clustering.
     layout : Layout
     classes : ndarray
-    given : array
+    like : array
         Without rows, of the kind that chunks were given as.
     """
 
@@ -117,38 +199,39 @@ class Rules:
     prototypes: list[Array]
     layout: Layout
     classes: np.ndarray
-    given: Array
+    like: Array
 
-    def moved(self, like: Any) -> Rules:
-        """Return the rules for rows of the library and on the device of an array."""
+    def moved(self, like: Any) -> StreamPlan:
+        """Return the plan for rows of the library and on the device of an array."""
         prototypes = [asarray(part, like) for part in self.prototypes]
         return replace(
             self, feature_map=moved_record(self.feature_map, like), prototypes=prototypes
         )
 
 
-def look_at(
+def summarize_chunk(
     chunk: Chunk, sample_size: int, seed: int, n_rows: int | None, move: Move | None = None
-) -> Look:
-    """Look at a chunk: check it and draw its part of the sample.
+) -> Summary:
+    """Check a chunk, sum it and draw its part of the sample.
 
     Where the number of all rows is known, only rows that have a chance are drawn, so that parts of
     a sample that travel are small.
     """
     X = read_rows(chunk, None, move)
-    sums = check_finite(chunk, X)
+    columns = check_finite(chunk, X)
     layout = read_layout(chunk, X)
     sample = Sample.of_rows(X, chunk.start, sample_size, seed)
     if n_rows is not None:
         sample = sample.likely(sample_size, n_rows)
     header = replace(chunk, X=None, y=None)
-    classes, given = read_classes(chunk, layout), given_as(chunk.X)
-    return Look(layout, classes, X.shape[0], sums, sample, header, given)
+    classes, labels = count_labels(chunk, layout)
+    totals = Totals(X.shape[0], columns, column_squares(X), labels)
+    return Summary(layout, classes, totals, sample, header, empty_like(chunk.X))
 
 
 @dataclass(frozen=True)
-class MergeLooks:
-    """Merges what was seen of two parts.
+class MergeSummaries:
+    """Merges the summaries of two parts.
 
     Attributes
     ----------
@@ -157,25 +240,29 @@ class MergeLooks:
 
     sample_size: int
 
-    def __call__(self, a: Look, b: Look) -> Look:
-        """Return what was seen of both."""
+    def __call__(self, a: Summary, b: Summary) -> Summary:
+        """Return the summary of both."""
         a, b = (a, b) if a.first.start <= b.first.start else (b, a)
         layout = a.layout.merge(b.layout, b.first)
         classes = None
         if a.classes is not None and b.classes is not None:
             classes = np.union1d(a.classes, b.classes)
         sample = a.sample.merge(b.sample, self.sample_size)
-        sums = a.sums + asarray(b.sums, a.sums)
-        return replace(
-            a, layout=layout, classes=classes, n_rows=a.n_rows + b.n_rows, sums=sums, sample=sample
-        )
+        totals = a.totals.merge(b.totals)
+        return replace(a, layout=layout, classes=classes, totals=totals, sample=sample)
 
 
-def cluster_sums_of(chunk: Chunk, rules: Rules, move: Move | None) -> tuple[Array, Array]:
+def cluster_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None) -> tuple[Array, Array]:
     """Return the sum of the rows nearest to each prototype, and their number."""
-    X = asarray(read_rows(chunk, rules.layout.n_features, move), rules.prototypes[0])
-    P = _membership(X, rules.prototypes)
-    return _row_sums(P, X), column_sums(P)
+    X = asarray(read_rows(chunk, plan.layout.n_features, move), plan.prototypes[0])
+    P = _membership(X, plan.prototypes)
+    with np.errstate(invalid="ignore", over="ignore"):  # found by Totals.check
+        return _row_sums(P, X), column_sums(P)
+
+
+def check_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None) -> Array:
+    """Return the sums of the columns, or say where a chunk has values that are not finite."""
+    return check_finite(chunk, read_rows(chunk, plan.layout.n_features, move))
 
 
 def _row_sums(P: Array, X: Features) -> Array:
@@ -183,27 +270,19 @@ def _row_sums(P: Array, X: Features) -> Array:
     return dense(P.T @ (X if is_numpy(X) else astype(X, "float64")))
 
 
-def sum_chunk(chunk: Chunk, rules: Rules, check: bool = False, move: Move | None = None) -> Sums:
-    """Return the sums over a chunk, taken in blocks of rows, and check that they are finite."""
+def sum_chunk(
+    chunk: Chunk, plan: StreamPlan, check: bool = False, move: Move | None = None
+) -> StreamSums:
+    """Return the sums over a chunk; with ``check``, its values are checked first."""
     # As the chunks before it, whatever kind of array it is.
-    X = asarray(read_rows(chunk, rules.layout.n_features, move), rules.prototypes[0])
+    X = asarray(read_rows(chunk, plan.layout.n_features, move), plan.prototypes[0])
     if check:
         check_finite(chunk, X)
-    on = read_labels(chunk, rules.layout, rules.classes)
+    on = read_labels(chunk, plan.layout, plan.classes)
     Y = signs(asarray(on if move is None else move(on), X))
-    P = _membership(X, rules.prototypes)
-    feature_map = rules.feature_map
-    if isinstance(feature_map, IdentityMap):
-        columns, to_sum = X.shape[1], feature_map.transform
-    else:
-        columns, to_sum = feature_map.n_summed, feature_map.to_sum
-    blocks = row_blocks(X.shape[0], columns, block_entries(X) or SUM_ENTRIES)
-    parts = (Statistics.of_rows(to_sum(X[b, :]), Y[b, :], P[b, :]) for b in blocks)
-    sums = sum(parts, start=next(parts))
-    if not isinstance(feature_map, IdentityMap):
-        return Sums(sums, _row_sums(P, X))
-    shift = 0.0 if feature_map.shift is None else feature_map.shift
-    return Sums(sums, sums.cluster_sums + sums.sizes[:, None] * shift)
+    with np.errstate(invalid="ignore", over="ignore"):  # found by Totals.check
+        P = _membership(X, plan.prototypes)
+        return StreamSums(feature_sums(plan.feature_map, X, Y, P), _row_sums(P, X))
 
 
 def _membership(X: Features, prototypes: list[Array]) -> Array:
@@ -214,11 +293,11 @@ def _membership(X: Features, prototypes: list[Array]) -> Array:
     return membership_matrix(namespace(X).stack(columns, axis=1), n_clusters, X)
 
 
-def add(a: Sums, b: Sums) -> Sums:
+def add(a: Any, b: Any) -> Any:
     """Merge the sums over two parts."""
     return a + b
 
 
 def add_pairs(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Merge what :func:`cluster_sums_of` gives for two parts."""
+    """Merge what :func:`cluster_chunk` gives for two parts."""
     return a[0] + b[0], a[1] + b[1]

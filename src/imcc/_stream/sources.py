@@ -1,7 +1,7 @@
 """Where rows come from when they do not come as one array: chunks, read again and again.
 
-A source hands out chunks of rows with their labels; all that is asked of it is to apply a function
-to every chunk and to merge what comes out.  So it makes no difference to an algorithm whether the
+A source hands out chunks of rows with their labels; it applies a function to every chunk and
+merges what comes out.  So it makes no difference to an algorithm whether the
 chunks are slices of a memory-mapped array, parts of a file or blocks on other machines.
 """
 
@@ -17,10 +17,15 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from imcc._backend.array import Array, column_sums, is_numpy, to_numpy
-from imcc._utils.validation import Features, check_device_rows, column_names, label_matrix
-
-# Entries of a slice of a memory-mapped array, 32 MiB.
-SLICE_ENTRIES = 2**22
+from imcc._utils.config import get_config
+from imcc._utils.validation import (
+    Features,
+    check_device_rows,
+    check_magnitude,
+    column_names,
+    label_matrix,
+    without_duplicates,
+)
 
 T = TypeVar("T")
 
@@ -57,7 +62,7 @@ class Layout:
     n_features : int
     feature_names, label_names : tuple of str or None
     kind : {"multilabel", "classes"}
-        An indicator matrix, or one class a row.
+        An indicator matrix, or one class per row.
     n_labels : int
         Columns of the indicator matrix; 0 for classes.
     sparse : bool
@@ -99,7 +104,7 @@ class Layout:
         return replace(self, sparse=self.sparse or other.sparse)
 
 
-_KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class a row"}
+_KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class per row"}
 
 
 class Source(Protocol):
@@ -108,6 +113,9 @@ class Source(Protocol):
     @property
     def n_rows(self) -> int | None:
         """Number of rows, where it is known."""
+
+    def peek(self) -> Chunk | None:
+        """Return the first chunk of what can be read only once; None if it can be read again."""
 
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Return the merged ``function(chunk, *arguments)`` of all chunks."""
@@ -128,11 +136,6 @@ class ChunkSource:
         self.chunks = chunks
         self.n_rows = n_rows
         self.passes = 0
-
-    @property
-    def once(self) -> bool:
-        """Whether the chunks can be read only once."""
-        return isinstance(self.chunks, Iterator)
 
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Return the merged ``function(chunk, *arguments)`` of all chunks, in their order."""
@@ -161,14 +164,14 @@ class ChunkSource:
             )
         self.n_rows = start
 
-    def peek(self) -> Chunk:
-        """Return the first chunk; an iterator that can be read only once still gives it later."""
-        iterator = iter(self.chunks)
-        first = next(iterator, None)
+    def peek(self) -> Chunk | None:
+        """Return the first chunk of an iterator, which gives it later all the same; else None."""
+        if not isinstance(self.chunks, Iterator):
+            return None
+        first = next(self.chunks, None)
         if first is None:
             raise ValueError("the stream is empty: it gave no chunk")
-        if self.once:
-            self.chunks = itertools.chain([first], iterator)
+        self.chunks = itertools.chain([first], self.chunks)
         return Chunk(0, 0, *_pair(first, 0))
 
 
@@ -179,7 +182,7 @@ class Slices:
         self.X, self.y = X, y
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        step = max(1, SLICE_ENTRIES // max(1, self.X.shape[1]))
+        step = max(1, get_config().slice_entries // max(1, self.X.shape[1]))
         for start in range(0, self.X.shape[0], step):
             yield self.X[start : start + step], self.y[start : start + step]
 
@@ -234,7 +237,7 @@ class _Calls:
 def read_rows(
     chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
 ) -> Features:
-    """Return the rows of a chunk as an array or CSR matrix of floats, moved if asked."""
+    """Return the rows of a chunk as an array or CSR matrix of floats, on the device."""
     with _naming(chunk):
         if is_numpy(chunk.X):
             X = check_array(
@@ -244,6 +247,7 @@ def read_rows(
                 order="C",
                 ensure_all_finite=False,
             )
+            X = without_duplicates(X)
         else:
             X = check_device_rows(chunk.X)
         if n_features is not None and X.shape[1] != n_features:
@@ -251,13 +255,13 @@ def read_rows(
     return X if move is None else move(X)
 
 
-def given_as(X: Any) -> Array:
+def empty_like(X: Any) -> Array:
     """Return an array without rows of the kind that was given: results become of that kind."""
     return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
 
 
 def check_finite(chunk: Chunk, X: Features) -> Array:
-    """Return the sums of the columns, or say which row of which chunk is not finite."""
+    """Return the sums of the columns, or say which row of which chunk cannot be computed with."""
     sums = column_sums(X)
     if not np.isfinite(to_numpy(sums)).all():
         X = to_numpy(X)
@@ -273,6 +277,8 @@ def check_finite(chunk: Chunk, X: Features) -> Array:
                 f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of it "
                 f"(row {chunk.start + row} of all), column {column}, all counted from 0"
             )
+    with _naming(chunk):
+        check_magnitude(X, column_names(chunk.X), "it")
     return sums
 
 
@@ -297,17 +303,26 @@ def read_layout(chunk: Chunk, X: Features) -> Layout:
         )
 
 
-def read_classes(chunk: Chunk, layout: Layout) -> np.ndarray | None:
-    """Return the classes that occur; None for an indicator matrix, which is checked."""
+def count_labels(chunk: Chunk, layout: Layout) -> tuple[np.ndarray | None, dict[Any, int]]:
+    """Return the classes that occur, and how many rows have each class or label.
+
+    The classes are None for an indicator matrix, which is checked and counted by column.
+    """
     with _naming(chunk):
         if layout.kind == "multilabel":
-            label_matrix(chunk.y, "y")
-            return None
-        return np.unique(np.asarray(to_numpy(chunk.y)))
+            counts = label_matrix(chunk.y, "y").sum(axis=0)
+            return None, dict(enumerate(counts.tolist()))
+        classes, counts = np.unique(np.asarray(to_numpy(chunk.y)), return_counts=True)
+        return classes, dict(zip(classes.tolist(), counts.tolist(), strict=True))
+
+
+def merge_label_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
+    """Return the counts of two parts."""
+    return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
 
 
 def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
-    """Return which labels the rows of a chunk have, a column a label (see ``encode_target``)."""
+    """Return which labels rows have, one column per label (see ``encode_target``)."""
     with _naming(chunk):
         if layout.kind == "multilabel":
             on = label_matrix(chunk.y, "y")

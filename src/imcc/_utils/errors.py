@@ -105,7 +105,7 @@ def message_of(error: BaseException) -> Message:
     >>> print(message_of(ValueError("no")))
     no
     """
-    for part in error.args:
+    for part in (getattr(error, "message", None), *error.args):
         if isinstance(part, Message):
             return part
     return Message(str(error))
@@ -151,3 +151,10 @@ class InvalidArgumentError(ImccError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.argument, self.problem)
+
+
+class InvalidTypeError(InvalidArgumentError, TypeError):
+    """An argument is of a type, or is an argument at all, that cannot be taken here.
+
+    A ``TypeError`` for programs, and like :class:`InvalidArgumentError` the user's to mend.
+    """

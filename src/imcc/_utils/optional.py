@@ -6,15 +6,15 @@ import importlib
 from typing import Any
 
 
-def require(module: str, extra: str, purpose: str) -> Any:
+def require(module: str, extra: str | None, purpose: str) -> Any:
     """Import an optional module, or say which extra brings it.
 
     Parameters
     ----------
     module : str
         What to import.
-    extra : str
-        The extra of this package that installs it.
+    extra : str or None
+        The extra of this package that installs it; None for a package that users install by itself.
     purpose : str
         What it is needed for, as the subject of a sentence.
 
@@ -29,8 +29,8 @@ def require(module: str, extra: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
             raise  # The package is there, and something that it needs is not.
+        what = package if extra is None else f"'imcc[{extra}]'"
         raise ImportError(
-            f"{purpose} needs the package {package!r}, which is not installed: "
-            f"pip install 'imcc[{extra}]'",
+            f"{purpose} needs the package {package!r}, which is not installed: pip install {what}",
             name=package,
         ) from error

@@ -35,7 +35,7 @@ def printable(text: object, *, keep: str = "") -> str:
     ('a\\nb', 'a\nb')
     """
     text = str(text)
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         char if char in keep or unicodedata.category(char) not in _UNSEEN else _written_out(char)

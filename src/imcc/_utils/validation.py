@@ -1,7 +1,7 @@
 """Checks of features, labels and parameters: the only place that does them.
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
-pandas, polars, SciPy sparse), or a 1-D vector with one class a row.  They leave as a
+pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
 :class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
 language on the way out.
 """
@@ -23,7 +23,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from imcc._backend.array import is_numpy, library, namespace, to_numpy
+from imcc._backend.array import is_numpy, library, namespace, sum_of_squares, to_numpy
 from imcc._utils.errors import InvalidArgumentError
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
@@ -35,8 +35,8 @@ class Target:
 
     Attributes
     ----------
-    signs : ndarray of shape (n_rows, n_outputs)
-        The labels as -1.0 and +1.0.  One column for a binary 1-D target, one a class for a
+    signs : ndarray of shape (n_samples, n_outputs)
+        The labels as -1.0 and +1.0.  One column for a binary 1-D target, one per class for a
         multi-class one.
     kind : {"multilabel", "binary", "multiclass"}
         What came in: an indicator matrix, or a 1-D vector with at most two or with more classes.
@@ -56,13 +56,122 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     """Return X as a finite float64 or float32 array or CSR matrix, names and width checked.
 
     Arrays of torch, CuPy and array_api_strict stay what and where they are; all else becomes
-    NumPy's.
+    NumPy's.  Entries that a sparse matrix stores more than once are summed, in a copy.  Values so
+    large that their squares overflow are an error that names the column.
     """
-    if not is_numpy(X):
-        return _check_device_features(estimator, X, reset)
-    return validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+    if is_numpy(X):
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        X = without_duplicates(X)
+    else:
+        X = _check_device_features(estimator, X, reset)
+    check_magnitude(X, getattr(estimator, "feature_names_in_", None))
+    return X
+
+
+def without_duplicates(X: Features) -> Features:
+    """Return rows in which every entry of a sparse matrix is stored once; others as they are.
+
+    SciPy reads entries that are stored twice as their sum, but not all code that works on the
+    stored values does (squares of rows, for example).  The matrix that was given is not changed.
+    """
+    if not sp.issparse(X):
+        return X
+    # A new matrix on the same memory: what SciPy remembers of the given one may be out of date.
+    shared = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    if shared.has_canonical_format:
+        return X
+    summed = shared.copy()
+    summed.sum_duplicates()
+    if not np.isfinite(summed.data).all():
+        raise ValueError(
+            "X contains entries that are stored more than once and whose sum is infinite or NaN"
+        )
+    return summed
+
+
+def check_magnitude(X: Features, names: Any = None, where: str = "X") -> None:
+    """Refuse finite rows whose squares overflow, and name the column.
+
+    Distances and products are sums of squares of at most twice the values.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    names : sequence of str, optional
+        Names of the columns.
+    where : str
+        What to call the rows in the message.
+    """
+    dtype = str(X.dtype).rpartition(".")[-1]
+    if 64.0 * sum_of_squares(X) <= np.finfo(dtype).max:
+        return
+    column, value = largest_entry(X)
+    raise ValueError(
+        f"{where} has values too large to compute with: {_column(column, names)} holds {value:g}, "
+        f"and squares of such values overflow {dtype}; scale the features, or remove the value if "
+        "it stands for a missing one"
     )
+
+
+def check_finite_result(
+    values: Any, what: str, *, X: Features | None = None, names: Any = None, remedy: str = ""
+) -> Any:
+    """Return computed numbers if all are finite, or raise a ValueError that says what is not.
+
+    For every result that is shown, stored or compared: coefficients, scores of rows, scores of
+    settings.  A fit, a search or a stream calls it before it stores or ranks anything.
+
+    Parameters
+    ----------
+    values : array of any library, CSR matrix or number
+    what : str
+        What was computed, with the setting it was computed for: "the scores with alpha=0.1".
+    X : array or CSR matrix of shape (n_samples, n_features), optional
+        The rows that the values come from; the column with the largest value is named.
+    names : sequence of str, optional
+        Names of the columns of X.
+    remedy : str
+        What to do about it, if that is known.
+    """
+    stored = values.data if sp.issparse(values) else values
+    if is_numpy(stored):
+        finite = bool(np.isfinite(stored).all())
+    else:
+        xp = namespace(stored)
+        finite = bool(xp.all(xp.isfinite(stored)))
+    if finite:
+        return values
+    cause = ""
+    if X is not None:
+        column, value = largest_entry(X)
+        cause = f"; the largest value of X is {value:g} in {_column(column, names)}"
+    advice = remedy or "scale the features, or choose less extreme parameters"
+    raise ValueError(f"{what} are not finite (NaN or infinite){cause}: {advice}")
+
+
+def largest_entry(X: Features) -> tuple[int, float]:
+    """Return the column and the value of the entry with the largest absolute value."""
+    X = to_numpy(X)
+    if sp.issparse(X):
+        X = X.tocoo()
+        if not X.nnz:
+            return 0, 0.0
+        place = int(np.abs(X.data).argmax())
+        return int(X.col[place]), float(X.data[place])
+    row, column = np.unravel_index(np.abs(X).argmax(), X.shape)
+    return int(column), float(X[row, column])
+
+
+def _column(column: int, names: Any) -> str:
+    named = "" if names is None else f" ({names[column]!r})"
+    return f"column {column}{named}, counted from 0,"
 
 
 def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
@@ -123,7 +232,7 @@ def _as_table(labels: Any, name: str) -> np.ndarray:
         values = np.asarray(labels)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a table with one column a label, not lists of different lengths; "
+            f"{name} must be a table with one column per label, not lists of different lengths; "
             "turn lists of label names into one with sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
     if values.dtype == object:
@@ -145,7 +254,7 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
 
     Parameters
     ----------
-    labels : array-like, data frame or sparse matrix of shape (n_rows, n_labels)
+    labels : array-like, data frame or sparse matrix of shape (n_samples, n_labels)
         Labels coded {0, 1}, {-1, +1} or boolean.
     name : str
         How to call it in error messages.
@@ -173,7 +282,7 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     Parameters
     ----------
     y : array-like
-        An indicator matrix (see :func:`label_matrix`), or a vector with one class a row.
+        An indicator matrix (see :func:`label_matrix`), or a vector with one class per row.
     n_rows : int
         Number of rows of X.
     estimator_name : str
@@ -192,9 +301,9 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
     if values.ndim == 2 and values.shape[1] == 1 and not _is_indicator(values):
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: it is taken as one class "
-            "a row; pass y.ravel() to say so",
+            "per row; pass y.ravel() to say so",
             DataConversionWarning,
-            stacklevel=3,
+            stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
         )
         values = values.ravel()
     if values.ndim == 1:

@@ -1,6 +1,6 @@
-"""The six algorithms of the paper's comparison, and two more rows for honesty.
+"""The six algorithms of the paper's comparison, and two more for reference.
 
-All are scikit-learn classifiers with the face of :class:`imcc.IMCCClassifier`: the same checks of
+All are scikit-learn classifiers used like :class:`imcc.IMCCClassifier`: the same checks of
 the input, real-valued scores, labels predicted where the score is at least 0.
 """
 

@@ -1,4 +1,4 @@
-"""What all baselines share: one way to fit, one validation, one face."""
+"""What all baselines share: fitting, validation and scores."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
 
         Returns
         -------
@@ -47,19 +47,13 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _train(self, X: Features, on: np.ndarray) -> None:
-        """Learn from checked rows and a boolean label matrix (n_rows, q)."""
+        """Learn from checked rows and a boolean label matrix (n_samples, q)."""
 
     @abstractmethod
     def _score_rows(self, X: Features) -> np.ndarray:
-        """Return the scores of checked rows, (n_rows, q)."""
+        """Return the scores of checked rows, (n_samples, q)."""
 
 
 def is_constant(on: np.ndarray) -> bool:
     """Whether a label is on in every row or in none: there is nothing to learn."""
     return bool(on.all() or not on.any())
-
-
-def prior_log_odds(on: np.ndarray) -> float:
-    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
-    positives = int(np.count_nonzero(on))
-    return float(np.log((positives + 1) / (len(on) - positives + 1)))

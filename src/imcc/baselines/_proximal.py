@@ -91,20 +91,28 @@ class Problem:
     scatter: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Features, on: np.ndarray, scatter: np.ndarray | None = None) -> Problem:
-        """Sum over the rows; a column of ones is appended to X.
+    def of(
+        cls,
+        X: Features,
+        on: np.ndarray,
+        scatter: np.ndarray | None = None,
+        fit_intercept: bool = True,
+    ) -> Problem:
+        """Sum over the rows.
 
         Parameters
         ----------
-        X : ndarray or CSR matrix of shape (n_rows, n_features)
-        on : ndarray of bool, shape (n_rows, q)
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        on : ndarray of bool, shape (n_samples, q)
         scatter : ndarray of shape (n_features, q), optional
             Zero is appended for the column of ones.
+        fit_intercept : bool
+            Whether a column of ones is appended to X.
         """
         labels = on.astype(np.float64)
-        rows = _Rows(X)
+        rows = _Rows(X, fit_intercept)
         coupling = label_distances(on)
-        if scatter is not None:
+        if scatter is not None and fit_intercept:
             scatter = np.vstack([scatter, np.zeros(on.shape[1])])
         return cls(
             gram=rows.gram,
@@ -256,26 +264,32 @@ def label_distances(on: np.ndarray) -> np.ndarray:
 
 
 class _Rows:
-    """The rows with a column of ones: products with them, without making that matrix if dense."""
+    """The rows, and a column of ones if asked for, which is appended to sparse rows only."""
 
-    def __init__(self, X: Features) -> None:
-        n_rows, n_features = X.shape
-        self.n_columns = n_features + 1
+    def __init__(self, X: Features, ones: bool) -> None:
+        n_samples, n_features = X.shape
+        self.n_columns = n_features + ones
+        self._ones = ones
         nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
         self._gram: np.ndarray | None = None
         self._sparse: sp.csr_matrix | None = None
         self._X = X.astype(np.float64, copy=False)
         if 2 * _SPARSE_COST * nnz < self.n_columns**2:
             rows = sp.csr_matrix(self._X)
-            self._sparse = sp.hstack([rows, np.ones((n_rows, 1))], format="csr")
-            self._transposed = self._sparse.T.tocsr()
+            if ones:
+                rows = sp.hstack([rows, np.ones((n_samples, 1))], format="csr")
+            self._sparse = rows
+            self._transposed = rows.T.tocsr()
         else:
             self._gram = self._dense_gram()
 
     def _dense_gram(self) -> np.ndarray:
-        gram = np.empty((self.n_columns, self.n_columns))
         inner = self._X.T @ self._X
-        gram[:-1, :-1] = inner.toarray() if sp.issparse(inner) else inner
+        inner = inner.toarray() if sp.issparse(inner) else inner
+        if not self._ones:
+            return inner
+        gram = np.empty((self.n_columns, self.n_columns))
+        gram[:-1, :-1] = inner
         gram[-1, :-1] = gram[:-1, -1] = np.asarray(self._X.sum(axis=0)).ravel()
         gram[-1, -1] = self._X.shape[0]
         return gram
@@ -288,15 +302,16 @@ class _Rows:
 
     def cross(self, labels: np.ndarray) -> np.ndarray:
         """Return X^T Y."""
-        return np.vstack([self._X.T @ labels, labels.sum(axis=0)])
+        of_rows = self._X.T @ labels
+        return np.vstack([of_rows, labels.sum(axis=0)]) if self._ones else of_rows
 
     def ridge(self, labels: np.ndarray, eta: float) -> np.ndarray:
         """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
-        n_rows = self._X.shape[0]
-        if n_rows < self.n_columns:
+        n_samples = self._X.shape[0]
+        if n_samples < self.n_columns:
             outer = self._X @ self._X.T
-            outer = (outer.toarray() if sp.issparse(outer) else outer) + 1.0
-            outer[np.diag_indices(n_rows)] += eta
+            outer = (outer.toarray() if sp.issparse(outer) else outer) + float(self._ones)
+            outer[np.diag_indices(n_samples)] += eta
             return self.cross(cho_solve(cho_factor(outer, overwrite_a=True), labels))
         gram = self._dense_gram() if self._gram is None else self._gram.copy()
         gram[np.diag_indices(self.n_columns)] += eta

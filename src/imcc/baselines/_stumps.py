@@ -23,7 +23,7 @@ from imcc._utils.validation import Features
 
 @dataclass(frozen=True)
 class Stumps:
-    """One stump a label: ``left`` where x[feature] <= threshold, otherwise ``right``.
+    """One stump per label: ``left`` where x[feature] <= threshold, otherwise ``right``.
 
     Attributes
     ----------
@@ -42,12 +42,26 @@ class Stumps:
     cut: np.ndarray
 
 
+#: Weights sum up to 1: edges that differ by less are equal but for rounding.
+SAME_EDGE = 1e-12
+
+
+def first_of_largest(edges: np.ndarray, axis: int) -> np.ndarray:
+    """Return where the largest edge is; the first one where several are equal up to rounding.
+
+    Features that split the rows alike have the same edge.  Were the last digit to decide between
+    them, another order of the same sums would give another model.
+    """
+    largest = edges.max(axis=axis, keepdims=True)
+    return (edges >= largest - SAME_EDGE).argmax(axis=axis)
+
+
 class BinnedRows:
     """Training rows cut into bins, ready for :meth:`best_stumps`.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     max_bins : int
         A feature with at most this many different values has a bin for each: its stumps are exact.
         Others are cut into about equally full bins.
@@ -86,12 +100,14 @@ class BinnedRows:
         )
 
     def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
-        """Return each label's stump with the largest edge, the first one among equals.
+        """Return each label's stump with the largest edge, the first one among ties.
+
+        Edges that differ by less than 1e-12 are equal.
 
         Parameters
         ----------
-        signed_weights : ndarray of shape (n_rows, q)
-            Weight times label, in {-1, +1}.
+        signed_weights : ndarray of shape (n_samples, q)
+            Weight times label, in {-1, +1}; the weights of a label add up to 1.
         """
         total = signed_weights.sum(axis=0)
         sums = self._membership @ signed_weights
@@ -99,7 +115,7 @@ class BinnedRows:
         left = np.cumsum(sums, axis=0)
         before = left[self._starts] - sums[self._starts]
         left -= before[self._feature]
-        best = (np.abs(left) + np.abs(total - left)).argmax(axis=0)
+        best = first_of_largest(np.abs(left) + np.abs(total - left), axis=0)
         at_best = left[best, np.arange(len(best))]
         return Stumps(
             self._feature[best],
@@ -110,7 +126,7 @@ class BinnedRows:
         )
 
     def outputs(self, stumps: Stumps) -> np.ndarray:
-        """Return what the stumps say of the training rows, (n_rows, q), without looking at X."""
+        """Return what the stumps say of the training rows, (n_samples, q), without looking at X."""
         indices, indptr = self._membership.indices, self._membership.indptr
         out = np.empty((self.n_rows, len(stumps.cut)))
         for label, (feature, cut) in enumerate(zip(stumps.feature, stumps.cut, strict=True)):

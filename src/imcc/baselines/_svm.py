@@ -1,4 +1,4 @@
-"""Linear support vector machines, one a label, as plain arrays of weights.
+"""Support vector machines, one per label, and the scores made of their margins.
 
 scikit-learn's SVC keeps the support vectors of every machine: close to a copy of X for each label.
 Of a linear machine only a vector of weights is needed, so that is all that stays.
@@ -6,19 +6,20 @@ Of a linear machine only a vector of weights is needed, so that is all that stay
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.svm import SVC
+from joblib import delayed
 
+from imcc._core.platt import Sigmoid, calibration_folds, fit_sigmoid, prior_log_odds
 from imcc._utils.validation import Features, check_choice, check_number
-from imcc.baselines._base import is_constant, prior_log_odds
-from imcc.baselines._platt import Sigmoid, fit_sigmoid, held_out_margins
+from imcc.baselines._kernel_rows import Dual, KernelRows
 
 SCORES = ("probability", "margin")
+# Labels whose machines are trained before the margins of their folds are computed in one product.
+_LABELS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,6 @@ class LinearScore:
         """Return the scores of rows, (n_rows,)."""
         return X @ self.weights + self.intercept
 
-    def rescaled(self, sigmoid: Sigmoid) -> LinearScore:
-        """Return the log-odds that belong to these margins."""
-        return LinearScore(
-            sigmoid.slope * self.weights, sigmoid.slope * self.intercept + sigmoid.offset
-        )
-
 
 def check_svm(C: Any, scores: Any) -> None:
     """Check the parameters that all SVM baselines have."""
@@ -45,43 +40,83 @@ def check_svm(C: Any, scores: Any) -> None:
     check_choice("scores", scores, SCORES)
 
 
-def train_linear(X: Features, on: np.ndarray, C: float) -> LinearScore:
-    """Train libsvm's linear machine: 1/2 |w|^2 + C sum_i max(0, 1 - y_i (x_i w + b)).
+def train_labels(
+    rows: KernelRows,
+    on: np.ndarray,
+    C: float,
+    scores: str,
+    seed: int,
+    parallel: Callable[[Iterable[Any]], list[Dual]],
+) -> list[Dual]:
+    """Train a machine for each label; its margins, or the log-odds of Platt's probability.
 
-    A label that is on in all rows or in none has the constant margin +1 or -1.
+    The machines of all labels and all calibration folds share what ``rows`` has computed once.
+    With ``scores="probability"``, slope and offset of Platt's sigmoid are already in the machines'
+    weights and intercepts.  The log-odds of a constant label, or of one with a single row in the
+    rarer class, are the prior's.
+
+    Parameters
+    ----------
+    rows : KernelRows
+    on : ndarray of bool, shape (n_rows, q)
+    C : float
+    scores : {"probability", "margin"}
+    seed : int
+        Shuffles the folds.
+    parallel : callable
+        Runs an iterable of delayed calls, as :class:`joblib.Parallel` does.
     """
-    if is_constant(on):
-        return LinearScore(np.zeros(X.shape[1]), 1.0 if on[0] else -1.0)
-    machine = SVC(kernel="linear", C=C, cache_size=cache_megabytes(X)).fit(X, on)
-    weights = machine.coef_.toarray() if sp.issparse(machine.coef_) else machine.coef_
-    return LinearScore(np.asarray(weights, dtype=np.float64).ravel(), float(machine.intercept_[0]))
+    machines: list[Dual] = []
+    for start in range(0, on.shape[1], _LABELS_AT_ONCE):
+        labels = on[:, start : start + _LABELS_AT_ONCE].T
+        trained = parallel(delayed(rows.train)(label, C) for label in labels)
+        if scores == "probability":
+            sigmoids = _calibrate(rows, labels, C, seed, parallel)
+            trained = [
+                rescaled(machine, sigmoid)
+                for machine, sigmoid in zip(trained, sigmoids, strict=True)
+            ]
+        machines += trained
+    return machines
 
 
-def train_scored(X: Features, on: np.ndarray, C: float, scores: str, seed: int) -> LinearScore:
-    """Train a linear machine whose scores are margins or log-odds (``scores="probability"``).
+def run_here(calls: Iterable[Any]) -> list[Any]:
+    """Run delayed calls one after the other, without the cost of :class:`joblib.Parallel`."""
+    return [function(*args, **kwargs) for function, args, kwargs in calls]
 
-    The log-odds of a constant label, or of one with a single row in the rarer class, are the
-    prior's.
-    """
-    if scores == "margin":
-        return train_linear(X, on, C)
-    return train_linear(X, on, C).rescaled(
-        calibration(lambda rows, labels: train_linear(rows, labels, C), X, on, seed)
+
+def rescaled(machine: Dual, sigmoid: Sigmoid) -> Dual:
+    """Return the machine whose margins are the log-odds of another's."""
+    return Dual(
+        machine.support,
+        sigmoid.slope * machine.coef,
+        sigmoid.slope * machine.intercept + sigmoid.offset,
     )
 
 
-def calibration(
-    train: Callable[[Features, np.ndarray], Callable[[Features], np.ndarray]],
-    X: Features,
-    on: np.ndarray,
+def _calibrate(
+    rows: KernelRows,
+    labels: np.ndarray,
+    C: float,
     seed: int,
-) -> Sigmoid:
-    """Return Platt's sigmoid for a kind of machine on these rows."""
-    margins = held_out_margins(train, X, on, seed)
-    return Sigmoid(0.0, prior_log_odds(on)) if margins is None else fit_sigmoid(margins, on)
-
-
-def cache_megabytes(X: Features) -> float:
-    """Return the size of libsvm's cache of kernel rows: two copies of X, but 20 to 200 MB."""
-    n_entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
-    return float(np.clip(2 * 8 * n_entries / 2**20, 20, 200))
+    parallel: Callable[[Iterable[Any]], list[Dual]],
+) -> list[Sigmoid]:
+    """Return Platt's sigmoid of each label (a row of ``labels``), from margins of rows left out."""
+    folds = [calibration_folds(label, seed) for label in labels]
+    machines = parallel(
+        delayed(rows.train)(label, C, inside)
+        for label, parts in zip(labels, folds, strict=True)
+        for inside, _ in parts
+    )
+    margins = rows.margins(machines) if machines else np.empty((labels.shape[1], 0))
+    sigmoids, column = [], 0
+    for label, parts in zip(labels, folds, strict=True):
+        if not parts:
+            sigmoids.append(Sigmoid(0.0, prior_log_odds(label)))
+            continue
+        held_out = np.empty(len(label))
+        for _, outside in parts:
+            held_out[outside] = margins[outside, column]
+            column += 1
+        sigmoids.append(fit_sigmoid(held_out, label))
+    return sigmoids

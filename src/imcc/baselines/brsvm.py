@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.svm import SVC
+from joblib import Parallel
+from threadpoolctl import threadpool_limits
 
-from imcc._core.kernels import row_blocks
 from imcc._utils.validation import Features, check_choice, check_number, draw_seed
-from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.baselines._platt import Sigmoid
-from imcc.baselines._svm import cache_megabytes, calibration, check_svm, train_scored
+from imcc.baselines._base import BaselineClassifier
+from imcc.baselines._kernel_rows import KernelRows, rbf_margins
+from imcc.baselines._svm import check_svm, train_labels
 
 KERNELS = ("linear", "rbf")
 
@@ -35,10 +32,10 @@ class BinaryRelevanceSVM(BaselineClassifier):
         The rbf kernel is ``exp(-gamma |x - x'|^2)``; "scale" is 1 / (n_features * variance of X).
     scores : {"probability", "margin"}, default="probability"
         What ``decision_function`` gives: the log-odds of Platt's probability, which can be compared
-        across labels, or the margins as they are.  Log-odds cost five more machines a label.
+        across labels, or the margins as they are.  Log-odds cost five more machines per label.
         ``predict`` follows the scores: where log-odds are used it cuts at probability 1/2.
     n_jobs : int or None, default=None
-        Labels trained at the same time, through joblib.
+        Machines trained at the same time, through joblib.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds behind the probabilities.
 
@@ -54,6 +51,11 @@ class BinaryRelevanceSVM(BaselineClassifier):
 
     Notes
     -----
+    All machines read from one kernel matrix, n_rows x n_rows, which is computed once for all labels
+    and calibration folds; it is not kept.  Where it would have more than 1 GiB (11,585 rows), each
+    machine computes what it needs, which takes many times as long.  The scores do not depend on
+    ``n_jobs`` nor on the number of threads.
+
     A label that is on in all training rows or in none gets the same score everywhere: the margin
     +1 or -1, or the log-odds of its smoothed share.
 
@@ -101,33 +103,28 @@ class BinaryRelevanceSVM(BaselineClassifier):
             )
 
     def _train(self, X: Features, on: np.ndarray) -> None:
+        seed = draw_seed(self.random_state)
+        # libsvm releases the interpreter's lock: threads share the rows, processes would copy them.
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        gamma = _rbf_gamma(self.gamma, X) if self.kernel == "rbf" else None
+        # With one thread for products, the last digits do not depend on how many there could be.
+        with threadpool_limits(1):
+            rows = KernelRows(X, gamma)
+            machines = train_labels(rows, on, self.C, self.scores, seed, parallel)
+            intercept = np.array([machine.intercept for machine in machines])
+            weights = rows.weights(machines) if gamma is None else rows.dense(machines)
         for name in ("coef_", "dual_coef_", "_rows", "_gamma"):
             self.__dict__.pop(name, None)
-        seed = draw_seed(self.random_state)
-        # libsvm releases the interpreter's lock: threads share X, processes would copy it.
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        if self.kernel == "linear":
-            machines = parallel(
-                delayed(train_scored)(X, labels, self.C, self.scores, seed) for labels in on.T
-            )
-            self.coef_ = np.array([machine.weights for machine in machines])
-            self.intercept_ = np.array([machine.intercept for machine in machines])
-            return
-        self._rows, self._gamma = X, _rbf_gamma(self.gamma, X)
-        duals = parallel(
-            delayed(_train_rbf)(X, labels, self.C, self._gamma, self.scores, seed)
-            for labels in on.T
-        )
-        self.dual_coef_ = np.column_stack([dual for dual, _ in duals])
-        self.intercept_ = np.array([intercept for _, intercept in duals])
+        self.intercept_ = intercept
+        if gamma is None:
+            self.coef_ = weights
+        else:
+            self.dual_coef_, self._rows, self._gamma = weights, X, gamma
 
     def _score_rows(self, X: Features) -> np.ndarray:
         if hasattr(self, "coef_"):
             return X @ self.coef_.T + self.intercept_
-        scores = np.tile(self.intercept_, (X.shape[0], 1))
-        for block in row_blocks(X.shape[0], self._rows.shape[0]):
-            scores[block] += rbf_kernel(X[block], self._rows, self._gamma) @ self.dual_coef_
-        return scores
+        return rbf_margins(X, self._rows, self._gamma, self.dual_coef_) + self.intercept_
 
 
 def _rbf_gamma(gamma: str | float, X: Features) -> float:
@@ -137,30 +134,3 @@ def _rbf_gamma(gamma: str | float, X: Features) -> float:
     mean_of_squares = float(X.multiply(X).mean() if hasattr(X, "multiply") else (X * X).mean())
     variance = mean_of_squares - float(X.mean()) ** 2
     return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
-
-
-def _train_rbf(
-    X: Features, on: np.ndarray, C: float, gamma: float, scores: str, seed: int
-) -> tuple[np.ndarray, float]:
-    """Return the weights of the training rows and the intercept of one label."""
-    dual = np.zeros(X.shape[0])
-    intercept = 1.0 if on[0] else -1.0
-    if not is_constant(on):
-        machine = SVC(C=C, gamma=gamma, cache_size=cache_megabytes(X)).fit(X, on)
-        weights = machine.dual_coef_
-        dual[machine.support_] = np.ravel(
-            weights.toarray() if hasattr(weights, "toarray") else weights
-        )
-        intercept = float(machine.intercept_[0])
-    if scores == "margin":
-        return dual, intercept
-
-    def train(rows: Features, labels: np.ndarray) -> Callable[[Features], np.ndarray]:
-        return (
-            SVC(C=C, gamma=gamma, cache_size=cache_megabytes(rows))
-            .fit(rows, labels)
-            .decision_function
-        )
-
-    sigmoid: Sigmoid = calibration(train, X, on, seed)
-    return sigmoid.slope * dual, sigmoid.slope * intercept + sigmoid.offset

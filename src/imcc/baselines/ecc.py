@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
+from imcc._core.platt import Sigmoid, fit_sigmoid
 from imcc._utils.validation import Features, check_choice, check_count, check_number, draw_seed
-from imcc.baselines._base import BaselineClassifier
-from imcc.baselines._platt import Sigmoid, fit_sigmoid
-from imcc.baselines._svm import check_svm, train_linear
+from imcc.baselines._base import BaselineClassifier, is_constant
+from imcc.baselines._kernel_rows import (
+    Dual,
+    constant_machine,
+    dense_weights,
+    fits,
+    linear_gram,
+    train_on_gram,
+    train_on_rows,
+)
+from imcc.baselines._svm import check_svm
 
 ORDERS = ("random", "natural")
+# Links of which the weights are computed in one product.
+_LINKS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ class EnsembleClassifierChains(BaselineClassifier):
         averaged margins of the chains that have not seen a row, or the averaged margins themselves.
         Log-odds need ``sample_fraction`` < 1 so that there are rows not seen.
     n_jobs : int or None, default=None
-        Chains trained at the same time, through joblib; each has its own copy of its rows.
+        Chains trained at the same time, through joblib; each has its own inner products.
     random_state : int, RandomState instance or None, default=None
         Seed of orders and samples.
 
@@ -86,9 +98,12 @@ class EnsembleClassifierChains(BaselineClassifier):
 
     Notes
     -----
-    All links of a chain are trained on one matrix with room for all labels, in which the columns of
-    labels not reached yet are zero: zeros change no inner product, so the machines are those of the
-    shorter matrices, and X is copied once for each chain instead of once for each link.
+    The inner products of all rows, n_rows x n_rows, are computed once.  Each chain has its own copy
+    of those of its rows, to which the labels that become features are added one by one.  Where the
+    matrix would have more than 1 GiB (11,585 rows), the links of a chain are trained from one
+    matrix of features with room for all labels, in which the columns of labels not reached yet are
+    zero; this takes many times as long.  The scores do not depend on ``n_jobs`` nor on the number
+    of threads.
 
     A label that is on in all rows of a sample or in none has the constant margin +1 or -1 there.
 
@@ -152,14 +167,18 @@ class EnsembleClassifierChains(BaselineClassifier):
             for _ in range(self.n_chains)
         ]
         # libsvm releases the interpreter's lock: threads share X, processes would copy it.
-        self.chains_ = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(train_chain)(X, on, rows, order, self.C)
-            for rows, order in zip(samples, orders, strict=True)
-        )
-        if self.scores == "margin":
-            self.sigmoids_ = [Sigmoid(1.0, 0.0)] * q
-        else:
-            self.sigmoids_ = _calibrate(self.chains_, samples, X, on)
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        # With one thread for products, the last digits do not depend on how many there could be.
+        with threadpool_limits(1):
+            gram = linear_gram(X) if fits(n_rows) else None
+            chains = parallel(
+                delayed(train_chain)(X, on, rows, order, self.C, gram)
+                for rows, order in zip(samples, orders, strict=True)
+            )
+            sigmoids = [Sigmoid(1.0, 0.0)] * q
+            if self.scores == "probability":
+                sigmoids = _calibrate(chains, samples, X, on)
+        self.chains_, self.sigmoids_ = chains, sigmoids
 
     def _draw_order(self, q: int, rng: np.random.Generator) -> np.ndarray:
         if isinstance(self.order, str):
@@ -179,18 +198,70 @@ class EnsembleClassifierChains(BaselineClassifier):
 
 
 def train_chain(
-    X: Features, on: np.ndarray, rows: np.ndarray, order: np.ndarray, C: float
+    X: Features,
+    on: np.ndarray,
+    rows: np.ndarray,
+    order: np.ndarray,
+    C: float,
+    gram: np.ndarray | None,
 ) -> Chain:
-    """Train one chain on some of the rows."""
+    """Train one chain on some of the rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    on : ndarray of bool, shape (n_rows, q)
+    rows : ndarray of int
+        The rows to train on.
+    order : ndarray of int, shape (q,)
+    C : float
+    gram : ndarray of shape (n_rows, n_rows) or None
+        Inner products of all rows, which is left as it is; without it, links are trained from the
+        rows.
+    """
     labels = on[np.ix_(rows, order)]
-    room = _Room(X[rows], labels)
-    q = len(order)
-    coef, intercept = np.empty((q, room.features.shape[1])), np.empty(q)
-    for k in range(q):
-        machine = train_linear(room.features, labels[:, k], C)
-        coef[k], intercept[k] = machine.weights, machine.intercept
-        room.show(k)
-    return Chain(order, coef, intercept)
+    X = X[rows]
+    train = _link_from_rows(X, labels, C) if gram is None else _link_from_gram(gram, rows, C)
+    links = [train(labels[:, k]) for k in range(len(order))]
+    n_features, q = X.shape[1], len(order)
+    coef = np.zeros((q, n_features + q))
+    for start in range(0, q, _LINKS_AT_ONCE):
+        stop = min(start + _LINKS_AT_ONCE, q)
+        duals = dense_weights(links[start:stop], len(rows))
+        coef[start:stop, :n_features] = (X.T @ duals).T
+        # Label j is a feature of the links after it only.
+        of_labels = duals.T @ labels[:, :stop].astype(np.float64)
+        coef[start:stop, n_features : n_features + stop] = np.tril(of_labels, start - 1)
+    return Chain(order, coef, np.array([link.intercept for link in links]))
+
+
+def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
+    """Return what trains a chain's links one after the other, from the inner products of rows.
+
+    A label that becomes a feature adds 1 to the inner product of two rows where it is on in both.
+    """
+    gram = gram[np.ix_(rows, rows)]
+
+    def train(on: np.ndarray) -> Dual:
+        found = constant_machine(on[0]) if is_constant(on) else train_on_gram(gram, on, C)
+        both = np.flatnonzero(on)
+        gram[np.ix_(both, both)] += 1.0
+        return found
+
+    return train
+
+
+def _link_from_rows(X: Features, labels: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
+    """Return what trains a chain's links one after the other, each from the rows."""
+    room = _Room(X, labels)
+    position = iter(range(labels.shape[1]))
+
+    def train(on: np.ndarray) -> Dual:
+        found = constant_machine(on[0]) if is_constant(on) else train_on_rows(room.features, on, C)
+        room.show(next(position))
+        return found
+
+    return train
 
 
 class _Room:

@@ -87,10 +87,10 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
-        groups : array-like of shape (n_rows,), optional
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+        groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
 
         Returns

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from imcc._utils.validation import Features, check_number
+from imcc._utils.validation import Features
 from imcc.baselines._proximal import Problem, Weights
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 
@@ -16,7 +18,8 @@ class LLSF(SparseLinearClassifier):
 
         min_W  1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + beta |W|_1
 
-    with Y in {0, 1}, R_jk = 1 - cosine(Y_j, Y_k), and a column of ones in X.  The features of a
+    with Y in {0, 1}, R_jk = 1 - cosine(Y_j, Y_k), and a column of ones in X unless
+    ``fit_intercept=False``.  The features of a
     label are those with a weight other than 0.  A label is predicted where x W is at least 1/2.
 
     Parameters
@@ -28,6 +31,11 @@ class LLSF(SparseLinearClassifier):
     gamma : float, default=1.0
         Ridge of the starting point (X^T X + gamma I)^-1 X^T Y, > 0.  Where the problem has one
         minimum it changes nothing but the number of iterations.
+    unit_rows : bool, default=False
+        Whether every row is divided by its Euclidean length first, in ``fit`` and for scores, as
+        the authors' program does.
+    fit_intercept : bool, default=True
+        Whether X has a column of ones; the authors' program has none.
     max_iter : int, default=1000
         Iterations at most; a warning is given when they are used up.
     tol : float, default=1e-4
@@ -37,7 +45,9 @@ class LLSF(SparseLinearClassifier):
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
     intercept_ : ndarray of shape (n_labels,)
-        Weight of the column of ones; the scores are ``X @ coef_.T + intercept_ - 0.5``.
+        Weight of the column of ones, 0 without it; the scores are
+        ``X @ coef_.T + intercept_ - 0.5``, with the rows scaled if ``unit_rows``.  A label that
+        is on in all training rows or in none has no other weight, and the score +1/2 or -1/2.
     n_iter_ : int
     objectives_ : ndarray of shape (n_steps + 1,)
         The objective at the start and after each iteration; it never rises.
@@ -75,31 +85,34 @@ class LLSF(SparseLinearClassifier):
     (51, 0)
     """
 
+    _bounds: ClassVar = {"alpha": {"at_least": 0}, "beta": {"at_least": 0}, "gamma": {"above": 0}}
+
     def __init__(
         self,
         alpha: float = 0.1,
         beta: float = 0.1,
         gamma: float = 1.0,
         *,
+        unit_rows: bool = False,
+        fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
+        self.unit_rows = unit_rows
+        self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
 
     def _weights(self) -> Weights:
-        return Weights(
-            check_number("alpha", self.alpha, at_least=0),
-            check_number("beta", self.beta, at_least=0),
-        )
+        return Weights(self._checked("alpha"), self._checked("beta"))
 
     def _start_ridge(self) -> float:
-        return check_number("gamma", self.gamma, above=0)
+        return self._checked("gamma")
 
     @staticmethod
-    def problem(X: Features, on: np.ndarray) -> Problem:
+    def problem(X: Features, on: np.ndarray, fit_intercept: bool) -> Problem:
         """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on)
+        return Problem.of(X, on, fit_intercept=fit_intercept)

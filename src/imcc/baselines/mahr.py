@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.baselines._stumps import BinnedRows
+from imcc.baselines._stumps import BinnedRows, first_of_largest
 
 # A hypothesis without a training error would get an infinite weight; the weight of one with this
 # edge is 11.9.
@@ -133,6 +134,11 @@ class MAHR(BaselineClassifier):
             check_number("min_loss", self.min_loss, at_least=0)
 
     def _train(self, X: Features, on: np.ndarray) -> None:
+        # With one thread for products, the last digits do not depend on how many there could be.
+        with threadpool_limits(1):
+            self._boost(X, on)
+
+    def _boost(self, X: Features, on: np.ndarray) -> None:
         n_rows, q = on.shape
         signs = np.where(on, 1.0, -1.0)
         constant = np.array([is_constant(labels) for labels in on.T])
@@ -142,16 +148,24 @@ class MAHR(BaselineClassifier):
         relationship = np.zeros((q, q))
         rounds: list[Round] = []
         losses = [np.ones(q)]
+        learning = np.flatnonzero(~constant)
+        signs_of, exponentials = signs[:, learning], np.ones((n_rows, len(learning)))
         for _ in range(2 * X.shape[1] if self.n_rounds is None else self.n_rounds):
-            learning = ~constant & (losses[-1] >= enough)
-            if not learning.any():
+            still = losses[-1][learning] >= enough
+            if not still.all():
+                # What has stopped costs nothing more; its hypothesis stays for reuse.
+                learning, signs_of = learning[still], signs_of[:, still]
+                exponentials = exponentials[:, still]
+            if not learning.size:
                 break
-            done, added = self._round(binned, signs, combined, total, learning)
-            combined += added
+            done, moved = self._round(binned, signs_of, exponentials, combined, total, learning)
+            combined[:, learning] = moved
+            exponentials = np.exp(-signs_of * moved)
             total = total + np.abs(done.own) + np.abs(done.reuse)
             relationship[np.arange(q), done.source] += np.abs(done.reuse)
             rounds.append(done)
-            losses.append(np.where(learning, _mean_loss(signs, combined), losses[-1]))
+            losses.append(losses[-1].copy())
+            losses[-1][learning] = exponentials.mean(axis=0)
         self.rounds_, self.n_iter_ = rounds, len(rounds)
         self.losses_ = np.array(losses)
         self.label_relationship_ = relationship
@@ -162,37 +176,67 @@ class MAHR(BaselineClassifier):
         self,
         binned: BinnedRows,
         signs: np.ndarray,
+        exponentials: np.ndarray,
         combined: np.ndarray,
         total: np.ndarray,
         learning: np.ndarray,
     ) -> tuple[Round, np.ndarray]:
-        """Return a round, and what it adds to the combined hypotheses on the training rows."""
+        """Return a round, and the combined hypotheses of the labels that learn after it.
+
+        Parameters
+        ----------
+        binned : BinnedRows
+        signs : ndarray of shape (n_rows, n_learning)
+        exponentials : ndarray of shape (n_rows, n_learning)
+            exp(-sign H) before the round.  Its mean is the loss, which begins with 1 and never
+            rises, so no number in it exceeds n_rows.
+        combined : ndarray of shape (n_rows, q)
+            H of all labels before the round.
+        total : ndarray of shape (q,)
+            Sums of the weights in H.
+        learning : ndarray of int, shape (n_learning,)
+            The labels that have not stopped.
+        """
         q = len(total)
-        signed = signs * _row_weights(-signs * combined)
+        signed = exponentials / exponentials.sum(axis=0)
+        signed *= signs
         stumps = binned.best_stumps(signed)
         said = binned.outputs(stumps)
-        own = np.where(learning, _weight(np.sum(signed * said, axis=0)), 0.0)
-        added = own * said
+        own = _weight(np.einsum("ij,ij->j", signed, said))
+        moved = np.take(combined, learning, axis=1)
+        moved += own * said
         scale = 1 / np.where(total > 0, total, 1.0)
-        source, reuse = np.arange(q), np.zeros(q)
+        source, reuse = learning, np.zeros(len(learning))
         if self.reuse:
-            signed = signs * _row_weights(-signs * (combined + added))
+            # exp(-sign (H + own said)); sign and said are -1 or +1.
+            said *= signs
+            signed = exponentials * np.where(said > 0, np.exp(-own), np.exp(own))
+            signed *= signs / signed.sum(axis=0)
             edges = (signed.T @ combined) * scale
-            np.fill_diagonal(edges, 0.0)
-            source = np.abs(edges).argmax(axis=1)
-            reuse = np.where(learning, _weight(edges[np.arange(q), source]), 0.0)
-            added = added + reuse * scale[source] * combined[:, source]
+            each = np.arange(len(learning))
+            edges[each, learning] = 0.0
+            source = first_of_largest(np.abs(edges), axis=1)
+            reuse = _weight(edges[each, source])
+            moved += (reuse * scale[source]) * np.take(combined, source, axis=1)
+
+        def of_all(values: np.ndarray, rest: Any) -> np.ndarray:
+            out = np.full(q, rest, dtype=values.dtype)
+            out[learning] = values
+            return out
+
+        sources = np.arange(q)
+        sources[learning] = source
         done = Round(
-            stumps.feature,
-            stumps.threshold,
-            stumps.left,
-            stumps.right,
-            own,
-            source,
-            scale[source],
-            reuse,
+            of_all(stumps.feature, 0),
+            of_all(stumps.threshold, np.inf),
+            of_all(stumps.left, 1.0),
+            of_all(stumps.right, 1.0),
+            of_all(own, 0.0),
+            sources,
+            scale[sources],
+            of_all(reuse, 0.0),
         )
-        return done, added
+        return done, moved
 
     def _score_rows(self, X: Features) -> np.ndarray:
         scores = np.zeros((X.shape[0], len(self._constant_scores)))
@@ -200,23 +244,15 @@ class MAHR(BaselineClassifier):
         columns = X[:, used.astype(int)]
         columns = columns.toarray() if sp.issparse(columns) else columns
         for done in self.rounds_:
-            values = columns[:, np.searchsorted(used, done.feature)]
+            # ``take`` keeps the order of the entries in memory, which columns[:, at] does not.
+            values = np.take(columns, np.searchsorted(used, done.feature), axis=1)
             said = np.where(values <= done.threshold, done.left, done.right)
-            # On the right is H of before the round, for all labels.
-            scores = scores + done.own * said + done.reuse * done.scale * scores[:, done.source]
+            # H of before the round, of all labels.
+            reused = np.take(scores, done.source, axis=1)
+            scores = scores + done.own * said + (done.reuse * done.scale) * reused
         return scores + self._constant_scores
 
 
 def _weight(edge: np.ndarray) -> np.ndarray:
     """Return AdaBoost's 1/2 log((1 + r) / (1 - r))."""
     return np.arctanh(np.clip(edge, -_LARGEST_EDGE, _LARGEST_EDGE))
-
-
-def _row_weights(exponents: np.ndarray) -> np.ndarray:
-    """Return exp(exponents), each column divided by its sum, whatever their size."""
-    weights = np.exp(exponents - exponents.max(axis=0))
-    return weights / weights.sum(axis=0)
-
-
-def _mean_loss(signs: np.ndarray, combined: np.ndarray) -> np.ndarray:
-    return np.exp(-signs * combined).mean(axis=0)

@@ -1,20 +1,209 @@
-"""LLSFCV and JFSCCV: the parameters of LLSF and JFSC chosen by cross-validation."""
+"""LLSFCV and JFSCCV: the parameters of LLSF and JFSC chosen by cross-validation.
+
+One search with two penalties.  For each fold the sums over its rows are made once (X^T X, X^T Y, R,
+scatters and the largest eigenvalues).  Settings that differ in beta only form a path: it begins at
+the ridge solution with the largest beta, and each following setting begins where the one before it
+ended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
 
-from imcc.baselines._sparse_cv import SparseLinearCV
+from imcc._search.folds import Fold, check_defined, judged_labels, make_folds
+from imcc._search.grid import check_axis
+from imcc._search.results import (
+    Best,
+    by_rank,
+    check_all_finite,
+    lay_out,
+    rank_settings,
+    score_keys,
+)
+from imcc._search.scorers import check_scoring
+from imcc._utils.validation import (
+    Features,
+    check_count,
+    check_features,
+    check_number,
+    draw_seed,
+    encode_target,
+)
+from imcc.baselines._proximal import Problem, UnboundedError, Weights, solve
+from imcc.baselines._sparse_linear import (
+    LearnedLabels,
+    SparseLinearClassifier,
+    check_switch,
+    linear_scores,
+    scaled,
+)
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.llsf import LLSF
-from imcc.estimators.imcc_cv import check_axis
+from imcc.estimators.base_search import SearchClassifier
+from imcc.metrics import METRICS, Judge
 
 POWERS_OF_2 = tuple(2.0**k for k in range(-10, 11))
 POWERS_OF_4 = tuple(4.0**k for k in range(-5, 6))
 STARTS = (0.1, 1.0, 10.0)
+# Settings that halving keeps however few there are.
+FINALISTS = 3
+
+
+class SparseLinearCV(SearchClassifier):
+    """The search that LLSFCV and JFSCCV share; they differ in the model and its parameters."""
+
+    _model: ClassVar[type[SparseLinearClassifier]]
+    cv: Any
+    budget: int | None
+    halving: bool
+    unit_rows: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+    random_state: Any
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Search the grid, then fit the best setting on all rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+        groups : array-like of shape (n_samples,), optional
+            Passed on to the splitter.
+
+        Returns
+        -------
+        self
+        """
+        settings = list(ParameterGrid({k: v.tolist() for k, v in self._axes().items()}))
+        scoring = check_scoring(self.scoring, self.refit)
+        metrics, decides = scoring.names, scoring.decides
+        self._check_parameters(decides)
+        given = X
+        X = check_features(self, X, reset=True)
+        target = encode_target(y, X.shape[0], type(self).__name__)
+        folds = make_folds(self.cv, X, target, groups)
+        judged = judged_labels(target.signs, target.kind)
+        check_defined(metrics, judged, folds)
+        n_in_grid = len(settings)
+        settings = self._drawn(settings)
+        models = [self.estimator_for(setting) for setting in settings]
+        outcome = search_settings(
+            self._model,
+            scaled(X, self.unit_rows),
+            target.signs > 0,
+            judged,
+            folds,
+            [Candidate(model._weights(), model._start_ridge()) for model in models],
+            metrics,
+            decides=0 if decides is None else metrics.index(decides),
+            halving=bool(self.halving),
+            fit_intercept=bool(self.fit_intercept),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+        )
+        check_all_finite(settings, outcome.finite)
+        self._check_bounded(outcome)
+        keys = score_keys(metrics, self.scoring)
+        results = lay_out(
+            settings, keys, outcome.fit_seconds, outcome.score_seconds, list(outcome.values)
+        )
+        results["bounded"] = outcome.bounded.all(axis=0)
+        results["n_folds_tried"] = outcome.tried.sum(axis=0)
+        self._store_results(target, results, len(folds))
+        self.budget_ = outcome.budget(n_in_grid, bool(self.halving))
+        self.__dict__.pop("n_iter_", None)
+        if decides is not None:
+            self._decide(keys[decides], given, y)
+        return self
+
+    def _axes(self) -> dict[str, np.ndarray]:
+        """Return the axes of the grid: for the model's parameter alpha, the values of alphas."""
+        return {
+            name: check_axis(f"{name}s", getattr(self, f"{name}s"), **bound)
+            for name, bound in self._model._bounds.items()
+        }
+
+    def _check_parameters(self, decides: str | None) -> None:
+        if self.budget is not None:
+            check_count("budget", self.budget)
+        for name in ("halving", "unit_rows", "fit_intercept"):
+            check_switch(name, getattr(self, name))
+        if self.halving and decides is None:
+            raise ValueError("halving=True needs a metric that decides: name it in refit")
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, at_least=0)
+
+    def _drawn(self, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return as many settings as the budget allows, in the order of the grid."""
+        if self.budget is None or self.budget >= len(settings):
+            return settings
+        rng = np.random.default_rng(draw_seed(self.random_state))
+        drawn = rng.choice(len(settings), self.budget, replace=False)
+        return [settings[i] for i in np.sort(drawn)]
+
+    def _check_bounded(self, outcome: Outcome) -> None:
+        if not outcome.bounded.all(axis=0).any():
+            fisher = ", smaller gammas" if self._model is JFSC else ""
+            raise UnboundedError(
+                "every setting of the grid is unbounded below on some fold: use smaller alphas"
+                f"{fisher} or larger betas"
+            )
+
+    def _decide(self, key: str, X: Any, y: Any) -> None:
+        """Take the best setting; with ``refit``, the best one that is bounded on all rows."""
+        for best in by_rank(self.cv_results_, key):
+            self._store_best(best)
+            if self.refit is False or self._refit(best, X, y):
+                return
+        raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
+
+    def _refit(self, best: Best, X: Any, y: Any) -> bool:
+        """Fit the best setting on all rows; return whether it is bounded there."""
+        start = time.perf_counter()
+        try:
+            self.best_estimator_ = self.estimator_for(best.params).fit(X, y)
+        except UnboundedError:
+            warnings.warn(
+                f"{best.params} is bounded on the folds but not on all rows: the setting ranked "
+                "next is used",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+            return False
+        self.refit_time_ = time.perf_counter() - start
+        self.n_iter_ = self.best_estimator_.n_iter_
+        return True
+
+    def estimator_for(self, params: Mapping[str, Any]) -> Any:
+        """Return the model of one setting of the grid, unfitted.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        return self._model(
+            **params,
+            unit_rows=self.unit_rows,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
 
 
 class LLSFCV(SparseLinearCV):
@@ -39,7 +228,7 @@ class LLSFCV(SparseLinearCV):
         Whether only the better half of the settings goes on to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
-    max_iter, tol
+    unit_rows, fit_intercept, max_iter, tol
         As for the model.
     n_jobs : int or None, default=None
         Paths of settings computed at the same time, in threads.
@@ -56,7 +245,7 @@ class LLSFCV(SparseLinearCV):
         Fitted on all rows (unless ``refit=False``).
     cv_results_ : dict of ndarray
         In the shape of ``GridSearchCV``, for the settings that were tried; besides, ``bounded``
-        and ``n_folds_tried``.  UnboundedError settings have NaN and are ranked last.
+        and ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
     budget_ : dict
         What the search spent: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
         ``fits_of_full_search`` and ``fits_unbounded``.
@@ -74,6 +263,9 @@ class LLSFCV(SparseLinearCV):
     beta only form a path, from the largest beta down, on which each begins where the one before it
     ended.  Where the objective has one minimum, the starting point does not matter; where it has
     several, a path may end in another one than a fit on its own.
+
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
+    first of the tied settings in ``cv_results_`` is chosen.
 
     Examples
     --------
@@ -100,6 +292,8 @@ class LLSFCV(SparseLinearCV):
         refit: bool | str = True,
         budget: int | None = None,
         halving: bool = False,
+        unit_rows: bool = False,
+        fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -113,17 +307,12 @@ class LLSFCV(SparseLinearCV):
         self.refit = refit
         self.budget = budget
         self.halving = halving
+        self.unit_rows = unit_rows
+        self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def _axes(self) -> dict[str, np.ndarray]:
-        return {
-            "alpha": check_axis("alphas", self.alphas, at_least=0),
-            "beta": check_axis("betas", self.betas, at_least=0),
-            "gamma": check_axis("gammas", self.gammas, above=0),
-        }
 
 
 class JFSCCV(SparseLinearCV):
@@ -148,7 +337,7 @@ class JFSCCV(SparseLinearCV):
         Whether only the better half of the settings goes on to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
-    max_iter, tol
+    unit_rows, fit_intercept, max_iter, tol
         As for the model.
     n_jobs : int or None, default=None
         Paths of settings computed at the same time, in threads.
@@ -165,7 +354,7 @@ class JFSCCV(SparseLinearCV):
         Fitted on all rows (unless ``refit=False``).
     cv_results_ : dict of ndarray
         In the shape of ``GridSearchCV``, for the settings that were tried; besides, ``bounded``
-        and ``n_folds_tried``.  UnboundedError settings have NaN and are ranked last.
+        and ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
     budget_ : dict
         What the search spent: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
         ``fits_of_full_search`` and ``fits_unbounded``.
@@ -183,6 +372,9 @@ class JFSCCV(SparseLinearCV):
     beta only form a path, from the largest beta down, on which each begins where the one before it
     ended.  Where the objective has one minimum, the starting point does not matter; where it has
     several, a path may end in another one than a fit on its own.
+
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
+    first of the tied settings in ``cv_results_`` is chosen.
 
     Examples
     --------
@@ -210,6 +402,8 @@ class JFSCCV(SparseLinearCV):
         refit: bool | str = True,
         budget: int | None = None,
         halving: bool = False,
+        unit_rows: bool = False,
+        fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -224,15 +418,202 @@ class JFSCCV(SparseLinearCV):
         self.refit = refit
         self.budget = budget
         self.halving = halving
+        self.unit_rows = unit_rows
+        self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _axes(self) -> dict[str, np.ndarray]:
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting as the solver knows it: the weights, and the ridge of the starting point."""
+
+    weights: Weights
+    ridge: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the search found; arrays of shape (n_folds, n_settings).
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_metrics, n_folds, n_settings)
+        NaN where a setting was not tried or is unbounded.
+    bounded : ndarray of bool
+        False where a setting was found to be unbounded.
+    tried : ndarray of bool
+    finite : ndarray of bool
+        False where scores were found not to be finite.
+    fit_seconds, score_seconds : ndarray
+    """
+
+    values: np.ndarray
+    bounded: np.ndarray
+    tried: np.ndarray
+    finite: np.ndarray
+    fit_seconds: np.ndarray
+    score_seconds: np.ndarray
+
+    @classmethod
+    def empty(cls, n_metrics: int, n_folds: int, n_settings: int) -> Outcome:
+        """Return room for the results."""
+        shape = (n_folds, n_settings)
+        return cls(
+            np.full((n_metrics, *shape), np.nan),
+            np.ones(shape, dtype=bool),
+            np.zeros(shape, dtype=bool),
+            np.ones(shape, dtype=bool),
+            np.zeros(shape),
+            np.zeros(shape),
+        )
+
+    def budget(self, n_in_grid: int, halving: bool) -> dict[str, Any]:
+        """Return what was spent, as plain numbers."""
+        n_folds, n_settings = self.tried.shape
         return {
-            "alpha": check_axis("alphas", self.alphas, at_least=0),
-            "beta": check_axis("betas", self.betas, at_least=0),
-            "gamma": check_axis("gammas", self.gammas, at_least=0),
-            "eta": check_axis("etas", self.etas, above=0),
+            "settings_in_grid": n_in_grid,
+            "settings_tried": n_settings,
+            "halving": halving,
+            "fits": int(self.tried.sum()),
+            "fits_of_full_search": n_in_grid * n_folds,
+            "fits_unbounded": int(np.count_nonzero(~self.bounded)),
         }
+
+
+def search_settings(
+    model: type[SparseLinearClassifier],
+    X: Features,
+    on: np.ndarray,
+    judged: np.ndarray,
+    folds: Sequence[Fold],
+    candidates: Sequence[Candidate],
+    metrics: Sequence[str],
+    *,
+    decides: int,
+    halving: bool,
+    fit_intercept: bool,
+    max_iter: int,
+    tol: float,
+    n_jobs: int | None,
+) -> Outcome:
+    """Judge settings on the folds.
+
+    Parameters
+    ----------
+    model : subclass of SparseLinearClassifier
+        Its ``problem`` makes the sums that all settings share.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Scaled already.
+    on : ndarray of bool, shape (n_samples, q)
+    judged : ndarray of bool, shape (n_samples, q or 2)
+        The label sets that scores are judged by.
+    folds : sequence of Fold
+    candidates : sequence of Candidate
+    metrics : sequence of str
+    decides : int
+        Which of the metrics halving goes by.
+    halving : bool
+        Whether only the better half of the settings goes on to the next fold.
+    fit_intercept, max_iter, tol
+        As for the model.
+    n_jobs : int or None
+        Paths computed at the same time.
+    """
+    outcome = Outcome.empty(len(metrics), len(folds), len(candidates))
+    remaining = np.arange(len(candidates))
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+    for i, fold in enumerate(folds):
+        rows, labels = X[fold.train], LearnedLabels.of(on[fold.train])
+        problem, starts = None, {}
+        if labels.learned.any():
+            problem = model.problem(rows, on[fold.train][:, labels.learned], fit_intercept)
+            ridges = {candidates[int(k)].ridge for k in remaining}
+            starts = {ridge: problem.ridge(ridge) for ridge in ridges}
+        held_out = _HeldOut(i, X[fold.test], Judge(judged[fold.test]), metrics, labels)
+        # Each path writes its own columns.
+        parallel(
+            delayed(_follow)(path, problem, starts, candidates, held_out, max_iter, tol, outcome)
+            for path in paths(candidates, remaining)
+        )
+        if halving and i + 1 < len(folds):
+            remaining = _better_half(outcome, remaining, metrics[decides], decides)
+    return outcome
+
+
+def paths(candidates: Sequence[Candidate], members: np.ndarray) -> list[list[int]]:
+    """Group settings that differ in beta only, the largest beta first."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for k in members:
+        candidate = candidates[k]
+        groups[candidate.ridge, candidate.weights.alpha, candidate.weights.gamma].append(int(k))
+    return [sorted(group, key=lambda k: -candidates[k].weights.beta) for group in groups.values()]
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """The held-out rows of a fold, and what judges them."""
+
+    fold: int
+    rows: Features
+    judge: Judge
+    metrics: Sequence[str]
+    labels: LearnedLabels
+
+    def values(self, W: np.ndarray | None) -> np.ndarray | None:
+        """Return the metrics of the weights of the learned labels; None if scores are not finite.
+
+        ``W`` is None where no label was learned.
+        """
+        scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
+        if not np.isfinite(scores).all():
+            return None
+        if len(scores) < self.judge.n_labels:  # a binary 1-D target: the ranking of its two classes
+            scores = np.concatenate([-scores, scores])
+        return self.judge.means(scores[:, np.newaxis], self.metrics)[:, 0]
+
+
+def _follow(
+    path: list[int],
+    problem: Problem | None,
+    starts: dict[float, np.ndarray],
+    candidates: Sequence[Candidate],
+    held_out: _HeldOut,
+    max_iter: int,
+    tol: float,
+    outcome: Outcome,
+) -> None:
+    """Solve and judge the settings of a path on a fold."""
+    i = held_out.fold
+    fresh = starts.get(candidates[path[0]].ridge)
+    W = fresh
+    for k in path:
+        begin = time.perf_counter()
+        outcome.tried[i, k] = True
+        if problem is not None and W is not None:
+            try:
+                W = solve(problem, candidates[k].weights, W, max_iter, tol).W
+            except UnboundedError:
+                outcome.bounded[i, k] = False
+        solved = time.perf_counter()
+        outcome.fit_seconds[i, k] = solved - begin
+        if outcome.bounded[i, k]:
+            values = held_out.values(W)
+            outcome.finite[i, k] = values is not None
+            outcome.values[:, i, k] = np.nan if values is None else values
+        else:
+            W = fresh
+        outcome.score_seconds[i, k] = time.perf_counter() - solved
+
+
+def _better_half(outcome: Outcome, members: np.ndarray, metric: str, index: int) -> np.ndarray:
+    """Return the settings with the better means over the folds so far, unbounded ones left out."""
+    values = outcome.values[index][:, members]
+    defined = ~np.isnan(values).all(axis=1)
+    means = values[defined].mean(axis=0) if defined.any() else np.zeros(len(members))
+    ranks = rank_settings(means, METRICS[metric].greater_is_better)
+    in_order = members[np.argsort(ranks, kind="stable")]  # NaN is last
+    n_known = int(np.count_nonzero(~np.isnan(means)))
+    return in_order[: max(min(FINALISTS, n_known), -(-n_known // 2))]

@@ -11,7 +11,7 @@ so on cross-validated scores, for any classifier.
 """
 
 from imcc.calibration._calibrator import MultilabelCalibrator
-from imcc.calibration._cross_fit import cross_fit_scores, label_scores
+from imcc.calibration._cross_fit import cross_fit_scores, label_scores, scoring_method
 from imcc.calibration._cuts import CRITERIA, Cuts, ThresholdChoice, choose_thresholds, cuts
 from imcc.calibration._tuned import TunedThresholds
 
@@ -25,4 +25,5 @@ __all__ = [
     "cross_fit_scores",
     "cuts",
     "label_scores",
+    "scoring_method",
 ]

@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from imcc._utils.validation import Target, check_choice, check_count, encode_target
+from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
-    best_setting,
     cross_fit_scores,
     fit_weighted,
     label_scores,

@@ -12,9 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold, make_folds
 from imcc._utils.validation import encode_target
-from imcc.estimators.imcc_cv import make_folds
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
@@ -32,23 +31,23 @@ def scoring_method(estimator: Any) -> str:
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the scores of a fitted classifier as a matrix with one column a label.
+    """Return the scores of a fitted classifier as a matrix with one column per label.
 
     Parameters
     ----------
     estimator : fitted classifier
         Ours, or any multi-label or binary one of scikit-learn's: from ``decision_function`` or,
         without one, the probabilities of ``predict_proba`` in whichever of its shapes.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
     n_labels : int
         The number of labels; 1 for a vector of two classes, of which the second is scored.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_labels)
+    ndarray of shape (n_samples, n_labels)
     """
     found = getattr(estimator, scoring_method(estimator))(X)
-    if isinstance(found, list):  # one array a label
+    if isinstance(found, list):  # one array per label
         classes = estimator.classes_
         scores = np.column_stack([_of_on(p, c) for p, c in zip(found, classes, strict=True)])
     else:
@@ -58,7 +57,7 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
         scores = scores[:, 1:]
     if scores.shape[1] != n_labels:
         raise ValueError(
-            f"{type(estimator).__name__} gives {scores.shape[1]} scores a row for {n_labels} "
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
             "label(s): some class may be missing from its training rows"
         )
     return scores
@@ -71,18 +70,6 @@ def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if probabilities.shape[1] == 2:
         return probabilities[:, 1]
     return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
-
-
-def best_setting(estimator: Any) -> Any:
-    """Return an unfitted model with the setting that a fitted search has chosen.
-
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
-    """
-    if isinstance(estimator, Pipeline):
-        steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
-        name, last = estimator.steps[-1]
-        return Pipeline([*steps, (name, best_setting(last))])
-    return clone(getattr(estimator, "best_estimator_", estimator))
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -118,11 +105,11 @@ def cross_fit_scores(
     estimator : classifier
         Cloned for every fold.  To cross-fit the setting that a search has found, rather than
         search again in every fold, give its ``best_estimator_``.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-    y : array-like of shape (n_rows, n_labels) or (n_rows,)
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples, n_labels) or (n_samples,)
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
-    groups : array-like of shape (n_rows,), optional
+    groups : array-like of shape (n_samples,), optional
         Passed on to the splitter.
     sample_weight : array-like of shape (n_rows,), optional
         Passed on to the estimator, with the training rows of each fold.
@@ -131,7 +118,7 @@ def cross_fit_scores(
 
     Returns
     -------
-    ndarray of shape (n_rows, n_labels)
+    ndarray of shape (n_samples, n_labels)
 
     Examples
     --------

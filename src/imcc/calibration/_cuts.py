@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
+from imcc.metrics import f1_of_counts, micro_f1
 
 Criterion = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 MICRO_F1 = "micro_f1"
@@ -73,9 +74,9 @@ def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
 
     Parameters
     ----------
-    on : ndarray of bool, shape (n_rows,)
+    on : ndarray of bool, shape (n_samples,)
         Which rows have the label.
-    scores : ndarray of shape (n_rows,)
+    scores : ndarray of shape (n_samples,)
         Finite.
 
     Examples
@@ -111,7 +112,7 @@ def f1(
     tn: np.ndarray,  # noqa: ARG001
 ) -> np.ndarray:
     """Return the harmonic mean of precision and recall; 0 without any positive."""
-    return _ratio(2 * tp, 2 * tp + fp + fn)
+    return f1_of_counts(tp, fp, fn)
 
 
 def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
@@ -187,9 +188,9 @@ def choose_thresholds(
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
         What to make as large as possible: the F1, the balanced accuracy or the accuracy of each
@@ -288,5 +289,5 @@ def _overall(
     criterion: str | Criterion, on: np.ndarray, predicted: np.ndarray, values: np.ndarray
 ) -> float:
     if criterion == MICRO_F1:
-        return float(_ratio(2 * (on & predicted).sum(), on.sum() + predicted.sum()))
+        return micro_f1(on, predicted)
     return float(values.mean()) if values.size else float("nan")

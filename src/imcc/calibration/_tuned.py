@@ -11,9 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._utils.validation import check_count, encode_target
+from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
-    best_setting,
     cross_fit_scores,
     label_scores,
     scoring_method,
@@ -50,7 +50,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         pipeline that ends in one): False searches once, on all rows, and scores the folds with the
         setting found; True searches again in every fold, which takes as many times as long.  The
         rows of a fold then have no say in the setting that scores them; a threshold is one number
-        a label, and it hardly moves.
+        per label, and it hardly moves.
     n_jobs : int or None, default=None
         Folds computed at the same time.
 
@@ -117,10 +117,10 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.
-        groups : array-like of shape (n_rows,), optional
+        groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
 
         Returns
@@ -167,13 +167,13 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         thresholds : float or array-like of shape (n_labels,), optional
             Others, for once; 0 is the classifier without tuning.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_labels), or (n_rows,) for a vector of classes
+        ndarray of shape (n_samples, n_labels), or (n_samples,) for a vector of classes
         """
         check_is_fitted(self)
         return super().predict(X, self.thresholds_ if thresholds is None else thresholds)

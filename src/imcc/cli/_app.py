@@ -1,25 +1,105 @@
-"""The root of the commands; each is added here."""
+"""The root of the commands: which there are, and where each is found.
+
+A command's module is imported when the command is used, so that help and completion are there at
+once; the modules in turn import what does the work inside of their functions.
+"""
 
 from __future__ import annotations
 
-import click
+import importlib
+from collections.abc import Mapping
+from typing import Any
 
-from imcc.cli._compare import compare_
-from imcc.cli._completion import completion
-from imcc.cli._datasets import datasets
-from imcc.cli._demo import demo
-from imcc.cli._evaluate import evaluate
-from imcc.cli._experiment import experiment
-from imcc.cli._help import Contents, examples
-from imcc.cli._inspect import inspect
-from imcc.cli._predict import predict
-from imcc.cli._report import report
-from imcc.cli._sensitivity import sensitivity
-from imcc.cli._train import fit, tune
+import click
+from click.shell_completion import get_completion_class
+
+import imcc
+from imcc._utils.text import printable
+from imcc.cli._options import examples
+
+# The commands under headings, in the order of a day's work: the module and the name in it, and
+# what `imcc --help` says of it.
+CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
+    "Models": {
+        "tune": ("_train:tune", "Find the best setting for data, and write the model."),
+        "fit": ("_train:fit", "Fit one setting to data, and write the model."),
+        "inspect": (
+            "_inspect:inspect",
+            "Look into a model: virtual examples, label correlations, single...",
+        ),
+        "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
+        "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows whose labels are known."),
+    },
+    "Data": {
+        "datasets": ("_datasets:datasets", "Multi-label data sets: named ones and your own files."),
+    },
+    "Science": {
+        "experiment": (
+            "_experiment:experiment",
+            "Compare methods on data sets: run, stop, resume, export, merge.",
+        ),
+        "sensitivity": (
+            "_sensitivity:sensitivity",
+            "Study how IMCC depends on its parameters.",
+        ),
+        "compare": (
+            "_compare:compare_",
+            "Say which methods are better, and whether it is significant.",
+        ),
+        "report": ("_report:report", "Write the results of a store as one HTML page."),
+    },
+    "More": {
+        "demo": ("_demo:demo", "Compare IMCC with three other methods on yeast, and report."),
+        "completion": (
+            "_app:completion",
+            "Print the script with which a shell completes imcc's commands...",
+        ),
+    },
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is used, and lists them under headings."""
+
+    def __init__(
+        self, *args: Any, contents: Mapping[str, Mapping[str, tuple[str, str]]], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.contents = contents
+        self.places = {name: place for part in contents.values() for name, place in part.items()}
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.places)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name in self.places and name not in self.commands:
+            module, _, attribute = self.places[name][0].partition(":")
+            found = getattr(importlib.import_module(f"imcc.cli.{module}"), attribute)
+            self.add_command(found, name)
+        return super().get_command(context, name)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, heading by heading, without importing them."""
+        # The width that the longest name of all takes: the headings' columns line up.
+        width = max(map(len, self.places))
+        for heading, part in self.contents.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in part.items()])
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command; what click itself has to say of file names is made harmless."""
+        try:
+            return super().invoke(context)
+        except click.ClickException as error:
+            vars(error)["message"] = printable(error.message, keep="\n")
+            raise
 
 
 @click.group(
-    cls=Contents,
+    cls=LazyGroup,
+    contents=CONTENTS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "imcc tune train.csv --labels happy,sad -o model.skops",
@@ -28,7 +108,7 @@ from imcc.cli._train import fit, tune
         "imcc evaluate model.skops test.csv",
     ),
 )
-@click.version_option(package_name="imcc")
+@click.version_option(imcc.__version__)
 @click.option(
     "--debug", is_flag=True, envvar="IMCC_DEBUG", help="Show where in the program an error arose."
 )
@@ -36,9 +116,23 @@ def app(debug: bool) -> None:
     """Multi-label learning with cluster centres as virtual examples."""
 
 
-_COMMANDS = (
-    *(tune, fit, inspect, predict, evaluate, datasets),
-    *(experiment, sensitivity, compare_, report, demo, completion),
+@click.command(
+    epilog=examples(
+        "imcc completion bash > ~/.local/share/bash-completion/completions/imcc",
+        'eval "$(imcc completion zsh)"',
+        "imcc completion fish > ~/.config/fish/completions/imcc.fish",
+    )
 )
-for _command in _COMMANDS:
-    app.add_command(_command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script with which a shell completes imcc's commands and options.
+
+    Put it where your shell looks for such scripts (see the examples), and open a new terminal.
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    root = context.find_root().command
+    # Not .source(): for bash it would run bash to ask for its version.
+    made = kind(root, {}, "imcc", "_IMCC_COMPLETE")
+    click.echo(made.source_template % made.source_vars())

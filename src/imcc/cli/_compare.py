@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from rich.text import Text
 
-from imcc.cli._help import examples
-from imcc.cli._options import ALPHA, CONTROL
-from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported
-from imcc.comparison import Comparison, compare
-from imcc.experiment import ALL_METRICS, EACH, Store
-from imcc.metrics import METRICS
-from imcc.published import VERDICTS, compare_with_published
+from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
+from imcc.cli._options import ALPHA, CONTROL, examples
+from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
-_MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.comparison import Comparison
 
 
 @click.command(
@@ -47,7 +42,7 @@ _MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
 @ALPHA
 @click.option(
     "--missing",
-    type=click.Choice(_MISSING),
+    type=click.Choice(MISSING),
     default="raise",
     show_default=True,
     help="What to do where a method lacks runs that others have.",
@@ -69,6 +64,10 @@ def compare_(
     Means and ranks; Friedman's test, Nemenyi's critical difference, Wilcoxon's test with Holm's
     adjustment; or, with --published, the paper's numbers beside ours.
     """
+    from imcc.comparison import compare
+    from imcc.experiment import Store
+    from imcc.published import compare_with_published
+
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
     with problems_reported(), Store(store, read_only=True) as opened:
         if published:
@@ -96,6 +95,9 @@ def compare_(
 
 
 def _show(result: Comparison) -> None:
+    import numpy as np
+    from rich.text import Text
+
     better = "higher" if result.greater_is_better else "lower"
     n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
     if result.counts.min() == result.counts.max():
@@ -123,9 +125,9 @@ def _show(result: Comparison) -> None:
         rows,
     )
     for line in (*_wins(result), *_tests(result)):
-        click.echo(line)
+        say(line)
     for note in result.notes:
-        click.echo(f"Note: {note}")
+        say(f"Note: {note}")
     click.echo()
 
 
@@ -183,6 +185,8 @@ def _tests(result: Comparison) -> list[str]:
 
 
 def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
+    from imcc.published import VERDICTS
+
     cells = [cell for cell in beside.cells if cell.metric in wanted]
     if as_json:
         print_json(beside.to_dict())

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TransferSpeedColumn,
-)
 
-import imcc.datasets as data
-from imcc.cli._help import examples
-from imcc.cli._reading import JSON, DataPath, load, reading_options
-from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
-from imcc.datasets._fetch import TIMEOUT
-from imcc.datasets._formats import FORMATS
-from imcc.datasets._load import DEFAULT
-from imcc.datasets._registry import GROUPS
+from imcc._utils.text import printable
+from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
+from imcc.cli._inputs import load
+from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options
+from imcc.cli._terminal import print_json, print_table, problems_reported, said, say, stderr
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from imcc.datasets import Description
 
 
 @click.group(
@@ -49,9 +43,11 @@ def datasets() -> None:
 @JSON
 def list_(group: str, as_json: bool) -> None:
     """List the data sets that have names."""
+    from imcc.datasets import dataset_info, is_available, list_datasets
+
     with problems_reported():
-        infos = [data.dataset_info(name) for name in data.list_datasets(group)]
-        here = {info.name: data.is_available(info.name) for info in infos}
+        infos = [dataset_info(name) for name in list_datasets(group)]
+        here = {info.name: is_available(info.name) for info in infos}
     if as_json:
         print_json(
             [
@@ -136,8 +132,10 @@ def describe(
     as_json: bool,
 ) -> None:
     """Say what is in a data set: a name, a file, or files to be joined (yeast if none)."""
+    import imcc.datasets as data
+
     with problems_reported():
-        dataset = load(inputs or (DEFAULT,), reading)
+        dataset = load(inputs or (DEFAULT_DATASET,), reading)
         facts = data.describe(dataset, n_pairs=top)
         if draw is not None:
             data.draw_labels(dataset, draw, max_labels=draw_labels)
@@ -146,10 +144,10 @@ def describe(
     else:
         _print_description(facts, top)
     if draw is not None:
-        click.echo(f"Drew the labels into {draw}", err=True)
+        say(f"Drew the labels into {draw}", err=True)
 
 
-def _print_description(facts: data.Description, top: int) -> None:
+def _print_description(facts: Description, top: int) -> None:
     print_table(facts.name, [("", "left"), ("", "left")], facts.facts())
     counts = sorted(facts.label_counts.items(), key=lambda item: -item[1])[:top]
     if counts:
@@ -165,7 +163,7 @@ def _print_description(facts: data.Description, top: int) -> None:
     if facts.co_occurrences:
         pairs = [(p.first, p.second, p.count, f"{p.jaccard:.3f}") for p in facts.co_occurrences]
         print_table(
-            "Labels that go together",
+            "Labels that occur together",
             [("label", "left"), ("and", "left"), ("rows", "right"), ("Jaccard", "right")],
             pairs,
         )
@@ -183,11 +181,13 @@ def _print_description(facts: data.Description, top: int) -> None:
 )
 @JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
-    """Get the files of named data sets, so that they are here without a network later."""
+    """Download the files of named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
+    from imcc.datasets import dataset_info, list_datasets
+
     with problems_reported():
-        wanted = [data.dataset_info(name).name for name in names or data.list_datasets("paper")]
+        wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
     fetched, failed = _fetch_each(wanted, timeout)
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
@@ -195,14 +195,27 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
     else:
         for name, paths in fetched.items():
             for path in paths:
-                click.echo(f"{name}: {path}")  # no table: a path is copied, so it is not broken
+                say(f"{name}: {path}")  # no table: a path is copied, so it is not broken
     if failed:
         reasons = "\n".join(f"{name}: {reason}" for name, reason in failed.items())
-        raise click.ClickException(f"{len(failed)} of {len(wanted)} could not be got.\n{reasons}")
+        raise click.ClickException(
+            f"{len(failed)} of {len(wanted)} could not be fetched.\n{reasons}"
+        )
 
 
 def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]], dict[str, str]]:
     """Fetch one data set after the other; what fails does not keep the others from coming."""
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TransferSpeedColumn,
+    )
+
+    from imcc.datasets import DatasetError, fetch_datasets
+
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
     columns = (
@@ -216,14 +229,14 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 
         def show(file: str, done: int, total: int) -> None:
             if file not in tasks:
-                tasks[file] = bars.add_task(file, total=total)
+                tasks[file] = bars.add_task(escape(printable(file)), total=total)
             bars.update(tasks[file], completed=done, total=total)
 
         for name in wanted:
             try:
-                fetched |= data.fetch_datasets(name, progress=show, timeout=timeout)
-            except (data.DatasetError, OSError, ImportError) as error:
-                failed[name] = str(error)
+                fetched |= fetch_datasets(name, progress=show, timeout=timeout)
+            except (DatasetError, OSError, ImportError) as error:
+                failed[name] = said(error)
     return fetched, failed
 
 
@@ -239,10 +252,10 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 @reading_options
 @click.option(
     "--to",
-    type=click.Choice([f.name for f in FORMATS.values() if f.writer]),
+    type=click.Choice(FORMATS_WRITTEN),
     help="The format of the output, if its name does not say it (or meka for .arff).",
 )
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@FORCE
 @JSON
 def convert(
     inputs: tuple[str, ...],
@@ -253,9 +266,11 @@ def convert(
     as_json: bool,
 ) -> None:
     """Write a data set (a name, a file, or files to be joined) in another format."""
+    from imcc.datasets import write
+
     with problems_reported():
         dataset = load(inputs, reading)
-        written = data.write(dataset, output, format=to, overwrite=force)
+        written = write(dataset, output, format=to, overwrite=force)
     files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
     if as_json:
         print_json(
@@ -267,7 +282,7 @@ def convert(
             }
         )
     else:
-        click.echo(f"{dataset!r}\nwritten to {' and '.join(files)}")
+        say(f"{dataset!r}\nwritten to {' and '.join(files)}")
 
 
 def _size(size: float) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from rich.text import Text
 
-from imcc.cli._help import examples
-from imcc.cli._running import run_shown, running_options
+from imcc._utils.text import printable
+from imcc.cli._options import examples
+from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.experiment import Store, load_experiment
-from imcc.metrics import METRICS
-from imcc.published import table as published
-from imcc.report import write_report
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    import numpy as np
+    from rich.text import Text
+
+    from imcc.experiment import Store
 
 
 @click.command(epilog=examples("imcc demo", "imcc demo -o /tmp/demo -j 2"))
@@ -35,13 +36,19 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
     five folds of each split. What is there from an earlier time is not computed again.
     """
+    import numpy as np
+
+    from imcc.experiment import Store, load_experiment
+    from imcc.report import write_report
+
     store, report = folder / "quick.sqlite", folder / "report.html"
     with problems_reported():
         folder.mkdir(parents=True, exist_ok=True)
         wanted = load_experiment("quick")
     summary = run_shown(wanted, store, as_json=False, quiet=quiet or as_json, **running)
     for failure in summary.failures:
-        raise click.ClickException(f"{failure.key}: {failure.error}")
+        raise click.ClickException(printable(f"{failure.key}: {failure.error}", keep="\n"))
+    stopped_in_time(summary, store)
     with problems_reported():
         with Store(store, read_only=True) as opened:
             means, stds = _by_method(opened, np.mean), _by_method(opened, _spread)
@@ -54,10 +61,14 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
 
 
 def _spread(values: np.ndarray, axis: int) -> np.ndarray:
+    import numpy as np
+
     return np.std(values, axis=axis, ddof=1)
 
 
 def _by_method(store: Store, summarise: Any) -> dict[str, dict[str, float]]:
+    from imcc.metrics import METRICS
+
     tables = {metric: store.scores(metric) for metric in METRICS}
     methods = next(iter(tables.values())).methods
     return {
@@ -80,6 +91,9 @@ _HEADINGS = {
 
 
 def _show(means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]]) -> None:
+    from imcc.metrics import METRICS
+    from imcc.published import table as published
+
     rows: list[tuple[object, ...]] = []
     for method, of_method in means.items():
         cells = []
@@ -99,5 +113,7 @@ def _show(means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]])
 
 def _cell(mean: float, std: float, mark: str) -> Text:
     """Return a mean with its deviation in 11 columns, in bold if it is marked."""
+    from rich.text import Text
+
     spread = f"{std:.3f}".lstrip("0")
     return Text(f"{mean:.3f}±{spread}{mark}", style="bold" if mark.strip() else "")

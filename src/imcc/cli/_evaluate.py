@@ -1,32 +1,29 @@
-"""``imcc evaluate``: a model judged on rows whose labels are known."""
+"""``imcc evaluate``: a model evaluated on rows whose labels are known."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from imcc._utils.plain import to_plain
-from imcc.calibration import label_scores
-from imcc.cli._help import examples
-from imcc.cli._options import INPUTS
-from imcc.cli._predict import IGNORE
-from imcc.cli._reading import JSON, load_matching, reading_options
-from imcc.cli._saved import MODEL, QUIET, TRUST, open_saved
-from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.inspection import (
-    Diagnostics,
-    diagnose,
-    draw_reliability,
-    draw_threshold_curves,
-    probabilities,
-    reliability,
-    threshold_curve,
+from imcc._utils.errors import InvalidArgumentError
+from imcc.cli._choices import CALIBRATIONS
+from imcc.cli._inputs import load_matching, open_saved
+from imcc.cli._options import (
+    IGNORE,
+    INPUTS,
+    JSON,
+    MODEL,
+    QUIET,
+    TRUST,
+    examples,
+    reading_options,
 )
-from imcc.inspection._reliability import METHODS
-from imcc.metrics import METRICS
-from imcc.metrics import evaluate as evaluate_metrics
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
+
+if TYPE_CHECKING:
+    from imcc.inspection import Diagnostics
 
 
 @click.command(
@@ -56,7 +53,7 @@ from imcc.metrics import evaluate as evaluate_metrics
 )
 @click.option(
     "--calibration",
-    type=click.Choice(METHODS),
+    type=click.Choice(CALIBRATIONS),
     default="linear",
     show_default=True,
     help="How scores become probabilities for that: (score + 1) / 2, or a map learned from the "
@@ -79,35 +76,46 @@ def evaluate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Judge a model on rows whose labels are known.
+    """Evaluate a model on rows whose labels are known.
 
     Gives the five metrics of the paper, and for every label its precision, recall, F1, AUC and the
     F1 that another threshold would give.  Columns of features and labels are matched by name.
     """
+    import numpy as np
+
+    from imcc import inspection
+    from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
+    from imcc.calibration import label_scores
+    from imcc.metrics import evaluate as evaluate_metrics
+
     with problems_reported():
         model, card = open_saved(model_file, trust)
         if getattr(model, "target_kind_", "multilabel") != "multilabel":
-            raise ValueError("this model predicts one class a row, and has no labels to judge")
+            raise InvalidArgumentError(
+                "model", "predicts one class per row, and has no labels to evaluate"
+            )
         X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=ignore_extra)
         names = card.label_names
         scores = label_scores(model, X, len(names))
-        limits = thresholds_of(model, len(names))
+        tuned = first_with(model, "thresholds_")
+        limits = np.zeros(len(names)) if tuned is None else np.asarray(tuned.thresholds_)
         metrics = evaluate_metrics(Y, scores)
         # The ranking metrics are of the scores; this one is of the decisions.
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
             "hamming_loss"
         ]
-        found = diagnose(Y, scores, thresholds=limits, label_names=names)
+        found = inspection.diagnose(Y, scores, thresholds=limits, label_names=names)
         order = np.argsort([-label.support for label in found.labels], kind="stable")
-        chances = probabilities(scores, Y, method=calibration)
-        records = reliability(Y, chances, label_names=names)
+        chances = inspection.probabilities(scores, Y, method=calibration)
+        records = inspection.reliability(Y, chances, label_names=names)
         if draw is not None:
-            curves = threshold_curve(Y, scores, label_names=names, max_points=400)
-            draw_threshold_curves(
+            curves = inspection.threshold_curve(Y, scores, label_names=names, max_points=400)
+            inspection.draw_threshold_curves(
                 [curves[j] for j in order], draw, thresholds=limits[order].tolist()
             )
         if draw_calibration is not None:
-            draw_reliability([records[j] for j in order], draw_calibration)
+            inspection.draw_reliability([records[j] for j in order], draw_calibration)
     if as_json:
         about = found.to_dict()
         for label, record in zip(about["labels"], records, strict=True):
@@ -117,22 +125,19 @@ def evaluate(
         _print(metrics, found, [int(j) for j in order[:top]])
     for file in (draw, draw_calibration):
         if file is not None and not quiet:
-            click.echo(f"Drew {file}", err=True)
-
-
-def thresholds_of(model: Any, n_labels: int) -> np.ndarray:
-    """Return from which scores on a model predicts its labels."""
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    return np.asarray(getattr(last, "thresholds_", np.zeros(n_labels)))
+            say(f"Drew {file}", err=True)
 
 
 def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> None:
+    from imcc.metrics import METRICS
+
     rows: list[tuple[Any, ...]] = [
         (name, "higher" if METRICS[name].greater_is_better else "lower", _number(value))
         for name, value in metrics.items()
     ]
     rows += [
         ("macro F1", "higher", _number(found.macro_f1)),
+        ("macro F1 of the labels present", "higher", _number(found.macro_f1_present)),
         ("micro F1", "higher", _number(found.micro_f1)),
         ("macro AUC", "higher", _number(found.macro_auc)),
     ]
@@ -171,4 +176,4 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
 
 
 def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
+    return "-" if math.isnan(value) else f"{value:.3f}"

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc.cli._help import examples
-from imcc.cli._progress import duration, task_name
-from imcc.cli._running import run_shown, running_options
-from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.experiment import (
-    Experiment,
-    Failure,
-    Store,
-    StoreError,
-    export,
-    list_experiments,
-    load_experiment,
-    merge,
-)
-from imcc.experiment._plan import SENSITIVITY
+from imcc._utils.text import printable
+from imcc.cli._options import examples
+from imcc.cli._progress import duration
+from imcc.cli._running import run_shown, running_options, stopped_in_time
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Failure
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _STORE = click.argument("store", type=click.Path(path_type=Path))
@@ -84,9 +77,20 @@ def run_(
 
     Results are stored as they come. What is stored already is not computed again, so the same
     command goes on where it was stopped; with more repeats, methods or data sets it adds them.
+
+    This runs the methods that the file names: classes with fit, from imcc and scikit-learn, from
+    packages that the file allows with a line such as allow = ["xgboost"], and those of --allow.
+    Nothing is imported while the file is read.
     """
+    from imcc.experiment import load_experiment
+
     with problems_reported():
-        wanted = _restricted(load_experiment(source), datasets, methods, repeats, no_sensitivity)
+        wanted = load_experiment(source).subset(
+            datasets=datasets,
+            methods=methods,
+            n_repeats=repeats,
+            sensitivity=not no_sensitivity,
+        )
     _run(wanted, store or Path(f"{wanted.name}.sqlite"), **running)
 
 
@@ -101,8 +105,11 @@ def run_(
 def resume(store: Path, **running: Any) -> None:
     """Compute what is missing in a store, and try again what failed.
 
-    The store holds the description of its experiment: it may have been moved.
+    The store holds the description of its experiment: it may have been moved. It does not hold the
+    permission to import other packages than imcc and scikit-learn: say --allow again.
     """
+    from imcc.experiment import Store
+
     with problems_reported(), Store(store) as opened:
         wanted = opened.experiment
     _run(wanted, store, **running)
@@ -111,7 +118,7 @@ def resume(store: Path, **running: Any) -> None:
 def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **running: Any) -> None:
     summary = run_shown(wanted, path, as_json=as_json, quiet=quiet, **running)
     n_tasks = len(wanted.tasks())
-    n_elsewhere = summary.n_missing - len(summary.failures)
+    n_elsewhere = summary.n_missing - len(summary.failures) - summary.n_out_of_time
     if as_json:
         print_json(
             {
@@ -120,59 +127,30 @@ def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **runnin
                 "computed": summary.n_computed,
                 "failed": _failed(summary.failures),
                 "missing": summary.n_missing,
+                "out_of_time": summary.n_out_of_time,
                 "seconds": summary.seconds,
             },
             indent=None,  # the last of the lines
         )
     elif not quiet:
-        click.echo(
+        say(
             f"{n_tasks - summary.n_missing} of {n_tasks} results are in {path}, "
             f"{summary.n_computed} of them new, in {duration(summary.seconds)}."
         )
         if n_elsewhere > 0:
-            click.echo(f"{n_elsewhere} are being computed by another runner.")
-        click.echo(f"Look at them with: imcc compare {path}")
+            say(f"{n_elsewhere} are being computed by another runner.")
+        say(f"Look at them with: imcc compare {path}")
     if summary.failures:
-        reasons = "\n".join(f"{task_name(f.key)}: {f.error}" for f in summary.failures)
+        reasons = "\n".join(f"{printable(f.key)}: {printable(f.error)}" for f in summary.failures)
         raise click.ClickException(
             f"{len(summary.failures)} of {n_tasks} tasks failed.\n{reasons}\n"
             f"Try them again with: imcc experiment resume {path}"
         )
+    stopped_in_time(summary, path)
 
 
 def _failed(failures: list[Failure]) -> list[dict[str, str]]:
-    return [{"task": task_name(failure.key), "error": failure.error} for failure in failures]
-
-
-def _restricted(
-    wanted: Experiment,
-    datasets: list[str] | None,
-    methods: list[str] | None,
-    repeats: int | None,
-    no_sensitivity: bool,
-) -> Experiment:
-    """Return the part of an experiment that is asked for."""
-    plain = wanted.to_dict()
-    if datasets is not None:
-        known = {entry["name"]: entry for entry in plain["datasets"]}
-        plain["datasets"] = [known[n] for n in _checked("--datasets", datasets, known)]
-        studied = plain.get("sensitivity", {})
-        studied["datasets"] = [e for e in studied.get("datasets", ()) if e["name"] in datasets]
-    if methods is not None:
-        known = plain["methods"]
-        plain["methods"] = {n: known[n] for n in _checked("--methods", methods, known)}
-    if repeats is not None:
-        plain["n_repeats"] = repeats
-    if no_sensitivity or not plain.get("sensitivity", {}).get("datasets"):
-        plain.pop("sensitivity", None)
-    return Experiment.from_dict(plain, wanted.name)
-
-
-def _checked(option: str, names: list[str], known: dict[str, Any]) -> list[str]:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"{option}: {name!r} is not in the experiment: {', '.join(known)}")
-    return list(dict.fromkeys(names))
+    return [{"task": str(failure.key), "error": failure.error} for failure in failures]
 
 
 @experiment.command(
@@ -183,22 +161,30 @@ def _checked(option: str, names: list[str], known: dict[str, Any]) -> list[str]:
 @_STORE
 @_JSON
 def status(store: Path, as_json: bool) -> None:
-    """Say what is done, what is missing and what failed."""
+    """Say what is done, what is missing and what failed.
+
+    Nothing that the store names is imported; nor by list, export, merge, compare and report.
+    """
+    from imcc.experiment import Store, remaining_seconds
+
     with problems_reported(), Store(store, read_only=True) as opened:
         wanted, done = opened.experiment, opened.keys()
         failures, running = opened.failures(), opened.running()
+        times = {result.key: result.seconds for result in opened.results()}
     tasks = [task.key for task in wanted.tasks()]
     n_done = sum(key in done for key in tasks)
+    left = remaining_seconds(times, [key for key in tasks if key not in done], {}, 1)
     if as_json:
         print_json(
             {
                 "experiment": wanted.to_dict(),
                 "tasks": len(tasks),
                 "done": n_done,
-                "missing": [task_name(key) for key in tasks if key not in done],
-                "running": [task_name(key) for key in running],
+                "remaining_seconds": left,
+                "missing": [str(key) for key in tasks if key not in done],
+                "running": [str(key) for key in running],
                 "failed": [
-                    {"task": task_name(failure.key), "error": failure.error} for failure in failures
+                    {"task": str(failure.key), "error": failure.error} for failure in failures
                 ],
             }
         )
@@ -206,7 +192,7 @@ def status(store: Path, as_json: bool) -> None:
     counts = Counter(key[:3] for key in tasks if key in done)
     totals = Counter(key[:3] for key in tasks)
     rows = [
-        (dataset, "sensitivity" if kind == SENSITIVITY else method, f"{counts[cell]} of {total}")
+        (dataset, kind if kind == "sensitivity" else method, f"{counts[cell]} of {total}")
         for cell, total in totals.items()
         for kind, dataset, method in [cell]
     ]
@@ -216,11 +202,13 @@ def status(store: Path, as_json: bool) -> None:
         rows,
     )
     for key in running:
-        click.echo(f"Running: {task_name(key)}")
+        say(f"Running: {key!s}")
     for failure in failures:
-        click.echo(f"Failed: {task_name(failure.key)}: {failure.error}")
+        say(f"Failed: {failure.key!s}: {failure.error}")
+    if n_done < len(tasks) and left is not None:
+        say(f"About {duration(left)} of computing are left, one task at a time.")
     if n_done < len(tasks) and not running:
-        click.echo(f"Go on with: imcc experiment resume {store}")
+        say(f"Go on with: imcc experiment resume {store}")
 
 
 @experiment.command(
@@ -233,6 +221,8 @@ def status(store: Path, as_json: bool) -> None:
 @_JSON
 def list_(folder: Path, as_json: bool) -> None:
     """List the experiments that come with the package, and the stores in a folder."""
+    from imcc.experiment import list_experiments
+
     with problems_reported():
         shipped = list_experiments()
         stores = [_glance(path) for path in sorted(folder.glob("*.sqlite"))]
@@ -249,6 +239,8 @@ def list_(folder: Path, as_json: bool) -> None:
 
 
 def _glance(path: Path) -> dict[str, Any]:
+    from imcc.experiment import Store, StoreError
+
     try:
         with Store(path, read_only=True) as store:
             n_tasks = len(store.experiment.tasks())
@@ -277,17 +269,25 @@ def _glance(path: Path) -> dict[str, Any]:
     required=True,
     help="A .csv or .parquet file; studies go into NAME.sensitivity.csv beside it.",
 )
-@click.option("--force", is_flag=True, help="Write over files that exist.")
+@click.option("--force", is_flag=True, help="Overwrite files that already exist.")
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Write text that begins a formula (=, +, -, @) as it is; by default it gets an "
+    "apostrophe in CSV files, which merge takes away again.",
+)
 @_JSON
-def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
+def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) -> None:
     """Write all results into a CSV or Parquet file, one line for each chosen setting."""
+    from imcc.experiment import Store, export
+
     with problems_reported(), Store(store, read_only=True) as opened:
-        written = export(opened, output, overwrite=force)
+        written = export(opened, output, overwrite=force, defuse=not raw)
     if as_json:
         print_json({"written": [str(path) for path in written]})
     else:
         for path in written:
-            click.echo(f"Wrote {path}")
+            say(f"Wrote {path}")
 
 
 @experiment.command(
@@ -308,6 +308,8 @@ def export_(store: Path, output: Path, force: bool, as_json: bool) -> None:
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
     """Take into a store results that were computed elsewhere: exported files or other stores."""
+    from imcc.experiment import Store, load_experiment, merge
+
     with problems_reported():
         if described is not None:
             Store.create(store, load_experiment(described)).close()
@@ -322,13 +324,13 @@ def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_jso
             {
                 "new": merged.n_new,
                 "known": merged.n_known,
-                "conflicts": [task_name(key) for key in merged.conflicts],
+                "conflicts": [str(key) for key in merged.conflicts],
             }
         )
     else:
-        click.echo(f"{merged.n_new} new results, {merged.n_known} known already.")
+        say(f"{merged.n_new} new results, {merged.n_known} known already.")
     if merged.conflicts:
-        names = "\n".join(task_name(key) for key in merged.conflicts)
+        names = "\n".join(printable(key) for key in merged.conflicts)
         raise click.ClickException(
             f"{len(merged.conflicts)} results have other numbers than those of the store, which "
             f"were kept:\n{names}"

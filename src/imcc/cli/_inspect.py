@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from imcc._utils.plain import to_plain
-from imcc.cli._help import examples
-from imcc.cli._reading import JSON, DataPath, load, load_matching, reading_options
-from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved, shown_setting
-from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.datasets import DataFormatError, Dataset
-from imcc.inspection import (
-    Explainer,
-    Explanation,
-    Inspection,
-    draw_clusters,
-    draw_correlations,
-    draw_map,
-    inspect_model,
-    write_page,
+from imcc._utils.errors import ImccError, InvalidArgumentError, given
+from imcc.cli._choices import EXPLANATIONS
+from imcc.cli._inputs import check_output, load, load_matching, open_saved, shown_setting
+from imcc.cli._options import (
+    FORCE,
+    JSON,
+    MODEL,
+    QUIET,
+    TRUST,
+    DataPath,
+    examples,
+    reading_options,
 )
-from imcc.inspection._explain import WAYS
-from imcc.inspection._unwrap import unwrap
-from imcc.persistence import ModelCard
+from imcc.cli._terminal import print_json, print_table, problems_reported, said, say
+
+if TYPE_CHECKING:
+    from imcc.datasets import Dataset
+    from imcc.inspection import Explanation, Inspection
+    from imcc.persistence import ModelCard
 
 
 @click.command(
@@ -67,7 +66,7 @@ from imcc.persistence import ModelCard
 )
 @click.option(
     "--by",
-    type=click.Choice(WAYS),
+    type=click.Choice(EXPLANATIONS),
     help="How: by the labels of training rows and clusters, by similar rows, or by features "
     "(linear models).  [default: evidence with --data, else what the model allows]",
 )
@@ -112,6 +111,9 @@ def inspect(
     the label correlations that they carry.  With --row, the score of a label is taken apart into
     contributions that add up to it.
     """
+    from imcc import inspection
+    from imcc._utils.plain import to_plain
+
     if row is None and (row_inputs or wanted or by):
         raise click.UsageError("--rows, --label and --by are about one row: say which with --row")
     drawn = [file for file in (html, clusters_file, pairs_file, map_file) if file is not None]
@@ -124,22 +126,22 @@ def inspect(
         remark = ""
         try:
             found = _inspection(model, card, training)
-        except TypeError as error:  # a model without virtual examples: its card is all there is
+        except ImccError as error:  # a model without virtual examples: its card is all there is
             if drawn or row is not None:
                 raise
-            remark = str(error)
+            remark = said(error)
         explained = []
         if row is not None and found is not None:
             explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
         if found is not None:
             if clusters_file is not None:
-                draw_clusters(found, clusters_file)
+                inspection.draw_clusters(found, clusters_file)
             if pairs_file is not None:
-                draw_correlations(found, pairs_file)
+                inspection.draw_correlations(found, pairs_file)
             if map_file is not None:
-                draw_map(found, map_file)
+                inspection.draw_map(found, map_file)
             if html is not None:
-                write_page(
+                inspection.write_page(
                     html,
                     found,
                     title=f"{card.model} on {card.data_name or 'unnamed data'}",
@@ -162,14 +164,14 @@ def inspect(
     else:
         print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
         if found is None:
-            click.echo(remark)
+            say(remark)
         else:
             _print_clusters(found, top)
             _print_correlations(found, top)
         for one in explained:
             _print_explanation(one, row, top)
     for file in drawn if not quiet else ():
-        click.echo(f"Wrote {file}", err=True)
+        say(f"Wrote {file}", err=True)
 
 
 def _training(inputs: tuple[str, ...], reading: dict[str, Any], card: ModelCard) -> Dataset | None:
@@ -179,6 +181,8 @@ def _training(inputs: tuple[str, ...], reading: dict[str, Any], card: ModelCard)
         reading = _with_labels(inputs[0], reading, card)
     dataset = load(inputs, reading)
     if card.fingerprint and dataset.fingerprint() != card.fingerprint:
+        from imcc.datasets import DataFormatError
+
         raise DataFormatError(
             f"these are not the data that the model was trained on ({card.data_name}, fingerprint "
             f"{card.fingerprint[:12]}...; this is {dataset.fingerprint()[:12]}...): rows, columns "
@@ -196,6 +200,8 @@ def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[st
 
 
 def _inspection(model: Any, card: ModelCard, training: Dataset | None) -> Inspection:
+    from imcc.inspection import inspect_model
+
     if training is not None:
         return inspect_model(model, training.X, training.Y, label_names=card.label_names)
     names = card.label_names or None
@@ -212,27 +218,34 @@ def _explanations(
     labels: tuple[str, ...],
     by: str | None,
 ) -> list[Explanation]:
+    import numpy as np
+
+    from imcc._utils.wrappers import first_with
+    from imcc.inspection import Explainer
+
     if row_inputs:
         X, _ = load_matching(row_inputs, reading, card, with_labels=False, ignore_extra=True)
     elif training is not None:
         X = training.X
     else:
-        raise ValueError("which data is --row of? Give new rows with --rows, or --data")
+        raise InvalidArgumentError(
+            "row",
+            "is a row of which data? Pass new rows with " + given("rows") + ", or training "
+            "data with " + given("data"),
+        )
     if row >= X.shape[0]:
-        raise ValueError(f"there is no row {row}: there are {X.shape[0]}, counted from 0")
+        raise InvalidArgumentError(
+            "row", f"is {row}, but there is no row {row}: there are {X.shape[0]}, counted from 0"
+        )
     x = X[[row]]
     if by is None:
-        linear = _is_linear(model)
+        linear = first_with(model, "coef_") is not None
         by = "evidence" if training is not None else "features" if linear else "support"
     data = (None, None) if training is None else (training.X, training.Y)
     explainer = Explainer(model, *data, label_names=card.label_names)
     scores = np.atleast_2d(model.decision_function(x))[0]
     wanted: list[Any] = list(labels) or [int(np.argmax(scores))]
     return [explainer.explain(x, label, by) for label in wanted]
-
-
-def _is_linear(model: Any) -> bool:
-    return hasattr(unwrap(model).classifier, "coef_")
 
 
 def _facts(card: ModelCard) -> dict[str, str]:
@@ -253,6 +266,8 @@ def _facts(card: ModelCard) -> dict[str, str]:
 
 
 def _print_clusters(found: Inspection, top: int) -> None:
+    import numpy as np
+
     shown = found.largest(top)
     rows = []
     for cluster in shown:
@@ -269,6 +284,8 @@ def _print_clusters(found: Inspection, top: int) -> None:
 
 
 def _print_correlations(found: Inspection, top: int) -> None:
+    import numpy as np
+
     pairs = found.correlations.strongest(top)
     if not pairs:
         return

@@ -1,16 +1,31 @@
-"""Options that several commands share, and their types: lists of numbers and words."""
+"""Options that several commands share, their types, and the examples under a command's help.
+
+Nothing here imports what does the work: help and completion are shown without waiting for it.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from imcc.calibration import CRITERIA
-from imcc.cli._reading import DataPath
+from imcc.cli._choices import CRITERIA, FORMATS, INDEX_BASES, NOMINAL, dataset_names
 
-KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
+# The standard input where data are read, the standard output where they are written.
+STDIN = "-"
+
+
+def examples(*lines: str) -> str:
+    r"""Return the examples of a command, for the end of its help.
+
+    >>> examples("imcc datasets list")
+    '\x08\nExamples:\n  imcc datasets list'
+    """
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class Numbers(click.ParamType):
@@ -47,9 +62,134 @@ class Words(click.ParamType):
         return words
 
 
+class DataPath(click.ParamType):
+    """The name of a data set, or a file; a shell completes both."""
+
+    name = "NAME_OR_FILE"
+
+    def shell_complete(self, context: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in dataset_names() if name.startswith(incomplete)]
+        files = CompletionItem(incomplete, type="file")
+        return [files, *(CompletionItem(name) for name in names)]
+
+
+class _Labels(click.ParamType):
+    """An XML file, a number of columns, or names with commas between them."""
+
+    name = "XML|COUNT|NAMES"
+
+    def convert(self, value: Any, _param: Any, _context: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value.removeprefix("-").isdecimal():
+            return int(value)
+        if ".xml" in value.lower() or Path(value).is_file():
+            return Path(value)
+        return value.split(",")
+
+
+class _Pair(click.ParamType):
+    """Two names with a comma between them."""
+
+    name = "DATA,TARGET"
+
+    def convert(self, value: Any, param: Any, context: Any) -> Any:
+        parts = tuple(str(value).split(","))
+        if len(parts) != 2:
+            self.fail(f"{value!r} is not two names with a comma between them", param, context)
+        return parts
+
+
+# How to read a file: the arguments of imcc.datasets.read, and the options that give them.
+READING: dict[str, Callable[..., Any]] = {
+    "labels": click.option(
+        "--labels",
+        type=_Labels(),
+        help="Which columns are labels: MULAN's XML file, a number (the first columns; the last "
+        "if negative) or names, a,b,c.",
+    ),
+    "label_prefix": click.option(
+        "--label-prefix", help="What the names of the label columns begin with."
+    ),
+    "format": click.option(
+        "--format",
+        type=click.Choice(FORMATS),
+        help="The format of the input, if its name does not say it.",
+    ),
+    "nominal": click.option(
+        "--nominal",
+        type=click.Choice(NOMINAL),
+        help="How to encode words that are neither yes nor no.  [default: onehot]",
+    ),
+    "variables": click.option(
+        "--variables",
+        type=_Pair(),
+        multiple=True,
+        help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
+        "rows are stacked.",
+    ),
+    "transpose_labels": click.option(
+        "--transpose-labels/--no-transpose-labels",
+        default=None,
+        help="Whether the label variable of a .mat or .npz file is labels x rows.  [default: by "
+        "the shapes]",
+    ),
+    "delimiter": click.option("--delimiter", help="The character between the cells of a CSV file."),
+    "header": click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether a CSV file's first row names the columns.  [default: header]",
+    ),
+    "n_features": click.option(
+        "--n-features", type=int, help="The number of features of an svmlight file."
+    ),
+    "index_base": click.option(
+        "--index-base",
+        type=click.Choice(INDEX_BASES),
+        help="Whether an svmlight file counts its features from 0 or from 1.  [default: auto]",
+    ),
+    "encoding": click.option("--encoding", help="The encoding of a text file, if not UTF-8."),
+    "member": click.option("--member", help="Which file of a .zip archive."),
+    "max_bytes": click.option(
+        "--max-bytes",
+        type=click.IntRange(min=1),
+        help="The most bytes that a packed file may unpack to.  [default: 1 GiB, and less for "
+        "small files]",
+    ),
+}
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how to read a file; those that were given come as ``reading``."""
+
+    @functools.wraps(command)
+    def collecting(**arguments: Any) -> Any:
+        given = {name: arguments.pop(name) for name in READING}
+        given["variables"] = list(given["variables"]) or None
+        reading = {name: value for name, value in given.items() if value is not None}
+        return command(reading=reading, **arguments)
+
+    for option in reversed(READING.values()):
+        collecting = option(collecting)
+    return collecting
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no remarks.")
+FORCE = click.option("--force", is_flag=True, help="Overwrite a file that already exists.")
+RAW_CSV = click.option(
+    "--raw-csv",
+    is_flag=True,
+    help="Write names to CSV as they are. Without it, a name that a spreadsheet would take for a "
+    "formula gets an apostrophe in front.",
+)
+
+# Of the commands that read data.
 INPUTS = click.argument(
     "inputs", metavar="NAME_OR_FILE...", type=DataPath(), nargs=-1, required=True
 )
+
+# Of the commands that make models.
 OUTPUT = click.option(
     "-o",
     "--output",
@@ -69,7 +209,7 @@ FILL = click.option(
 )
 THRESHOLDS = click.option(
     "--thresholds",
-    type=click.Choice(list(CRITERIA)),
+    type=click.Choice(CRITERIA),
     help="Choose each label's threshold by cross-validation, to be best for this.  [default: all "
     "thresholds are 0]",
 )
@@ -78,8 +218,19 @@ FOLDS = click.option(
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
-    help="How many parts the rows are divided into for cross-validation.",
+    help="Number of folds of the cross-validation.",
 )
+
+# Of the commands that use models.
+MODEL = click.argument("model_file", metavar="MODEL", type=click.Path())
+TRUST = click.option(
+    "--trust",
+    multiple=True,
+    metavar="TYPE",
+    help="Load parts of this type though it is not imcc's, scikit-learn's or NumPy's; may be "
+    "repeated.",
+)
+IGNORE = click.option("--ignore-extra", is_flag=True, help="Ignore columns that the model lacks.")
 
 # Of the commands that compare methods.
 CONTROL = click.option(

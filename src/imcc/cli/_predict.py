@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from imcc._utils.files import save
-from imcc.calibration import label_scores
-from imcc.cli._help import examples
-from imcc.cli._options import INPUTS
-from imcc.cli._reading import JSON, STDIN, load_matching, reading_options
-from imcc.cli._saved import FORCE, MODEL, QUIET, TRUST, check_output, open_saved
-from imcc.cli._terminal import problems_reported
+from imcc._utils.text import defused
+from imcc.cli._inputs import check_output, load_matching, open_saved
+from imcc.cli._options import (
+    FORCE,
+    IGNORE,
+    INPUTS,
+    JSON,
+    MODEL,
+    QUIET,
+    RAW_CSV,
+    STDIN,
+    TRUST,
+    examples,
+    reading_options,
+)
+from imcc.cli._terminal import json_text, print_result, problems_reported, say
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FORMS = ("csv", "json", "jsonl")
-IGNORE = click.option(
-    "--ignore-extra", is_flag=True, help="Pass over columns that the model does not know."
-)
 
 
 @click.command(
@@ -53,8 +61,9 @@ IGNORE = click.option(
     "--to",
     "form",
     type=click.Choice(FORMS),
-    help="The form of the output.  [default: by the name of the output, or csv]",
+    help="The format of the output.  [default: by the name of the output, or csv]",
 )
+@RAW_CSV
 @IGNORE
 @TRUST
 @FORCE
@@ -68,6 +77,7 @@ def predict(
     scores: bool,
     top_k: int | None,
     form: str | None,
+    raw_csv: bool,
     ignore_extra: bool,
     trust: tuple[str, ...],
     force: bool,
@@ -76,10 +86,12 @@ def predict(
 ) -> None:
     """Predict the labels of new rows with a model.
 
-    Columns are matched to the model's features by name, in any order; columns of labels are passed
-    over.  The output has a row for each row of the input, in the same order: a column of 0 and 1
-    for each label (csv), or the names of the labels that are on (json, jsonl).
+    Columns are matched to the model's features by name, in any order; columns of labels are
+    ignored.  The output has a row for each row of the input, in the same order: a column of 0 and 1
+    per label (csv), or the names of the labels that are predicted (json, jsonl).
     """
+    from imcc.calibration import label_scores
+
     output = None if output == STDIN else output
     form = "json" if as_json else form or _form_of(output)
     with problems_reported():
@@ -89,13 +101,13 @@ def predict(
         X, _ = load_matching(inputs, reading, card, with_labels=False, ignore_extra=ignore_extra)
         names = card.label_names
         wanted = label_scores(model, X, len(names)) if scores or top_k else None
-        text = _text(form, names, model.predict(X), wanted, scores, top_k)
+        text = _text(form, names, model.predict(X), wanted, scores, top_k, raw_csv)
         if output is not None:
             save(output, text.encode("utf-8"))
     if output is None:
-        click.echo(text, nl=False)
+        print_result(text)
     elif not quiet:
-        click.echo(f"{X.shape[0]:,} rows written to {output}", err=True)
+        say(f"{X.shape[0]:,} rows written to {output}", err=True)
 
 
 def _form_of(output: str | None) -> str:
@@ -110,16 +122,19 @@ def _text(
     scores: np.ndarray | None,
     with_scores: bool,
     top_k: int | None,
+    raw_csv: bool,
 ) -> str:
+    import numpy as np
+
     best = None
     if top_k is not None and scores is not None:
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
     if form == "csv":
-        return _csv(names, predicted, scores, with_scores, best)
+        return _csv(names, predicted, scores, with_scores, best, raw_csv)
     rows = [_record(names, predicted, scores, with_scores, best, i) for i in range(len(predicted))]
     if form == "json":
-        return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        return json_text(rows, indent=1) + "\n"
+    return "".join(json_text(row, indent=None) + "\n" for row in rows)
 
 
 def _csv(
@@ -128,14 +143,18 @@ def _csv(
     scores: np.ndarray | None,
     with_scores: bool,
     best: np.ndarray | None,
+    raw: bool,
 ) -> str:
+    import numpy as np
+
     buffer = io.StringIO(newline="")
-    # The csv module leaves a carriage return without quotes unless it is told to quote everything.
+    # The csv module leaves a carriage return without quotes unless everything is quoted.
     odd = any("\r" in name for name in names)
     writer = csv.writer(
         buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
     )
-    writer.writerow(_heading(names, predicted, with_scores, best))
+    heading = _heading(names, predicted, with_scores, best)
+    writer.writerow(heading if raw else map(defused, heading))
     for i in range(len(predicted)):
         if best is not None and scores is not None:
             cells: list[Any] = []
@@ -145,7 +164,7 @@ def _csv(
             cells = [repr(float(value)) for value in scores[i]]
         else:
             cells = np.atleast_1d(predicted[i]).tolist()
-        writer.writerow(cells)
+        writer.writerow(cells if raw else map(defused, cells))
     return buffer.getvalue()
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
-import click
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from imcc._utils.text import printable
+from imcc.cli._terminal import print_json, say, stderr
 
-from imcc.cli._terminal import stderr
-from imcc.experiment import Failure, Progress
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from rich.live import Live
 
-Show = Callable[[Progress], None]
+    from imcc.experiment import Progress
+
+    Show = Callable[[Progress], None]
 
 
 @contextmanager
@@ -34,6 +31,8 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
     elif as_json:
         yield _print_json
     elif console.is_terminal:
+        from rich.live import Live
+
         with Live(console=console, refresh_per_second=4, transient=True) as live:
             yield lambda progress: _update(live, name, progress)
     else:
@@ -58,24 +57,14 @@ def duration(seconds: float | None) -> str:
 
 def outcome_line(progress: Progress) -> str:
     """Return what is to be said of a task that has ended."""
+    from imcc.experiment import Failure
+
     last = progress.last
     assert last is not None
-    what = task_name(last.key)
+    what = str(last.key)
     if isinstance(last, Failure):
         return f"{what} failed: {last.error}"
     return f"{what} done in {duration(last.seconds)}"
-
-
-def task_name(key: Any) -> str:
-    """Return a task's key as words.
-
-    >>> task_name(("scores", "yeast", "imcc", 0)), task_name(("sensitivity", "enron", "imcc", 0))
-    ('yeast, imcc, split 1', 'enron, sensitivity of imcc')
-    """
-    kind, dataset, method, repetition = key
-    if kind == "sensitivity":
-        return f"{dataset}, sensitivity of {method}"
-    return f"{dataset}, {method}, split {repetition + 1}"
 
 
 def _say_nothing(_: Progress) -> None:
@@ -91,10 +80,12 @@ def _left(progress: Progress) -> str:
 def _print_line(progress: Progress) -> None:
     if progress.last is not None:
         count = f"[{progress.n_done} of {progress.n_tasks}]"
-        click.echo(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
+        say(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
 
 
 def _print_json(progress: Progress) -> None:
+    from imcc.experiment import Failure
+
     last = progress.last
     if last is None:
         return
@@ -113,15 +104,22 @@ def _print_json(progress: Progress) -> None:
     }
     if isinstance(last, Failure):
         event["error"] = last.error
-    click.echo(json.dumps(event))
+    print_json(event, indent=None)
     sys.stdout.flush()  # who reads this wants it now
 
 
 def _update(live: Live, name: str, progress: Progress) -> None:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    from imcc.experiment import Failure
+
     if progress.last is not None:
         style = "red" if isinstance(progress.last, Failure) else ""
-        live.console.print(Text(outcome_line(progress), style=style))
-    head = Text(f"{name}: {progress.n_done} of {progress.n_tasks} done", style="bold")
+        live.console.print(Text(printable(outcome_line(progress)), style=style))
+    head = Text(f"{printable(name)}: {progress.n_done} of {progress.n_tasks} done", style="bold")
     if progress.n_failed:
         head.append(f", {progress.n_failed} failed", style="red")
     head.append(f", {duration(progress.seconds)} so far{_left(progress)}", style="default")
@@ -129,5 +127,5 @@ def _update(live: Live, name: str, progress: Progress) -> None:
     bar.add_row(ProgressBar(total=progress.n_tasks, completed=progress.n_done, width=60))
     running = Table.grid(padding=(0, 2))
     for key, seconds in progress.running.items():
-        running.add_row(Text("  running"), Text(task_name(key)), Text(duration(seconds)))
+        running.add_row(Text("  running"), Text(printable(key)), Text(duration(seconds)))
     live.update(Group(head, bar, running))

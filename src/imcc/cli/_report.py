@@ -7,14 +7,9 @@ from typing import Any
 
 import click
 
-import imcc.report as reports
-from imcc.cli._help import examples
-from imcc.cli._options import ALPHA, CONTROL
+from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
+from imcc.cli._options import ALPHA, CONTROL, examples
 from imcc.cli._terminal import print_json, problems_reported
-from imcc.experiment import EACH
-from imcc.report._gather import OWN
-from imcc.report._picture import SUFFIXES
-from imcc.report._write import TABLE_FORMATS
 
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 
@@ -46,7 +41,7 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 )
 @click.option(
     "--figures",
-    type=click.Choice([suffix[1:] for suffix in SUFFIXES]),
+    type=click.Choice(FIGURE_FORMATS),
     help="Write only the figures, each into a file of this format.",
 )
 @click.option(
@@ -56,7 +51,7 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     "  [default: own]",
 )
 @click.option("--all-metrics", is_flag=True, help="For --tables: not only the paper's five.")
-@click.option("--force", is_flag=True, help="Write over a file that is not a report.")
+@click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(
     store: Path,
@@ -78,6 +73,8 @@ def report(
     The page says who wins, by how much and whether it is significant, and has the tables, the
     figures, every data set and how to reproduce it all. The experiment need not be finished.
     """
+    import imcc.report as reports
+
     if tables is not None and figures is not None:
         raise click.UsageError("Give --tables or --figures, not both.")
     if tables is None and (selection is not None or all_metrics):
@@ -119,6 +116,8 @@ def report(
 
 def _text(store: Path, page: dict[str, Any], table: dict[str, Any] | None) -> str:
     """Return what would be written."""
+    import imcc.report as reports
+
     return (
         reports.build_report(store, **page)
         if table is None

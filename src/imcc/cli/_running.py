@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from imcc.cli._progress import shown_progress
-from imcc.cli._terminal import problems_reported
-from imcc.experiment import Experiment, Summary, run
+from imcc.cli._terminal import problems_reported, say
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Summary
 
 INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
+OUT_OF_TIME = 75  # the one that means "try again later"
+
+
+class Duration(click.ParamType):
+    """A time such as 90, 90s, 30min, 2h or 1h30m, in seconds."""
+
+    name = "TIME"
+    _UNITS: ClassVar = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+    def convert(self, value: Any, param: Any, context: Any) -> float:
+        """Return the seconds."""
+        if not isinstance(value, str):
+            return float(value)
+        text = value.replace(" ", "")
+        parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd])?", text)
+        if not parts or "".join(map("".join, parts)) != text:
+            self.fail(f"{value!r} is not a time such as 90s, 30min, 2h or 1h30m", param, context)
+        return float(sum(float(number) * self._UNITS[unit] for number, unit in parts))
+
 
 _RUNNING = (
     click.option(
@@ -28,7 +50,34 @@ _RUNNING = (
     click.option(
         "--threads",
         type=click.IntRange(min=1),
-        help="Threads inside a task.  [default: the cores, shared out over the processes]",
+        help="Threads inside a task.  [default: 1 for data sets with less than a million entries, "
+        "else the cores, shared out over the processes]",
+    ),
+    click.option(
+        "--allow",
+        metavar="PACKAGE",
+        multiple=True,
+        help="Let methods be imported from this package, too; may be repeated.  Running an "
+        "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
+        "the packages allowed here or by the TOML file that is run.",
+    ),
+    click.option(
+        "--isolate/--no-isolate",
+        default=None,
+        help="Compute every task in a process of its own, which may crash.  [default: if a method "
+        "is not one of imcc's]",
+    ),
+    click.option(
+        "--timeout",
+        type=Duration(),
+        help="End a task that takes longer, such as 30min; it has failed.",
+    ),
+    click.option(
+        "--for",
+        "budget",
+        type=Duration(),
+        help="Stop after this time, such as 2h.  What is not done then is left to resume; the "
+        f"exit code is {OUT_OF_TIME}.",
     ),
     click.option(
         "--device",
@@ -65,10 +114,16 @@ def run_shown(
     threads: int | None,
     dask: str | None,
     device: str | None,
+    allow: tuple[str, ...],
+    isolate: bool | None,
+    timeout: float | None,
+    budget: float | None,
     quiet: bool,
     as_json: bool,
 ) -> Summary:
     """Run an experiment with its progress shown; Ctrl-C ends it with a word on how to go on."""
+    from imcc.experiment import run
+
     try:
         with (
             problems_reported(),
@@ -82,11 +137,26 @@ def run_shown(
                 dask=dask,
                 threads=threads,
                 device=device,
+                allow=allow,
+                isolate=isolate,
+                timeout=timeout,
+                budget=budget,
                 progress=progress,
             )
     except KeyboardInterrupt:
-        click.echo(f"Stopped. Go on with: imcc experiment resume {path}", err=True)
+        say(f"Stopped. Go on with: imcc experiment resume {path}", err=True)
         raise SystemExit(INTERRUPTED) from None
+
+
+def stopped_in_time(summary: Summary, path: Path) -> None:
+    """End the command if the time was over before all was done."""
+    if summary.n_out_of_time:
+        say(
+            f"The time is over; {summary.n_out_of_time} tasks are left. Go on with: imcc "
+            f"experiment resume {path}",
+            err=True,
+        )
+        raise SystemExit(OUT_OF_TIME)
 
 
 @contextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc.cli._help import examples
-from imcc.cli._running import run_shown, running_options
-from imcc.cli._terminal import print_json, print_table, problems_reported
-from imcc.experiment import Experiment, Store, Study
-from imcc.metrics import METRICS
+from imcc._utils.text import printable
+from imcc.cli._choices import METRICS as METRIC_NAMES
+from imcc.cli._options import examples
+from imcc.cli._running import run_shown, running_options, stopped_in_time
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
+
+if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.experiment import Experiment, Study
 
 
 @click.command(
@@ -31,7 +34,7 @@ from imcc.metrics import METRICS
 )
 @click.option(
     "--metric",
-    type=click.Choice(list(METRICS)),
+    type=click.Choice(METRIC_NAMES),
     default="coverage",
     show_default=True,
     help="What to show; all five metrics are stored.",
@@ -47,6 +50,8 @@ def sensitivity(
     Section 4.3 of the paper: all settings of its grid are cross-validated in one exact search.
     Shown are alpha x gamma jointly, beta, and the number of clusters, the others at their best.
     """
+    from imcc.experiment import Experiment, Store
+
     with problems_reported():
         wanted = Experiment((), sensitivity=[dataset], seed=seed, cv=cv, name="sensitivity")
         name = wanted.studied_datasets[0].name
@@ -55,19 +60,24 @@ def sensitivity(
         quiet = running.pop("quiet") or as_json  # with --json, the result is all there is to print
         summary = run_shown(wanted, store, quiet=quiet, as_json=False, **running)
         for failure in summary.failures:
-            raise click.ClickException(failure.error)
+            raise click.ClickException(printable(failure.error, keep="\n"))
+        stopped_in_time(summary, store)
     with problems_reported(), Store(store, read_only=True) as opened:
         study = next(s for s in opened.studies() if s.key[1] == name)
     _show(study, metric, store, as_json)
 
 
 def _has_study(path: Path, wanted: Experiment) -> bool:
+    from imcc.experiment import Store
+
     with Store(path, read_only=True) as store:
         done = store.keys()
         return all(task.key in done for task in wanted.tasks())
 
 
 def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
+    from imcc.metrics import METRICS
+
     surface, _ = study.along(metric, "alpha", "gamma")
     curves = {axis: study.along(metric, axis) for axis in ("beta", "n_clusters")}
     if as_json:
@@ -88,7 +98,7 @@ def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
         return
     best = ", ".join(f"{name} = {value:g}" for name, value in study.best(metric).items())
     better = "higher" if METRICS[metric].greater_is_better else "lower"
-    click.echo(f"{study.key[1]}, {metric} ({better} is better), best at {best}\n")
+    say(f"{study.key[1]}, {metric} ({better} is better), best at {best}\n")
     gammas = study.axes["gamma"]
     print_table(
         "alpha (down) x gamma (across), the others at their best",
@@ -107,4 +117,4 @@ def _show(study: Study, metric: str, path: Path, as_json: bool) -> None:
                 for value, m, s in zip(study.axes[axis], mean, std, strict=True)
             ],
         )
-    click.echo(f"Stored in {path}")
+    say(f"Stored in {path}")

@@ -1,75 +1,122 @@
-"""What the commands share: tables, warnings and errors on the terminal."""
+"""What the commands share: results, warnings and errors on the terminal.
+
+Names of labels, columns and files come from files, and may hold sequences that control a
+terminal.  Whatever is shown goes through :func:`imcc._utils.text.printable`.
+"""
 
 from __future__ import annotations
 
 import json
-import re
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from imcc.datasets import DatasetError
-from imcc.experiment import StoreError
-from imcc.persistence import ModelFileError
+from imcc._utils.errors import Argument, ImccError, message_of
+from imcc._utils.text import printable
+
+if TYPE_CHECKING:  # rich is imported where something is shown, so that help does not wait for it
+    from rich.console import Console
+    from rich.text import Text
 
 
 def stdout() -> Console:
     """Return the console for results; made anew, because tests and pipes change the stream."""
+    from rich.console import Console
+
     return Console()
 
 
 def stderr() -> Console:
     """Return the console for everything that is not a result."""
+    from rich.console import Console
+
     return Console(stderr=True)
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print a line, or lines, of text that may come from files."""
+    click.echo(printable(text, keep="\n"), err=err)
+
+
+def print_result(text: str) -> None:
+    """Print a file's worth of text as it is; made harmless if a person is looking at it."""
+    text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
+    # Without color=True, click would take escape sequences out of what goes into a pipe.
+    click.echo(text, nl=False, color=True)
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    r"""Return a value as JSON in which nothing controls a terminal.
+
+    >>> print(json_text({"wren": "\x1b[2J é \x9b"}, indent=None))
+    {"wren": "\u001b[2J é \u009b"}
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    # What cannot be printed stands inside of strings, where JSON has a way to write it.
+    return "".join(
+        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1] for char in text
+    )
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a result for programs."""
-    click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
+    click.echo(json_text(value, indent))
 
 
 def print_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
     """Print a table; a column is its heading and where it is aligned, "left" or "right"."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [[_as_text(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, show_header=any(heading for heading, _ in columns))
-    for heading, justify in columns:
+    for j, (heading, justify) in enumerate(columns):
         # Numbers are never cut; long names are broken over lines.
         left = justify == "left"
+        longest = max((len(row[j]) for row in shown), default=1)
         table.add_column(
-            heading,
+            _as_text(heading),
             justify="left" if left else "right",
             no_wrap=not left,
             overflow="fold",
-            min_width=min(12, _longest(rows, len(table.columns))) if left else None,
+            min_width=min(12, longest) if left else None,
         )
-    for row in rows:
-        table.add_row(*(_as_text(cell) for cell in row))
+    for row in shown:
+        table.add_row(*row)
     console = stdout()
-    console.print(Text(title, style="bold"))  # not the table's own, which is broken at its width
+    # Not the table's own title, which would be broken at the table's width.
+    console.print(Text(printable(title), style="bold"))
     console.print(table)
     console.print()
 
 
 def _as_text(cell: object) -> Text:
     # Not a plain str, in which a "[" would begin markup.
-    return cell if isinstance(cell, Text) else Text(str(cell))
+    from rich.text import Text
+
+    if isinstance(cell, Text):
+        harmless = printable(cell.plain)
+        return cell if harmless == cell.plain else Text(harmless, style=cell.style)
+    return Text(printable(cell))
 
 
 def print_wide_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
     """Print a table that may be wider than the terminal: in pieces, the first column in each."""
+    from rich.cells import cell_len
+
     widths = [
-        max(cell_len(str(text)) for text in (columns[j][0], *(row[j] for row in rows)))
+        max(cell_len(printable(text)) for text in (columns[j][0], *(row[j] for row in rows)))
         for j in range(len(columns))
     ]
     room = stdout().width - widths[0]
@@ -88,54 +135,65 @@ def print_wide_table(
         )
 
 
-def _longest(rows: Sequence[Sequence[object]], column: int) -> int:
-    return max((len(str(row[column])) for row in rows), default=1)
-
-
-# The readers' messages speak of the arguments of Python: labels=, label_prefix=.
-_ARGUMENT = re.compile(
-    r"\b(labels|label_prefix|format|nominal|variables|delimiter|header|n_features|index_base"
-    r"|encoding|member|max_bytes|missing|control)=(?=(\S?))"
-)
-
-
-_WORDS = {
-    "overwrite=True": "--force",
-    "ignore_extra=True": "--ignore-extra",
-    "trusted=[...] naming them": "--trust NAME for each of them",
+# Arguments whose options have other names.
+_OPTIONS = {
+    "criterion": "thresholds",
+    "cv": "folds",
+    "n_clusters": "clusters",
+    "n_jobs": "jobs",
+    "overwrite": "force",
+    "random_state": "seed",
+    "refit": "metric",
+    "trusted": "trust",
 }
 
 
-def as_options(message: str) -> str:
-    """Return a message about arguments in the words of the command line.
+def as_option(argument: Argument) -> str:
+    """Return an argument as the command that is running takes it; as in Python if it does not."""
+    context = click.get_current_context(silent=True)
+    names = {argument.name, _OPTIONS.get(argument.name, argument.name)}
+    for option in context.command.params if context is not None else ():
+        if not isinstance(option, click.Option):
+            continue
+        flags = [*option.opts, *option.secondary_opts]
+        if option.name not in names and not any(f"--{n.replace('_', '-')}" in flags for n in names):
+            continue
+        flag = max(option.opts, key=len)
+        if argument.is_subject:
+            return flag
+        if option.is_flag:
+            negative = argument.value is False and option.secondary_opts
+            return option.secondary_opts[0] if negative else flag
+        value = argument.value
+        if isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        shown = argument.text if argument.text is not None else value
+        return flag if shown is None else f"{flag} {shown}"
+    return str(argument)
 
-    >>> as_options("say it with labels=-k or label_prefix='...'; allow more with max_bytes=")
-    "say it with --labels -k or --label-prefix '...'; allow more with --max-bytes"
-    """
-    for argument, option in _WORDS.items():
-        message = message.replace(argument, option)
-    return _ARGUMENT.sub(
-        lambda match: f"--{match[1].replace('_', '-')}" + (" " if match[2].strip(".,;)") else ""),
-        message,
-    )
+
+def said(error: BaseException) -> str:
+    """Return what an error or a warning says, in the words of the command line."""
+    text = message_of(error).render(as_option)
+    if isinstance(error, MemoryError):
+        text = f"There is not enough memory for this. {text}".rstrip()
+    return printable(text, keep="\n")
 
 
 def show_traceback() -> None:
     """Print the traceback of the error that is being handled, if --debug asks for it."""
     context = click.get_current_context(silent=True)
     if context is not None and context.find_root().params.get("debug"):
-        click.echo(traceback.format_exc(), err=True)
-
-
-def _said(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"There is not enough memory for this. {error}".rstrip()
-    return str(error)
+        say(traceback.format_exc(), err=True)
 
 
 @contextmanager
 def problems_reported() -> Iterator[None]:
-    """Turn warnings into lines, and errors into messages with an exit code, without tracebacks."""
+    """Turn warnings into lines, and errors that users can mend into messages with an exit code.
+
+    A wrong value ends the command with 2; what cannot be read, fetched, written or imported, with
+    1.  Any other error is a mistake in imcc, and keeps its traceback.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # A model that was fitted on a data frame: its columns have been matched by name.
@@ -144,19 +202,19 @@ def problems_reported() -> Iterator[None]:
             yield
         except BrokenPipeError:
             raise  # the reader of a pipe has gone: click ends the program quietly
-        except (
-            DatasetError,
-            StoreError,
-            ModelFileError,
-            OSError,
-            ImportError,
-            MemoryError,
-        ) as error:
+        except (ImccError, ValueError, OSError, ImportError, MemoryError) as error:
             show_traceback()
-            raise click.ClickException(as_options(_said(error))) from error
-        except (ValueError, TypeError) as error:
-            show_traceback()
-            raise click.UsageError(as_options(_said(error))) from error
+            kind = click.UsageError if _is_wrong_value(error) else click.ClickException
+            raise kind(said(error)) from error
         finally:
             for warning in caught:
-                click.echo(f"Warning: {as_options(str(warning.message))}", err=True)
+                assert isinstance(warning.message, Warning)
+                say(f"Warning: {said(warning.message)}", err=True)
+
+
+def _is_wrong_value(error: BaseException) -> bool:
+    # The errors about files (DataFormatError, ...) may be ValueErrors as well, for programs; but
+    # it is not the command that was wrong then.
+    from imcc.datasets import DatasetError
+
+    return isinstance(error, ValueError) and not isinstance(error, (DatasetError, OSError))

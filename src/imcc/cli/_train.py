@@ -6,42 +6,39 @@ import contextlib
 import csv
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from sklearn.base import BaseEstimator, clone
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
-from imcc._core.models import SPANS
 from imcc._utils.files import save
-from imcc._utils.plain import to_plain
-from imcc.calibration import TunedThresholds
-from imcc.cli._help import examples
+from imcc._utils.text import defused
+from imcc.cli._choices import KERNELS, METRICS, PAPER_N_CLUSTERS, PAPER_WEIGHTS, SPANS
+from imcc.cli._inputs import check_output, load, shown_setting
 from imcc.cli._options import (
     FILL,
     FOLDS,
+    FORCE,
     INPUTS,
-    KERNELS,
+    JSON,
     OUTPUT,
+    QUIET,
+    RAW_CSV,
     SCALE,
     SEED,
     THRESHOLDS,
     Numbers,
     Words,
+    examples,
+    reading_options,
 )
-from imcc.cli._reading import JSON, load, reading_options
-from imcc.cli._saved import FORCE, QUIET, check_output, shown_setting
-from imcc.cli._terminal import print_json, print_table, problems_reported, stderr
-from imcc.datasets import DataFormatError, Dataset
-from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.imcc_cv import KERNEL_SEARCH, PAPER_N_CLUSTERS, PAPER_WEIGHTS, IMCCClassifierCV
-from imcc.metrics import METRICS
-from imcc.persistence import ModelCard, read_card, save_model
-from imcc.persistence._trust import skops_io
+from imcc.cli._terminal import print_json, print_table, problems_reported, say, stderr
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection import KFold
+
+    from imcc.datasets import Dataset
+    from imcc.persistence import ModelCard
 
 
 @click.command(
@@ -57,7 +54,7 @@ from imcc.persistence._trust import skops_io
 @OUTPUT
 @click.option(
     "--metric",
-    type=click.Choice(list(METRICS)),
+    type=click.Choice(METRICS),
     default="average_precision",
     show_default=True,
     help="What the chosen setting is best for.",
@@ -82,6 +79,7 @@ from imcc.persistence._trust import skops_io
 @SCALE
 @FILL
 @click.option("--results", metavar="FILE", help="Write every setting and its metrics as CSV, too.")
+@RAW_CSV
 @click.option("--jobs", type=int, help="Folds and widths computed at the same time.")
 @FORCE
 @QUIET
@@ -104,6 +102,7 @@ def tune(
     scale: bool,
     fill_missing: bool,
     results: str | None,
+    raw_csv: bool,
     jobs: int | None,
     force: bool,
     quiet: bool,
@@ -116,10 +115,16 @@ def tune(
     2058 settings unless you say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
     --width-scales).  The best one is fitted on all rows.
     """
+    from sklearn.model_selection import KFold
+
+    from imcc._utils.wrappers import without_search
+    from imcc.estimators import KERNEL_SEARCH, IMCCClassifierCV
+    from imcc.persistence import require_skops
+
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
     with problems_reported():
-        skops_io()  # without it, the work would be for nothing
+        require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
@@ -151,10 +156,9 @@ def tune(
             f"cross-validated {name}": found.cv_results_[f"mean_test_{name}"][found.best_index_]
             for name in METRICS
         }
-        _save(model, output, dataset, metrics)
+        card = _save(model, output, dataset, metrics)
         if results is not None:
-            save(results, _table_of(found.cv_results_).encode())
-        card = read_card(output)
+            save(results, _table_of(found.cv_results_, raw_csv).encode())
     if as_json:
         print_json({**_result(card, model, output), "settings": len(found.cv_results_["params"])})
     elif not quiet:
@@ -227,8 +231,13 @@ def fit(
 
     The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
     """
+    from sklearn.model_selection import KFold
+
+    from imcc.estimators import IMCCClassifier
+    from imcc.persistence import require_skops
+
     with problems_reported():
-        skops_io()
+        require_skops()
         check_output(output, force)
         dataset = _training_data(inputs, reading, fill_missing)
         classifier = IMCCClassifier(
@@ -246,8 +255,7 @@ def fit(
         model = _wrapped(classifier, dataset, scale, fill_missing, thresholds, shuffled)
         with _spinner("fitting", quiet):
             model.fit(dataset.X, dataset.Y)
-        _save(model, output, dataset, {})
-        card = read_card(output)
+        card = _save(model, output, dataset, {})
     if as_json:
         print_json(_result(card, model, output))
     elif not quiet:
@@ -255,6 +263,8 @@ def fit(
 
 
 def _training_data(inputs: tuple[str, ...], reading: dict[str, Any], filled: bool) -> Dataset:
+    from imcc.datasets import DataFormatError
+
     dataset = load(inputs, reading)
     if dataset.has_missing and not filled:
         raise DataFormatError(
@@ -272,6 +282,12 @@ def _wrapped(
     thresholds: str | None,
     cv: KFold,
 ) -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from imcc.calibration import TunedThresholds
+
     steps: list[tuple[str, Any]] = []
     if fill_missing:
         steps.append(("fill", SimpleImputer(keep_empty_features=True)))
@@ -281,23 +297,7 @@ def _wrapped(
     return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
 
 
-def without_search(model: Any) -> tuple[Any, IMCCClassifierCV]:
-    """Return the model with the best setting in place of the search, and the search.
-
-    The table of all settings would be most of the file, and is of no use in predicting.
-    """
-    if isinstance(model, TunedThresholds):
-        model.estimator_, search = without_search(model.estimator_)
-        model.estimator = clone(model.estimator_)
-        return model, search
-    if isinstance(model, Pipeline):
-        name, last = model.steps[-1]
-        best, search = without_search(last)
-        return Pipeline([*model.steps[:-1], (name, best)]), search
-    return model.best_estimator_, model
-
-
-def _table_of(results: dict[str, Any]) -> str:
+def _table_of(results: dict[str, Any], raw: bool) -> str:
     """Return the settings and their cross-validated metrics as CSV."""
     params: list[dict[str, Any]] = results["params"]
     axes = sorted({name for setting in params for name in setting})
@@ -306,11 +306,16 @@ def _table_of(results: dict[str, Any]) -> str:
     writer.writerow([*axes, *METRICS])
     columns = [results[f"mean_test_{name}"] for name in METRICS]
     for i, setting in enumerate(params):
-        writer.writerow([*(setting.get(axis, "") for axis in axes), *(c[i] for c in columns)])
+        cells = [*(setting.get(axis, "") for axis in axes), *(c[i] for c in columns)]
+        writer.writerow(cells if raw else map(defused, cells))
     return buffer.getvalue()
 
 
-def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> None:
+def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> ModelCard:
+    """Write the model, and return what the file says about it."""
+    from imcc.calibration import TunedThresholds
+    from imcc.persistence import make_card, save_model
+
     if isinstance(model, TunedThresholds):
         name = f"cross-validated {model.criterion}"
         metrics = {
@@ -318,10 +323,14 @@ def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) 
             f"{name}, thresholds at 0": model.default_score_,
             f"{name}, thresholds chosen": model.best_score_,
         }
-    save_model(model, output, dataset, metrics=metrics)
+    card = make_card(model, dataset, metrics=metrics)
+    save_model(model, output, card=card)
+    return card
 
 
 def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
+    from imcc._utils.plain import to_plain
+
     about = card.to_dict()
     del about["label_pairs"], about["columns"]
     chosen = getattr(model, "thresholds_", None)
@@ -333,12 +342,14 @@ def _print(card: ModelCard, output: str, title: str) -> None:
     if card.metrics:
         figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
-    click.echo(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
+    say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
 
 
 @contextlib.contextmanager
 def _progress(what: str, quiet: bool) -> Iterator[Any]:
     """Give a callable that moves a bar on a terminal; False where there is none."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = stderr()
     if quiet or not console.is_terminal:
         yield False

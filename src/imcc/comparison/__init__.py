@@ -22,6 +22,7 @@ from imcc.comparison._posthoc import (
 )
 from imcc.comparison._ranks import Podium, join_podiums, mean_ranks, podium, rank_methods
 from imcc.comparison._table import ScoreTable
+from imcc.comparison._ties import FriedmanRange, friedman_range, rank_difference_range
 from imcc.comparison._wilcoxon import (
     WilcoxonControl,
     WilcoxonPairs,
@@ -36,6 +37,7 @@ __all__ = [
     "ControlRanks",
     "Dropped",
     "Friedman",
+    "FriedmanRange",
     "MissingRunsError",
     "Nemenyi",
     "Podium",
@@ -48,11 +50,13 @@ __all__ = [
     "compare",
     "critical_difference",
     "friedman",
+    "friedman_range",
     "holm",
     "join_podiums",
     "mean_ranks",
     "nemenyi",
     "podium",
+    "rank_difference_range",
     "rank_methods",
     "significant_win_tie_loss",
     "wilcoxon_control",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_choice, check_share
 from imcc.comparison._friedman import Friedman, friedman
@@ -183,16 +184,18 @@ def compare(
         check_share("test_size", test_size)
     check_choice("over", over, ("datasets", "runs"))
     if control is not None and control not in table.methods:
-        raise ValueError(
-            f"control must be one of the methods {', '.join(table.methods)}, got {control!r}"
+        raise InvalidArgumentError(
+            "control", f"must be one of the methods {', '.join(table.methods)}, got {control!r}"
         )
     if not table.datasets or not table.methods:
         raise ValueError("table must have at least one data set and one method")
     table, dropped = complete(table, missing)
     if control in dropped.methods:
-        raise ValueError(
-            f"the control {control!r} lacks runs and would be left out with missing={missing!r}; "
-            "run it, choose another control, or leave out something else"
+        raise InvalidArgumentError(
+            "control",
+            f"{control!r} lacks runs and would be left out with "
+            + given("missing", missing)
+            + "; run it, choose another control, or leave out something else",
         )
     rows, scores = _rows(table, over)
     values = _clean(scores, decimals)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
 from imcc._utils.validation import check_choice
 from imcc.comparison._table import ScoreTable
 
 CHOICES = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
 
 
-class MissingRunsError(ValueError):
+class MissingRunsError(ImccError, ValueError):
     """Runs are missing, and nobody has said what to do about it.
 
     Attributes
@@ -28,16 +29,16 @@ class MissingRunsError(ValueError):
         self.cells = cells
         self.metric = metric
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> Message:
+        """What is missing, and what to do about it."""
         lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in self.cells]
-        return "\n".join(
-            [
-                f"{self.metric}: runs are missing in {len(lines)} cells:",
-                *lines,
-                "run them, or choose what to leave out with missing='drop_datasets', "
-                "'drop_methods' or 'drop_repetitions'",
-            ]
-        )
+        text = "\n".join([f"{self.metric}: runs are missing in {len(lines)} cells:", *lines])
+        hint = "\nrun them, or choose what to leave out with " + given("missing", CHOICES[1])
+        return text + hint + ", 'drop_methods' or 'drop_repetitions'"
+
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ def complete(table: ScoreTable, missing: str) -> tuple[ScoreTable, Dropped]:
         gappy = {method for _, method, *_ in kept.missing()}
         kept = kept.select(methods=[name for name in kept.methods if name not in gappy])
     if not kept.datasets or not kept.methods:
-        raise ValueError(
-            f"missing={missing!r} leaves nothing to compare by {table.metric}: there are gaps "
-            f"in {len(gaps)} of {counts.size} cells"
+        raise InvalidArgumentError(
+            "missing",
+            f"{missing!r} leaves nothing to compare by {table.metric}: there are gaps in "
+            f"{len(gaps)} of {counts.size} cells",
         )
     return kept, Dropped(
         tuple(name for name in table.datasets if name not in kept.datasets),
@@ -114,9 +116,10 @@ def _common_repetitions(table: ScoreTable) -> tuple[ScoreTable, Dropped]:
         name for name, any_ in zip(table.datasets, common.any(axis=1), strict=True) if not any_
     ]
     if without:
-        raise ValueError(
-            f"missing='drop_repetitions': no repetition that all methods have on "
-            f"{', '.join(without)}; drop these data sets or some methods first (select)"
+        raise InvalidArgumentError(
+            "missing",
+            "'drop_repetitions' finds no repetition that all methods have on "
+            f"{', '.join(without)}; drop these data sets or some methods first (select)",
         )
     values = np.where(common[:, np.newaxis], table.values, np.nan)
     lost = (have & ~common[:, np.newaxis]).sum(axis=(1, 2))

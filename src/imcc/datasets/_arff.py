@@ -11,7 +11,9 @@ What a sparse row leaves out is 0: the number, or the *first* value of a nominal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from array import array
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -26,11 +28,14 @@ from imcc.datasets._arff_syntax import (
     unquote,
 )
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import Content, decode, split_lines
-from imcc.datasets._table import Attribute, Table
+from imcc.datasets._files import Content, decode, each_line
+from imcc.datasets._table import Attribute, Table, move_codes
 from imcc.datasets._text import plain_float
 
 Rows = list[tuple[int, str]]  # (line number, the row's text)
+
+# Rows that are held as strings at a time.
+_BLOCK = 20_000
 
 
 def parse_arff(content: Content, encoding: str | None = None) -> Table:
@@ -43,25 +48,44 @@ def parse_arff(content: Content, encoding: str | None = None) -> Table:
     encoding : str, optional
         The text's encoding; found out unless given.
     """
-    lines = split_lines(decode(content, encoding))
-    if not any(line.strip() for line in lines):
-        raise DataFormatError("the file is empty", content.path)
-    relation, columns, start = parse_header(lines, content.path)
-    rows = [
-        (number, stripped)
-        for number, line in enumerate(lines[start:], start + 1)
-        if (stripped := line.strip()) and stripped[0] != "%"
-    ]
-    if not rows:
+    lines = enumerate(each_line(decode(content, encoding)), 1)
+    relation, columns = parse_header(lines, content)
+    parts: list[Any] = []
+    numbers = array("q")
+    read = None
+    # Some rows at a time: as strings, many short ones take much more memory than the file.
+    while rows := list(itertools.islice(_rows(lines), _BLOCK)):
+        if read is None:
+            read = _sparse_rows if rows[0][1].startswith("{") else _dense_rows
+            for column in columns if read is _sparse_rows else ():
+                if column.kind == "string":
+                    column.words[""] = 0.0  # what a row leaves out is the empty text
+        parts.append(read(rows, columns, content.path))
+        numbers.extend(number for number, _ in rows)
+    if not parts:
         raise DataFormatError(
             "there are no rows after @data: the file is empty or cut off", content.path
         )
-    read = _sparse_rows if rows[0][1].startswith("{") else _dense_rows
-    values = read(rows, columns, content.path)
+    values = parts[0]
+    if len(parts) > 1:
+        sparse = sp.issparse(parts[0])
+        values = sp.vstack(parts, format="csr") if sparse else np.concatenate(parts)
     attributes, values = _settle_strings(columns, values)
     return Table(
-        attributes, values, np.array([number for number, _ in rows]), [content.path], title=relation
+        attributes,
+        values,
+        np.array(numbers),
+        [content.path],
+        title=relation,
+        max_cells=content.max_cells,
     )
+
+
+def _rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold rows."""
+    for number, line in lines:
+        if (stripped := line.strip()) and stripped[0] != "%":
+            yield number, stripped
 
 
 def _dense_rows(rows: Rows, columns: list[Column], path: str) -> np.ndarray:
@@ -75,7 +99,9 @@ def _dense_rows(rows: Rows, columns: list[Column], path: str) -> np.ndarray:
         if len(cells) == 1 and width > 1:
             cells = text.split()  # tab or blank between the values
         if len(cells) != width:
-            raise _wrong_width(len(cells), width, path, line, last=i == len(rows) - 1)
+            raise _wrong_width(
+                len(cells), width, path, line, last=i == len(rows) - 1 and len(rows) < _BLOCK
+            )
         try:
             values[i] = [convert(cell) for convert, cell in zip(converters, cells, strict=True)]
         except (ValueError, KeyError):
@@ -181,9 +207,6 @@ def _sparse_values(
     path: str,
     line_of: Callable[[int], int],
 ) -> np.ndarray:
-    for column in columns:
-        if column.kind == "string":
-            column.words[""] = 0.0  # what a row leaves out is the empty text
     if not indices.size:
         return np.empty(0)
     if _counts_from_zero(columns) and (data := _digits(cells)) is not None:
@@ -244,27 +267,13 @@ def _repeated_index(
 def _settle_strings(columns: list[Column], values: Any) -> tuple[tuple[Attribute, ...], Any]:
     """Sort the words of string attributes, so that they do not depend on the order of rows."""
     attributes = []
+    moves = {}
     for position, column in enumerate(columns):
         words = tuple(column.words)
         if column.kind == "string" and list(words) != sorted(words):
-            ordered = tuple(sorted(words))
+            # "" sorts first and stays 0, so what a sparse row leaves out stays left out.
             moved = np.argsort(np.argsort(np.array(words, dtype=object)))
-            values = _moved(values, position, moved.astype(float))
-            words = ordered
+            moves[position] = moved.astype(float)
+            words = tuple(sorted(words))
         attributes.append(Attribute(column.name, column.kind, words))
-    return tuple(attributes), values
-
-
-def _moved(values: Any, position: int, moved: np.ndarray) -> Any:
-    if sp.issparse(values):
-        # "" sorts first and stays 0, so what a row leaves out stays left out.
-        stored = values.indices == position
-        codes = values.data[stored]
-        known = ~np.isnan(codes)
-        codes[known] = moved[codes[known].astype(int)]
-        values.data[stored] = codes
-        return values
-    column = values[:, position]
-    known = ~np.isnan(column)
-    column[known] = moved[column[known].astype(int)]
-    return values
+    return tuple(attributes), move_codes(values, moves)

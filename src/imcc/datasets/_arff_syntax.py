@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from imcc.datasets._errors import DataFormatError, listed, repeated
+from imcc.datasets._files import Content
 from imcc.datasets._text import plain_float
 
 # Possessive quantifiers ("*+") never try again with less: no row, however hostile, takes more
@@ -61,21 +62,25 @@ class Column:
         return float("nan") if cell == "?" else self.words[unquote(cell)]
 
 
-def parse_header(lines: list[str], path: str) -> tuple[str, list[Column], int]:
-    """Return the relation's name, the columns and the number of lines up to @data."""
+def parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[str, list[Column]]:
+    """Return the relation's name and the columns; the next of the lines is the one after @data."""
+    path = content.path
     relation = ""
     columns: list[Column] = []
-    for number, line in enumerate(lines, 1):
+    number, empty = 0, True
+    for number, line in lines:
         stripped = line.strip()
         if not stripped or stripped[0] == "%":
             continue
+        empty = False
         word = stripped.split(None, 1)[0].lower()
         if word == "@data":
             if not columns:
                 raise DataFormatError("@data comes before any @attribute", path, number)
-            return relation, columns, number
+            return relation, columns
         if word == "@attribute":
             columns.append(_column(stripped, path, number))
+            content.check_table(len(columns))
         elif match := _RELATION.match(stripped):
             relation = unquote(match[1].strip())
         elif word.startswith("@"):
@@ -87,7 +92,9 @@ def parse_header(lines: list[str], path: str) -> tuple[str, list[Column], int]:
                 path,
                 number,
             )
-    raise DataFormatError("there is no @data: the file is cut off", path, len(lines))
+    if empty:
+        raise DataFormatError("the file is empty", path)
+    raise DataFormatError("there is no @data: the file is cut off", path, number)
 
 
 def _column(declaration: str, path: str, line: int) -> Column:

@@ -1,4 +1,4 @@
-"""How words in a file became numbers, so that another file's words can become the same ones."""
+"""How a file's columns became features, so that another file's columns can become the same ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,18 @@ class Coding:
         For each feature that is 1 where a column has a certain word: the column and the word.
     left_out : tuple of str
         Columns of the file that are neither features nor labels.
+    index_base : {0, 1}, optional
+        Where an svmlight file counts its features from; None for other files.
     """
 
     codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     indicators: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    index_base: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.index_base not in (None, 0, 1):
+            raise ValueError(f"index_base must be 0, 1 or None, got {self.index_base!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; :meth:`from_dict` gives the coding back."""
@@ -32,6 +39,7 @@ class Coding:
             "codes": {name: dict(code) for name, code in self.codes.items()},
             "indicators": {name: list(pair) for name, pair in self.indicators.items()},
             "left_out": list(self.left_out),
+            "index_base": self.index_base,
         }
 
     @classmethod
@@ -53,6 +61,7 @@ class Coding:
                     for name, (column, word) in content.get("indicators", {}).items()
                 },
                 tuple(str(name) for name in content.get("left_out", ())),
+                content.get("index_base"),
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"this is no coding of columns: {error}") from error

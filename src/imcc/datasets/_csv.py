@@ -16,21 +16,23 @@ from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import (
-    MAX_BYTES,
     Content,
     Source,
     decode,
+    each_line,
     inner_name,
     joined_name,
     open_all,
+    refuses_by_memory,
 )
-from imcc.datasets._table import Attribute, Table, join_tables
+from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names, number_texts, plain_float
 
 #: What stands for a missing value.
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 
 
+@refuses_by_memory
 def read_csv(
     path: Source | Sequence[Source],
     labels: int | Sequence[str] | None = None,
@@ -41,7 +43,7 @@ def read_csv(
     nominal: str = "onehot",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     r"""Read a table of text whose columns are features and labels.
@@ -101,6 +103,7 @@ def parse_csv(
     _line, first = next(rows, (0, None))
     if first is None:
         raise DataFormatError("the file is empty", content.path)
+    content.check_table(len(first))
     names = first if header else []
     names = [name or f"column{i}" for i, name in enumerate(names)]
     names = names or [f"column{i}" for i in range(len(first))]
@@ -114,18 +117,18 @@ def parse_csv(
     values, lines, wordy = _numbers(body(), len(names), content.path)
     attributes = [Attribute(name) for name in names]
     if wordy:
-        columns = _words(body(), wordy)
-        for position, words in columns.items():
-            categories = sorted(set(words) - MISSING)
-            codes = {word: float(code) for code, word in enumerate(categories)}
-            values[:, position] = [codes.get(word, np.nan) for word in words]
-            attributes[position] = Attribute(names[position], "words", tuple(categories))
-    return Table(tuple(attributes), values, np.array(lines, dtype=int), [content.path])
+        for position, (words, codes) in _words(body(), wordy).items():
+            attributes[position], values[:, position] = sorted_words(
+                names[position], "words", tuple(words), np.frombuffer(codes)
+            )
+    return Table(
+        tuple(attributes), values, np.array(lines), [content.path], max_cells=content.max_cells
+    )
 
 
 def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not empty, each with the line it ends on."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(each_line(text, keep_ends=True), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             if row:
@@ -138,10 +141,10 @@ def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]
 
 def _numbers(
     rows: Iterator[tuple[int, list[str]]], width: int, path: str
-) -> tuple[np.ndarray, list[int], list[int]]:
+) -> tuple[np.ndarray, array[int], list[int]]:
     """Return the table as numbers, the rows' lines, and the columns that hold something else."""
     numbers = array("d")
-    lines: list[int] = []
+    lines = array("q")
     wordy: set[int] = set()
     for line, row in rows:
         if len(row) != width:
@@ -162,7 +165,7 @@ def _numbers(
         lines.append(line)
     if not lines:
         raise DataFormatError("the file has no rows below its header", path)
-    return np.frombuffer(numbers).reshape(len(lines), width).copy(), lines, sorted(wordy)
+    return np.frombuffer(numbers).reshape(len(lines), width), lines, sorted(wordy)
 
 
 def _number_or_nan(cell: str) -> float:
@@ -172,11 +175,18 @@ def _number_or_nan(cell: str) -> float:
         return float("nan")
 
 
-def _words(rows: Iterator[tuple[int, list[str]]], wordy: list[int]) -> dict[int, list[str]]:
-    columns: dict[int, list[str]] = {position: [] for position in wordy}
+def _words(
+    rows: Iterator[tuple[int, list[str]]], wordy: list[int]
+) -> dict[int, tuple[dict[str, int], array[float]]]:
+    """Return the distinct words of each column of words, and the position of each row's word."""
+    missing = float("nan")
+    columns: dict[int, tuple[dict[str, int], array[float]]] = {
+        position: ({}, array("d")) for position in wordy
+    }
     for _line, row in rows:
-        for position, words in columns.items():
-            words.append(row[position].strip())
+        for position, (words, codes) in columns.items():
+            word = row[position].strip()
+            codes.append(missing if word in MISSING else words.setdefault(word, len(words)))
     return columns
 
 

@@ -36,8 +36,8 @@ class Dataset:
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``.
-        Missing values are NaN.
+        The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``
+        without duplicate entries (they are summed).  Missing values are NaN.
     Y : array-like, data frame or sparse matrix of shape (n_rows, n_labels)
         The labels, coded {0, 1}, {-1, +1} or boolean; kept as a dense {0, 1} matrix of integers.
     feature_names, label_names : sequence of str, optional
@@ -48,7 +48,8 @@ class Dataset:
     source : str
         Where it came from: a path, an address.
     coding : Coding, optional
-        How words in the file became numbers; the readers say it.
+        How the columns of the file became features: the numbers of words, the index base of an
+        svmlight file.  The readers set it; :func:`read_matching` uses it.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Dataset:
     is_sparse : bool
         Whether X is a sparse matrix.
     cardinality : float
-        The mean number of labels a row.
+        The mean number of labels per row.
     density : float
         The cardinality divided by the number of labels.
     n_label_sets : int
@@ -69,7 +70,7 @@ class Dataset:
     >>> pets = Dataset([[0.5, 1.0], [1.5, 0.0], [0.0, 2.0]], [[1, 0], [1, 1], [0, 0]],
     ...                label_names=["cat", "dog"], name="pets")
     >>> pets
-    Dataset 'pets': 3 rows, 2 features (dense), 2 labels, 1.000 labels a row
+    Dataset 'pets': 3 rows, 2 features (dense), 2 labels, 1.000 labels per row
     >>> pets[:2].Y
     array([[1, 0],
            [1, 1]], dtype=int32)
@@ -210,7 +211,7 @@ class Dataset:
         return (
             f"Dataset {self.name!r}: {_many(self.n_rows, 'row')}, "
             f"{_many(self.n_features, 'feature')} ({storage}), {_many(self.n_labels, 'label')}, "
-            f"{self.cardinality:.3f} labels a row"
+            f"{self.cardinality:.3f} labels per row"
         )
 
     def _repr_html_(self) -> str:
@@ -219,7 +220,7 @@ class Dataset:
             ("rows", self.n_rows),
             ("features", f"{self.n_features} ({'sparse' if self.is_sparse else 'dense'})"),
             ("labels", self.n_labels),
-            ("labels a row", f"{self.cardinality:.3f}"),
+            ("labels per row", f"{self.cardinality:.3f}"),
             ("label density", f"{self.density:.3f}"),
             ("distinct label sets", self.n_label_sets),
             ("label names", listed(self.label_names, limit=8)),

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import listed, repeated, warn_user
-from imcc.datasets._limits import MAX_CELLS
 from imcc.datasets._table import Attribute, Table, find_columns
+from imcc.datasets._text import plain_float
 
 #: What to do with a nominal attribute that has more than two values.
 NOMINAL = ("onehot", "ordinal", "error")
@@ -56,26 +57,35 @@ def choose_labels(
     """Return the positions of the label columns, as the user names them."""
     if labels is None and label_prefix is None:
         raise table.error(
-            "the file does not say which columns are labels; say it with labels=[names], labels=k "
-            "(the first k columns), labels=-k (the last k) or label_prefix='...'"
+            "the file does not say which columns are labels; say it with "
+            + given("labels", text="NAMES")
+            + ", "
+            + given("labels", text="k")
+            + " (the first k columns), "
+            + given("labels", text="-k")
+            + " (the last k) or "
+            + given("label_prefix")
         )
     if labels is not None and label_prefix is not None:
-        raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
+        raise InvalidArgumentError(
+            "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+        )
     if label_prefix is not None:
         found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
         if not found or len(found) == len(table.names):
             which = "every column" if found else "no column"
             raise table.error(
-                f"{which} has a name that starts with label_prefix={label_prefix!r}; the columns "
-                f"are {listed(table.names)}"
+                f"{which} has a name that starts with "
+                + given("label_prefix", label_prefix)
+                + f"; the columns are {listed(table.names)}"
             )
         return found
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         return count_columns(table, int(labels), f"labels={labels}")
     if isinstance(labels, (str, bool)) or not isinstance(labels, Sequence):
-        raise TypeError(f"labels must be a list of names or a count, got {labels!r}")
+        raise InvalidTypeError("labels", f"must be a list of names or a count, got {labels!r}")
     if not labels:
-        raise ValueError("labels is empty: at least one label is needed")
+        raise InvalidArgumentError("labels", "is empty: at least one label is needed")
     return find_columns(table, labels, "labels=")
 
 
@@ -102,19 +112,63 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
     Y = label_columns(table, labels)
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
-    X, feature_names = _features(table, rest, nominal)
-    coding = _coding(table, rest, nominal)
+    _check_mixed(table, rest)
+    identifiers = {c for c in rest if _is_identifier(table, c)}
+    X, feature_names = _features(table, rest, identifiers, nominal)
+    coding = _coding(table, rest, identifiers, nominal)
     return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path, coding)
 
 
-def _coding(table: Table, columns: list[int], nominal: str) -> Coding | None:
+def _check_mixed(table: Table, columns: list[int]) -> None:
+    """Warn of columns of numbers that a few cells ("1,2", "12 kg") make columns of words.
+
+    If such a column has another value in every row, it would be left out as an identifier: that is
+    an error.
+    """
+    for column in columns:
+        attribute = table.attributes[column]
+        if attribute.kind != "words":
+            continue
+        words = [word for word in attribute.categories if not _is_number(word)]
+        n_numbers = len(attribute.categories) - len(words)
+        if not n_numbers or all(truth(word) is not None for word in attribute.categories):
+            continue
+        codes = table.column(column)
+        odd = [code for code, word in enumerate(attribute.categories) if not _is_number(word)]
+        rows = np.flatnonzero(np.isin(codes, odd))
+        said = (
+            f"the column {attribute.name!r} holds numbers, but not in {len(rows)} row(s), the "
+            f"first of which has {attribute.categories[int(codes[rows[0]])]!r}"
+        )
+        advice = "write numbers there, or leave the cell empty if the value is missing"
+        if n_numbers > len(words) and _is_identifier(table, column):
+            raise table.error(
+                f"{said}: as words, it would be left out, as each row has another value; {advice}, "
+                "or take the column out of the file",
+                int(rows[0]),
+            )
+        warn_user(
+            f"{table.error(said, int(rows[0]))}: all of it is read as words, {len(words)} of which "
+            f"are not numbers. If it should be numbers, {advice}"
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        plain_float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: str) -> Coding | None:
     """Say how the words of the features' columns become numbers."""
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
     left_out = []
     for column in columns:
         attribute = table.attributes[column]
-        if _is_identifier(table, column):
+        if column in identifiers:
             left_out.append(attribute.name)
         elif attribute.kind == "numeric":
             continue
@@ -135,6 +189,7 @@ def _coding(table: Table, columns: list[int], nominal: str) -> Coding | None:
 
 def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
     """Return some columns as labels, 0 and 1, or say where they are neither."""
+    table.check_cells(len(labels), "labels")
     Y = np.empty((table.values.shape[0], len(labels)), dtype=LABEL_DTYPE)
     block = table.values[:, list(labels)]
     block = block.toarray() if sp.issparse(block) else block
@@ -178,17 +233,22 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
     )
 
 
-def _features(table: Table, columns: list[int], nominal: str) -> tuple[Any, list[str]]:
-    identifiers = [c for c in columns if _is_identifier(table, c)]
+def _features(
+    table: Table, columns: list[int], identifiers: set[int], nominal: str
+) -> tuple[Any, list[str]]:
     if identifiers:
+        left_out = [table.names[c] for c in columns if c in identifiers]
         warn_user(
-            f"{table.path}: left out {listed(table.names[c] for c in identifiers)}: a value of its "
-            "own in every row identifies the rows and says nothing about them"
+            f"{table.path}: left out {listed(left_out)}: a value of its own in every row "
+            "identifies the rows and says nothing about them"
         )
-        columns = [c for c in columns if c not in set(identifiers)]
+        columns = [c for c in columns if c not in identifiers]
     if not columns:
         raise table.error("the file has no features: every column is a label or an identifier")
     attributes = [table.attributes[c] for c in columns]
+    if sp.issparse(table.values):
+        # What a sparse row leaves out is not 0 any more in these columns.
+        table.check_cells(sum(map(_is_flipped, attributes)), "columns of yes and no")
     values = _flipped(table.values[:, columns], attributes)
     _warn_of_missing(table, values, attributes)
     spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
@@ -197,8 +257,10 @@ def _features(table: Table, columns: list[int], nominal: str) -> tuple[Any, list
     if nominal == "error":
         raise table.error(
             "these attributes are neither numbers nor binary: "
-            f"{listed(attributes[i].name for i in spread)}; encode them with nominal='onehot' or "
-            "nominal='ordinal'"
+            f"{listed(attributes[i].name for i in spread)}; encode them with "
+            + given("nominal", "onehot")
+            + " or "
+            + given("nominal", "ordinal")
         )
     return _one_hot(table, values, attributes, spread)
 
@@ -265,37 +327,65 @@ def _one_hot(
 ) -> tuple[Any, list[str]]:
     sparse = sp.issparse(values)
     width = len(attributes) + sum(len(attributes[i].categories) - 1 for i in spread)
-    if not sparse and width * values.shape[0] > MAX_CELLS:
-        worst = max(spread, key=lambda i: len(attributes[i].categories))
-        raise table.error(
-            f"one column a value would make {values.shape[0]} x {width} numbers; the attribute "
-            f"{attributes[worst].name!r} alone has {len(attributes[worst].categories)} values. "
-            "Read it with nominal='ordinal', or take the attribute out of the file"
-        )
+    _check_one_hot(table, values, attributes, spread, width)
     if sparse:
         values = values.tocsc()
-    parts, names, start = [], [], 0
-    for i in spread:
-        parts.append(values[:, start:i])
-        names += [attribute.name for attribute in attributes[start:i]]
-        codes = values[:, [i]].toarray().ravel() if sparse else values[:, i]
-        parts.append(_indicators(codes, len(attributes[i].categories), sparse))
-        names += [f"{attributes[i].name}={word}" for word in attributes[i].categories]
-        start = i + 1
-    parts.append(values[:, start:])
-    names += [attribute.name for attribute in attributes[start:]]
-    return (sp.hstack(parts, format="csr") if sparse else np.hstack(parts)), names
+    spread_over = set(spread)
+    names: list[str] = []
+    parts: list[Any] = []
+    dense = None if sparse else np.empty((values.shape[0], width))
+    for i, attribute in enumerate(attributes):
+        start = len(names)
+        if i in spread_over:
+            names += [f"{attribute.name}={word}" for word in attribute.categories]
+            codes = values[:, [i]].toarray().ravel() if sparse else values[:, i]
+            count = len(attribute.categories)
+            if dense is None:
+                parts.append(_indicators(codes, count))
+            else:
+                dense[:, start : start + count] = codes[:, np.newaxis] == np.arange(count)
+                dense[np.isnan(codes), start : start + count] = np.nan
+        else:
+            names.append(attribute.name)
+            if dense is None:
+                parts.append(values[:, [i]])
+            else:
+                dense[:, start] = values[:, i]
+    return (sp.hstack(parts, format="csr") if dense is None else dense), names
 
 
-def _indicators(codes: np.ndarray, count: int, sparse: bool) -> Any:
+def _check_one_hot(
+    table: Table, values: Any, attributes: list[Attribute], spread: list[int], width: int
+) -> None:
+    """Refuse columns of so many words that their indicators would fill the memory."""
+    n_rows = values.shape[0]
+    entries = n_rows * width
+    if sp.issparse(values):
+        # One indicator is on in every row, and all are NaN where the word is missing.
+        holes = values.indices[np.isnan(values.data)]
+        missing = np.bincount(holes, minlength=len(attributes))
+        entries = sum(n_rows + int(missing[i]) * len(attributes[i].categories) for i in spread)
+    characters = sum(
+        len(attributes[i].name) * len(attributes[i].categories)
+        + sum(map(len, attributes[i].categories))
+        for i in spread
+    )
+    if entries > table.max_cells or characters > table.max_cells:
+        worst = max(spread, key=lambda i: len(attributes[i].categories))
+        raise table.error(
+            f"one column per value would make {n_rows} x {width} numbers, which is too much for a "
+            f"file of this size; the attribute {attributes[worst].name[:80]!r} alone has "
+            f"{len(attributes[worst].categories)} values. Read it with "
+            + given("nominal", "ordinal")
+            + ", or take the attribute out of the file"
+        )
+
+
+def _indicators(codes: np.ndarray, count: int) -> Any:
     missing = np.isnan(codes)
-    if sparse:
-        known = np.flatnonzero(~missing)
-        holes = np.flatnonzero(missing)
-        rows = np.concatenate([known, np.repeat(holes, count)])
-        columns = np.concatenate([codes[known].astype(int), np.tile(np.arange(count), len(holes))])
-        data = np.concatenate([np.ones(len(known)), np.full(len(holes) * count, np.nan)])
-        return sp.csc_array((data, (rows, columns)), shape=(len(codes), count))
-    block = (codes[:, np.newaxis] == np.arange(count)).astype(float)
-    block[missing] = np.nan
-    return block
+    known = np.flatnonzero(~missing)
+    holes = np.flatnonzero(missing)
+    rows = np.concatenate([known, np.repeat(holes, count)])
+    columns = np.concatenate([codes[known].astype(int), np.tile(np.arange(count), len(holes))])
+    data = np.concatenate([np.ones(len(known)), np.full(len(holes) * count, np.nan)])
+    return sp.csc_array((data, (rows, columns)), shape=(len(codes), count))

@@ -84,7 +84,6 @@ def listed(names: Iterable[object], limit: int = 5) -> str:
     >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    shown = [repr(str(name)) for name in names]
-    if len(shown) <= limit:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
+    names = list(names)
+    shown = ", ".join(repr(str(name)) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -7,19 +7,26 @@ Local files always win over the network.  A file is looked for in
 3. the mirror, if ``IMCC_DATA_MIRROR`` is an address;
 4. its public address.
 
-Whatever is found must have the SHA-256 of the registry.  A download goes into a temporary file
-beside its place and is moved there when it is whole and right, so the cache never holds a broken
-file, and processes that fetch at the same time do not meet.
+Whatever is found must have the SHA-256 of the registry.  pooch downloads a file and checks it, in
+a temporary folder beside its place; it is moved there when it is whole and right, so the cache
+never holds a broken file, and processes that fetch at the same time do not meet.  What pooch cannot
+do is here: the mirrors, the end of a download that is too slow or too long, and messages that say
+how to provide a file by hand.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
+import platform
 import shutil
+import stat
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -34,11 +41,17 @@ Progress = Callable[[str, int, int], None]
 MIRROR = "IMCC_DATA_MIRROR"
 HOME = "IMCC_DATA_HOME"
 
-#: How many seconds to wait for a server that says nothing.
+#: How many seconds to wait for a server to send the next 64 KiB.
 TIMEOUT = 30.0
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# So many bytes must come within the timeout.
 _CHUNK = 2**16
+
+# Downloads go into folders with this suffix; after a day, in seconds, nobody waits for one.
+_PART = ".part"
+_OLD = 24 * 3600.0
 
 
 def data_home() -> Path:
@@ -158,60 +171,136 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-class _Sink:
-    """Where a download goes: writes, counts, hashes, and stops what is too long."""
+def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
+    """Download a file into the cache: pooch does it and checks it, in a folder of its own."""
+    pooch = require("pooch", "data", "Downloading data sets")
+    target = _place(data_home(), file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(target.parent)
+    if shutil.disk_usage(target.parent).free < file.size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
+    prefix = f".{platform.node() or 'localhost'}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, suffix=_PART) as folder:
+        downloader = _Downloader(file, progress, timeout)
+        logger = pooch.get_logger()
+        level = logger.level
+        logger.setLevel("WARNING")  # progress is ours to show
+        try:
+            found = pooch.retrieve(
+                address, f"sha256:{file.sha256}", target.name, folder, downloader=downloader
+            )
+        except ValueError as error:  # what pooch raises for another hash
+            raise OSError(
+                f"it sent another file: {downloader.done:,} bytes, not {file.size:,} bytes with "
+                f"the SHA-256 {file.sha256} ({error})"
+            ) from error
+        finally:
+            logger.setLevel(level)
+        # pooch's file is for its owner only; others may read what the umask lets them.
+        fresh = Path(folder, "mode")
+        fresh.touch()
+        os.chmod(found, stat.S_IMODE(fresh.stat().st_mode))
+        _move(Path(found), target, file)
+    return target
 
-    def __init__(self, stream: IO[bytes], file: RemoteFile, progress: Progress | None):
-        self.stream = stream
+
+class _Downloader:
+    """What pooch lacks: a limit on the size, a least rate, and a progress that is called."""
+
+    def __init__(self, file: RemoteFile, progress: Progress | None, timeout: float):
         self.file = file
         self.progress = progress
-        self.digest = hashlib.sha256()
+        self.timeout = timeout
         self.done = 0
+        self._given_up = False
+        self._last = 0.0
+        self._stream: IO[bytes]
+        self._error: BaseException | None = None
+
+    def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
+        """Download from an address into a file, as pooch calls it."""
+        pooch = require("pooch", "data", "Downloading data sets")
+        answers: list[Any] = []
+        http = pooch.HTTPDownloader(
+            timeout=self.timeout,
+            chunk_size=_CHUNK,
+            hooks={"response": lambda answer, **_: answers.append(answer)},
+        )
+
+        def work() -> None:
+            try:
+                http(url, self, None)
+            except BaseException as error:
+                self._error = error
+            finally:
+                for answer in answers:  # pooch leaves the connection of a failed download open
+                    answer.close()
+
+        with Path(output_file).open("wb") as self._stream:
+            self._last = time.monotonic()
+            # In a thread, as a server that sends a byte now and then keeps the socket's own
+            # timeout from ever ending.
+            worker = threading.Thread(target=work, daemon=True)
+            worker.start()
+            try:
+                while worker.is_alive():
+                    worker.join(min(0.05, self.timeout))
+                    if time.monotonic() - self._last > self.timeout:
+                        raise OSError(
+                            f"timed out: it sent less than {_CHUNK // 1024} KiB in "
+                            f"{self.timeout:g} s"
+                        )
+            finally:
+                self._given_up = True
+                for answer in answers if worker.is_alive() else ():
+                    # To close it would wait for the thread, which waits for the server.
+                    if hasattr(answer.raw, "shutdown"):  # urllib3 2.3 and later
+                        answer.raw.shutdown()
+        if self._error is not None:
+            raise self._error
 
     def write(self, chunk: bytes) -> int:
         """Take the next bytes, or refuse them if they are too many."""
+        if self._given_up:
+            raise OSError("nobody waits for it any more")
+        self._last = time.monotonic()
         self.done += len(chunk)
         if self.done > self.file.size:
             raise OSError(f"it sends more than the {self.file.size:,} bytes of the file")
-        self.digest.update(chunk)
         if self.progress is not None:
             self.progress(self.file.file, self.done, self.file.size)
-        return self.stream.write(chunk)
+        return self._stream.write(chunk)
 
     def flush(self) -> None:
         """Do nothing: the file is flushed when it is closed, not after every chunk."""
 
 
-def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
-    pooch = require("pooch", "data", "Downloading data sets")
-    target = _place(data_home(), file)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(target.parent).free < file.size:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    temporary = Path(name)
-    answers: list[Any] = []
-    download = pooch.HTTPDownloader(
-        timeout=timeout,
-        chunk_size=_CHUNK,
-        hooks={"response": lambda answer, **_: answers.append(answer)},
-    )
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what downloads left that were killed: those of dead processes, and all old ones."""
+    for part in folder.glob(f".*{_PART}"):
+        with contextlib.suppress(OSError):  # another process may remove it at the same time
+            if _is_abandoned(part):
+                if part.is_dir():
+                    shutil.rmtree(part)
+                else:
+                    part.unlink()
+
+
+def _is_abandoned(part: Path) -> bool:
+    if time.time() - part.stat().st_mtime > _OLD:
+        return True
+    ours = f".{platform.node() or 'localhost'}-"
+    number = part.name.removeprefix(ours).partition("-")[0]
+    # Windows has no way to ask for a process without ending it; the age must do there.
+    if not part.name.startswith(ours) or not number.isdecimal() or sys.platform == "win32":
+        return False
     try:
-        with os.fdopen(handle, "wb") as stream:
-            sink = _Sink(stream, file, progress)
-            download(address, sink, None)
-        found = sink.digest.hexdigest()
-        if found != file.sha256:
-            raise OSError(
-                f"it sent another file: {sink.done:,} bytes with SHA-256 {found}, not "
-                f"{file.size:,} bytes with {file.sha256}"
-            )
-        _move(temporary, target, file)
-    finally:
-        for answer in answers:  # the downloader leaves the connection of a failed one open
-            answer.close()
-        temporary.unlink(missing_ok=True)
-    return target
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
 
 
 def _move(temporary: Path, target: Path, file: RemoteFile) -> None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
 from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import read_csv, write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_BYTES, Content, Source, inner_name, open_all
+from imcc.datasets._files import Content, Source, inner_name, open_all, refuses_by_memory
 from imcc.datasets._mat import read_mat
 from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
@@ -50,12 +51,13 @@ FORMATS = {
 }
 
 
+@refuses_by_memory
 def read(
     path: Source | Sequence[Source],
     *,
     format: str | None = None,  # noqa: A002
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     **options: Any,
 ) -> Dataset:
     r"""Read a multi-label data set from a file.
@@ -70,13 +72,15 @@ def read(
         ``labels`` or ``label_prefix`` is given or an XML file lies beside it, else MEKA's.
     member : str, optional
         Which file of a ``.zip`` archive, if it has several.
-    max_bytes : int
-        The most bytes that a compressed file may unpack to (1 GiB); a file that would give more
-        is refused before it fills the memory.
+    max_bytes : int, optional
+        The most bytes that a compressed file may unpack to; a file that would give more is refused
+        before it fills the memory.  Unless given, 1 GiB at most, and less for a small file: one
+        of 1 MB on disk may be 16 MiB of text or 128 MiB of arrays (.mat, .npz, Parquet).
     **options
         What the format's own function takes, and nothing else: ``labels`` and ``label_prefix``
         say which columns are labels; ``nominal`` what to do with words; ``encoding``; ``header``
-        and ``delimiter`` for CSV; ``variables`` for .mat and .npz; ``n_features`` and
+        and ``delimiter`` for CSV; ``variables`` and
+        ``transpose_labels`` for .mat and .npz; ``n_features`` and
         ``index_base`` for svmlight; ``name``.
 
     Returns
@@ -101,7 +105,7 @@ def read(
     >>> table = pathlib.Path(folder.name, "mood.csv")
     >>> _ = table.write_text("tempo,happy,sad\n120,1,0\n60,0,1\n")
     >>> read(table, labels=["happy", "sad"])
-    Dataset 'mood': 2 rows, 1 feature (dense), 2 labels, 1.000 labels a row
+    Dataset 'mood': 2 rows, 1 feature (dense), 2 labels, 1.000 labels per row
     >>> read(table)
     Traceback (most recent call last):
         ...
@@ -110,7 +114,7 @@ def read(
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
-    _check_options(chosen, options)
+    check_options(chosen, options)
     return chosen.reader(contents, max_bytes=max_bytes, **options)
 
 
@@ -158,13 +162,17 @@ def write(
     assert chosen.writer is not None
     unknown = set(options) - set(inspect.signature(chosen.writer).parameters)
     if unknown:
-        raise TypeError(f"the format {chosen.name!r} is written without {sorted(unknown)}")
+        raise InvalidTypeError(
+            min(unknown), f"is not an option of writing the format {chosen.name!r}"
+        )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
     files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
     there = [file for file in files if file.exists()]
     if there and not overwrite:
-        raise FileExistsError(f"{there[0]} is there already; write over it with overwrite=True")
+        raise FileExistsError(
+            f"{there[0]} already exists; overwrite it with " + given("overwrite", True)
+        )
     return chosen.writer(dataset, path, **options)
 
 
@@ -179,7 +187,7 @@ def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]
 
 def _named(wanted: str) -> Format:
     if wanted not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}")
+        raise InvalidArgumentError("format", f"must be one of {', '.join(FORMATS)}, got {wanted!r}")
     return FORMATS[wanted]
 
 
@@ -189,8 +197,9 @@ def _by_suffix(suffix: str, path: str) -> Format:
             return candidate
     known = ", ".join(s for candidate in FORMATS.values() for s in candidate.suffixes)
     raise DataFormatError(
-        f"the name does not say what format it is (known: {known}); say it with format=, one of "
-        f"{', '.join(FORMATS)}",
+        f"the name does not say what format it is (known: {known}); say it with "
+        + given("format")
+        + f", one of {', '.join(FORMATS)}",
         path,
     )
 
@@ -205,12 +214,14 @@ def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
     return "meka" if counted else "mulan"
 
 
-def _check_options(chosen: Format, options: dict[str, Any]) -> None:
+def check_options(chosen: Format, options: dict[str, Any]) -> None:
+    """Refuse options that a format does not take."""
     known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
     if unknown := sorted(set(options) - known):
-        raise TypeError(
-            f"the format {chosen.name!r} does not take {', '.join(unknown)}; it takes "
-            f"{', '.join(sorted(known))}"
+        raise InvalidTypeError(
+            unknown[0],
+            f"is not an option of the format {chosen.name!r}, which takes "
+            f"{', '.join(sorted(known))}",
         )
 
 

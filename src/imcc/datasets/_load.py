@@ -12,6 +12,7 @@ from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._fetch import TIMEOUT, Progress, get_file, local_file
 from imcc.datasets._formats import FORMATS
+from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
 #: The data set that is always there: it comes with the package river.
@@ -30,7 +31,7 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
         One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is in neither a mirror
         nor the cache, the copy in the package ``river`` is used.
     timeout : float
-        How many seconds to wait for a server that says nothing, if a file must be downloaded.
+        How many seconds a server may take to send the next 64 KiB, if a file must be downloaded.
 
     Returns
     -------
@@ -40,7 +41,8 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     Raises
     ------
     DataFetchError
-        If a file is not to be had, or the data are not those that the registry describes.
+        If a file cannot be found or downloaded, or the data are not those that the registry
+        describes.
 
     Notes
     -----
@@ -51,7 +53,7 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     --------
     >>> from imcc.datasets import load_dataset
     >>> load_dataset("yeast")
-    Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels a row
+    Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels per row
     """
     info = dataset_info(name)
     check_number("timeout", timeout, above=0)
@@ -79,7 +81,7 @@ def fetch_datasets(
     progress : callable, optional
         Called with a file's name, the bytes that are there and the bytes it has.
     timeout : float
-        How many seconds to wait for a server that says nothing.
+        How many seconds a server may take to send the next 64 KiB.
 
     Returns
     -------
@@ -154,6 +156,8 @@ def _river_copy(info: DatasetInfo) -> Path | None:
 
 def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
     by_name = dict(zip((file.file for file in info.files), paths, strict=True))
+    if info.reader == "goemotions":
+        return read_goemotions(paths)
     options = {}
     if info.label_file is not None:
         options["labels"] = by_name.pop(info.label_file)

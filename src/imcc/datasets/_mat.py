@@ -1,23 +1,70 @@
-"""MATLAB's .mat files (version 7 and older)."""
+"""MATLAB's .mat files (version 7 and older).
+
+SciPy reads these files too, but was seen to crash the whole process on damaged ones.  Here every
+length is checked against the bytes that are there before anything is made of it.  Only numeric
+matrices are read; variables of other kinds (text, cells, structures) are passed over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
 
 from imcc.datasets._dataset import Dataset, concatenate
-from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all
-from imcc.datasets._matlab import MatlabError, numeric_variables
-from imcc.datasets._pairs import Pairs, check_pairs, find_pairs, make_part
+from imcc.datasets._errors import DataFormatError
+from imcc.datasets._files import (
+    Content,
+    Source,
+    joined_name,
+    open_all,
+    refuses_by_memory,
+)
+from imcc.datasets._pairs import (
+    Pairs,
+    Part,
+    check_features,
+    check_pairs,
+    find_data,
+    find_pairs,
+    join_parts,
+)
+
+# Data types of version 5 to 7.
+_TYPES = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
+_MATRIX, _COMPRESSED = 14, 15
+_SPARSE_CLASS = 5
+_NUMERIC_CLASSES = frozenset(range(6, 16))
+_COMPLEX = 0x0800
+_HEADER_BYTES = 128
+
+# Data types of version 4.
+_TYPES_4 = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 
 
+@refuses_by_memory
 def read_mat(
     path: Source | Sequence[Source],
     *,
     variables: Pairs | None = None,
+    transpose_labels: bool | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read features and labels from the variables of a MATLAB file.
@@ -31,17 +78,16 @@ def read_mat(
         pairs are stacked.  Unless given, ``train_data``/``train_target`` and
         ``test_data``/``test_target`` are looked for (and stacked), then pairs such as
         ``data``/``target`` and ``X``/``Y``.
+    transpose_labels : bool, optional
+        Whether the label variables are labels x rows (True) or rows x labels (False).  Unless
+        given, the shapes of all parts say it; it is an error if they do not, because there are as
+        many rows as labels.
     member : str, optional
         Which file of a zip archive.
-    max_bytes : int
+    max_bytes : int, optional
         The most bytes that a compressed file may unpack to.
     name : str, optional
         The data set's name; the file's unless given.
-
-    Notes
-    -----
-    Labels are rows x labels, or labels x rows, as some authors have them: the side that is as
-    long as the features have rows is taken for the rows.
 
     Examples
     --------
@@ -51,16 +97,36 @@ def read_mat(
     >>> mat = pathlib.Path(folder.name, "toy.mat")
     >>> scipy.io.savemat(mat, {"bags": np.ones((4, 3)), "tags": -np.ones((4, 2))})
     >>> read_mat(mat, variables=("bags", "tags"))
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.000 labels a row
+    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.000 labels per row
     >>> folder.cleanup()
     """
     wanted = None if variables is None else check_pairs(variables)
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    parts = [part for content in contents for part in _parts(content, wanted)]
-    return concatenate(parts, name or joined_name(contents))
+    parts = []
+    for content in contents:
+        found = _load(content)
+        parts += [
+            Part(found[data], found[target], (data, target), content)
+            for data, target in find_pairs(found, wanted, content.path)
+        ]
+    return concatenate(join_parts(parts, transpose_labels), name or joined_name(contents))
 
 
-def _parts(content: Content, wanted: list[tuple[str, str]] | None) -> list[Dataset]:
+def mat_features(contents: Sequence[Content], variables: Pairs | None) -> list[Any]:
+    """Return the feature matrices of files whose labels, if there are any, do not matter."""
+    wanted = None if variables is None else check_pairs(variables)
+    matrices = []
+    for content in contents:
+        found = _load(content)
+        for name in find_data(found, wanted, content.path):
+            try:
+                matrices.append(check_features(found[name], content))
+            except ValueError as error:
+                raise DataFormatError(f"the variable {name!r}: {error}", content.path) from error
+    return matrices
+
+
+def _load(content: Content) -> dict[str, Any]:
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     if content.data[:8] == b"\x89HDF\r\n\x1a\n" or content.data[:19] == b"MATLAB 7.3 MAT-file":
@@ -70,16 +136,197 @@ def _parts(content: Content, wanted: list[tuple[str, str]] | None) -> list[Datas
             content.path,
         )
     try:
-        found = numeric_variables(content.data, content.max_bytes)
-    except MatlabError as error:
+        return _numeric_variables(content.data, content.max_arrays)
+    except _MatlabError as error:
         raise DataFormatError(
             f"this is no MATLAB file, or it is damaged: {error}", content.path
         ) from error
-    return [_part(found, pair, content) for pair in find_pairs(found, wanted, content.path)]
 
 
-def _part(found: dict[str, Any], pair: tuple[str, str], content: Content) -> Dataset:
+class _MatlabError(Exception):
+    """The bytes are not a MATLAB file."""
+
+
+class _Element(NamedTuple):
+    kind: int
+    data: memoryview
+
+
+def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
+    """Return the numeric matrices of a file by their names: ndarrays and csc_arrays.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    max_bytes : int
+        The most bytes that its compressed variables may unpack to, together.
+    """
+    if len(data) >= 4 and 0 in data[:4]:
+        return dict(_variables_4(memoryview(data)))
+    if len(data) < _HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
+        raise _MatlabError("it does not begin with the header of a MATLAB file")
+    order = "<" if data[126:128] == b"IM" else ">"
+    return dict(_variables_5(memoryview(data)[_HEADER_BYTES:], order, max_bytes))
+
+
+def _variables_5(data: memoryview, order: str, max_bytes: int) -> Iterator[tuple[str, Any]]:
+    left = max_bytes
+    for element in _elements(data, order, padded=False):
+        size = len(element.data)
+        if element.kind == _COMPRESSED:
+            unpacked = _inflate(element.data, left)
+            left -= len(unpacked)
+            inner = list(_elements(memoryview(unpacked), order, padded=True))
+            element = inner[0] if inner else element
+        if element.kind == _MATRIX and element.data:
+            variable = _matrix(element.data, order, max(max_bytes, 8 * size))
+            if variable is not None:
+                yield variable
+
+
+def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Element]:
+    """Yield the elements that follow each other; inside a matrix they are padded to 8 bytes."""
+    position = 0
+    while position < len(data):
+        if len(data) - position < 8:
+            if any(data[position:]):
+                raise _MatlabError("it is cut off")
+            return
+        word, size = struct.unpack_from(f"{order}II", data, position)
+        if word >> 16:  # a small element: the length and the data are in the same 8 bytes
+            kind, size = word & 0xFFFF, word >> 16
+            if size > 4:
+                raise _MatlabError("a small element is longer than 4 bytes")
+            yield _Element(kind, data[position + 4 : position + 4 + size])
+            position += 8
+            continue
+        position += 8
+        if size > len(data) - position:
+            raise _MatlabError(
+                f"it is cut off: {size} bytes are promised, {len(data) - position} left"
+            )
+        yield _Element(word, data[position : position + size])
+        position += size
+        if padded or word != _COMPRESSED:
+            position += -size % 8
+
+
+def _inflate(packed: memoryview, limit: int) -> bytes:
+    unpacker = zlib.decompressobj()
     try:
-        return make_part(found[pair[0]], found[pair[1]], source=content.path)
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(f"the variables {listed(pair)}: {error}", content.path) from error
+        # One byte more than allowed is enough to know.
+        unpacked = unpacker.decompress(packed, limit + 1)
+    except zlib.error as error:
+        raise _MatlabError(f"a compressed variable is damaged: {error}") from error
+    if len(unpacked) > limit:
+        raise _MatlabError(
+            "its variables unpack to more bytes than max_bytes allows; if you trust the file, "
+            "allow more"
+        )
+    if not unpacker.eof:
+        raise _MatlabError("a compressed variable is cut off")
+    return unpacked
+
+
+def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | None:
+    """Return the name and the value of a matrix, or None if it does not hold numbers."""
+    parts = list(_elements(data, order, padded=True))
+    if len(parts) < 3 or len(parts[0].data) < 8:
+        return None  # an opaque object
+    flags = struct.unpack_from(f"{order}I", parts[0].data)[0]
+    kind = flags & 0xFF
+    if kind != _SPARSE_CLASS and kind not in _NUMERIC_CLASSES:
+        return None
+    shape = _array(parts[1], order).tolist()
+    name = bytes(parts[2].data).decode("utf-8", "replace")
+    if flags & _COMPLEX:
+        return None
+    if len(shape) != 2 or min(shape) < 0:
+        return None
+    if kind != _SPARSE_CLASS and 8 * shape[0] * shape[1] > max_bytes:
+        # One byte of the file can be a number of 8 bytes.
+        raise _MatlabError(
+            f"the variable {name!r} is {shape[0]} x {shape[1]}, which takes more bytes than "
+            "max_bytes allows; if you trust the file, allow more"
+        )
+    if kind == _SPARSE_CLASS:
+        return name, _sparse(parts[3:], shape, order)
+    if len(parts) < 4:
+        raise _MatlabError(f"the variable {name!r} has no data")
+    return name, _shaped(_array(parts[3], order), shape, name)
+
+
+def _array(element: _Element, order: str) -> np.ndarray:
+    if element.kind not in _TYPES:
+        raise _MatlabError(f"numbers of the unknown type {element.kind}")
+    dtype = np.dtype(order + _TYPES[element.kind])
+    if len(element.data) % dtype.itemsize:
+        raise _MatlabError("numbers are cut off")
+    return np.frombuffer(element.data, dtype)
+
+
+def _shaped(values: np.ndarray, shape: list[int], name: str) -> np.ndarray:
+    if shape[0] * shape[1] != len(values):
+        raise _MatlabError(
+            f"the variable {name!r} is {shape[0]} x {shape[1]}, but has {len(values)} numbers"
+        )
+    return values.reshape(shape, order="F")
+
+
+def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
+    if len(parts) < 3:
+        raise _MatlabError("a sparse matrix lacks a part")
+    rows, starts, values = (_array(part, order) for part in parts[:3])
+    if len(starts) != shape[1] + 1:
+        raise _MatlabError(f"a sparse matrix of {shape[1]} columns has {len(starts)} column starts")
+    stored = int(starts[-1])
+    if not 0 <= stored <= min(len(rows), len(values)):
+        raise _MatlabError("a sparse matrix has fewer numbers than it says")
+    try:
+        matrix = sp.csc_array(
+            (values[:stored].astype(float), rows[:stored], starts), shape=tuple(shape)
+        )
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise _MatlabError(f"a sparse matrix is damaged: {error}") from error
+    return matrix
+
+
+def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
+    position = 0
+    while position < len(data):
+        if len(data) - position < 20:
+            raise _MatlabError("it is cut off")
+        order = "<" if 0 <= struct.unpack_from("<i", data, position)[0] < 5000 else ">"
+        kind, rows, columns, imaginary, name_size = struct.unpack_from(f"{order}5i", data, position)
+        position += 20
+        number, text_or_sparse = kind // 10 % 10, kind % 10
+        if not 0 <= kind < 5000 or number not in _TYPES_4 or min(rows, columns, name_size) < 0:
+            raise _MatlabError("it does not begin with the header of a MATLAB file")
+        dtype = np.dtype(order + _TYPES_4[number])
+        size = rows * columns * dtype.itemsize
+        if name_size + size * (2 if imaginary else 1) > len(data) - position:
+            raise _MatlabError("it is cut off")
+        name = bytes(data[position : position + name_size]).rstrip(b"\0").decode("latin-1")
+        position += name_size
+        values = np.frombuffer(data[position : position + size], dtype)
+        position += size * (2 if imaginary else 1)
+        if imaginary or text_or_sparse == 1:
+            continue
+        matrix = _shaped(values, [rows, columns], name)
+        yield name, (_sparse_4(matrix) if text_or_sparse == 2 else matrix)
+
+
+def _sparse_4(triples: np.ndarray) -> Any:
+    """Return the matrix of (row, column, value) lines, the last of which has the shape."""
+    if triples.shape[1] != 3 or not len(triples):
+        raise _MatlabError("a sparse matrix is damaged")
+    if not np.all(np.isfinite(triples)) or np.abs(triples[:, :2]).max() >= 2**31:
+        raise _MatlabError("a sparse matrix has indices that are none")
+    places = triples[:, :2].astype(np.int64)
+    shape = tuple(places[-1].tolist())
+    places = places[:-1] - 1
+    if len(places) and (places.min() < 0 or np.any(places.max(axis=0) >= shape)):
+        raise _MatlabError("a sparse matrix has indices beyond its size")
+    return sp.coo_array((triples[:-1, 2].astype(float), tuple(places.T)), shape=shape)

@@ -8,18 +8,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import InvalidTypeError, given, message_of
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
 from imcc.datasets._csv import parse_csv
-from imcc.datasets._dataset import Dataset
+from imcc.datasets._dataset import LABEL_DTYPE, Dataset, concatenate
 from imcc.datasets._encode import label_columns, truth
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
-from imcc.datasets._files import MAX_BYTES, Content, Source, open_all
-from imcc.datasets._formats import FORMATS, format_to_read
+from imcc.datasets._files import MAX_CELLS, Content, Source, open_all, refuses_by_memory
+from imcc.datasets._formats import check_options, format_to_read
+from imcc.datasets._mat import mat_features
+from imcc.datasets._npz import npz_features
 from imcc.datasets._parquet import parse_parquet
+from imcc.datasets._svmlight import indicators_of, parse_svmlight
 from imcc.datasets._table import Attribute, Table, find_columns, join_tables
 
 
+@refuses_by_memory
 def read_matching(
     path: Source | Sequence[Source],
     feature_names: Sequence[str],
@@ -30,7 +35,7 @@ def read_matching(
     ignore_extra: bool = False,
     format: str | None = None,  # noqa: A002
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     **options: Any,
 ) -> tuple[Any, np.ndarray | None]:
     r"""Read rows whose columns have the names of a model's features, in any order.
@@ -42,9 +47,12 @@ def read_matching(
     feature_names, label_names : sequence of str
         What the model calls its features and labels.
     coding : Coding, optional
-        How words become numbers; that of the training data.
+        How words become numbers, and where svmlight files count features from; that of the
+        training data.
     with_labels : bool
-        Whether the labels are read as well; if not, columns with their names are passed over.
+        Whether the labels are read as well; if not, columns with their names are passed over, and
+        the file need not have them.  A label of the model that an svmlight file never has is 0 in
+        all of its rows.
     ignore_extra : bool
         Whether columns that are neither features nor labels are passed over, or are an error.
     format, member, max_bytes, **options
@@ -74,24 +82,129 @@ def read_matching(
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
-    if chosen.name == "svmlight":
-        options.setdefault("n_features", len(feature_names))
+    coding = coding or Coding()
     table = _table(chosen.name, contents, options)
-    if table is None:
-        dataset = FORMATS[chosen.name].reader(contents, max_bytes=max_bytes, **options)
-        return match_dataset(
-            dataset,
+    if table is not None:
+        if table.values.shape[0] == 0:
+            raise table.error("the file has no rows")
+        X = _match_table(table, feature_names, label_names, coding, ignore_extra)
+        if not with_labels:
+            return X, None
+        return X, label_columns(table, find_columns(table, label_names, "the model"))
+    check_options(chosen, options)
+    if chosen.name == "svmlight":
+        return _match_svmlight(
+            contents,
             feature_names,
             label_names,
+            coding.index_base,
             with_labels=with_labels,
             ignore_extra=ignore_extra,
+            **options,
         )
-    if table.values.shape[0] == 0:
-        raise table.error("the file has no rows")
-    X = _match_table(table, feature_names, label_names, coding or Coding(), ignore_extra)
+    if not with_labels:
+        return _unlabelled(chosen.name, contents, feature_names, ignore_extra, options), None
+    dataset = chosen.reader(contents, max_bytes=max_bytes, **options)
+    return match_dataset(
+        dataset, feature_names, label_names, with_labels=True, ignore_extra=ignore_extra
+    )
+
+
+def _match_svmlight(
+    contents: list[Content],
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    known_base: int | None,
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+    n_features: int | None = None,
+    index_base: str = "auto",
+    encoding: str | None = None,
+    name: str | None = None,  # noqa: ARG001 - of no use here, but an option of the format
+) -> tuple[Any, np.ndarray | None]:
+    """Match svmlight files, whose rows need no labels and need not have every one of them."""
+    parsed = parse_svmlight(
+        contents,
+        len(feature_names) if n_features is None else n_features,
+        index_base,
+        known_base=known_base,
+        encoding=encoding,
+    )
+    header = parsed.rows.header
+    if not header.get("feature_names") and parsed.X.shape[1] == len(feature_names):
+        X = parsed.X  # features that have no names are known by their positions
+    else:
+        places = _places(parsed.feature_names, feature_names, parsed.path)
+        known = {*feature_names, *label_names}
+        _check_extra([n for n in parsed.feature_names if n not in known], ignore_extra, parsed.path)
+        X = parsed.X[:, places]
     if not with_labels:
         return X, None
-    return X, label_columns(table, find_columns(table, label_names, "the model"))
+    numbers = np.unique(np.array(parsed.rows.labels, dtype=np.int64)).tolist()
+    columns = _label_columns_of(numbers, header.get("label_names"), label_names, parsed.path)
+    extra = [number for number, column in columns.items() if column is None]
+    if extra and not ignore_extra:
+        raise DataFormatError(
+            f"{len(extra)} label(s) are unknown to the model: {listed(extra)}; its labels are "
+            f"{listed(label_names)}. Leave them out, or ignore them with "
+            + given("ignore_extra", True),
+            parsed.path,
+        )
+    Y = np.zeros((len(parsed.rows), len(label_names)), dtype=LABEL_DTYPE)
+    if numbers:
+        found = indicators_of(parsed.rows, numbers)
+        for j, number in enumerate(numbers):
+            if (column := columns[number]) is not None:
+                Y[:, column] = found[:, j]
+    return X, Y
+
+
+def _label_columns_of(
+    numbers: list[int], names: list[str] | None, label_names: Sequence[str], path: str
+) -> dict[int, int | None]:
+    """Return the model's label of each label number of an svmlight file; None if it has none."""
+    places = {name: column for column, name in enumerate(label_names)}
+    if names:
+        if numbers and not 0 <= numbers[0] <= numbers[-1] < len(names):
+            raise DataFormatError(f"a label occurs beyond its {len(names)} names", path)
+        return {number: places.get(names[number]) for number in numbers}
+    # The names that read_svmlight gives: the number, or label0, label1, ... if the file has sizes.
+    found = {n: places.get(str(n), places.get(f"label{n}")) for n in numbers}
+    if numbers and all(column is None for column in found.values()):
+        raise DataFormatError(
+            f"the file's labels are numbers without names ({listed(numbers)}), and the model's "
+            f"labels are {listed(label_names)}: it is not clear which is which",
+            path,
+        )
+    return found
+
+
+def _unlabelled(
+    name: str,
+    contents: list[Content],
+    feature_names: Sequence[str],
+    ignore_extra: bool,
+    options: dict[str, Any],
+) -> Any:
+    """Return the features of .npz or .mat files, which need not have labels."""
+    variables = options.get("variables")
+    if name == "npz":
+        matrices, names = npz_features(contents, variables)
+    else:
+        matrices, names = mat_features(contents, variables), ()
+    path = ", ".join(content.path for content in contents)
+    widths = {matrix.shape[1] for matrix in matrices}
+    if len(widths) > 1:
+        raise DataFormatError(f"the parts have {sorted(widths)} features: as many are needed", path)
+    rows = [np.zeros((matrix.shape[0], 1), dtype=np.int8) for matrix in matrices]
+    try:
+        # The one label is never looked at: it lets the checks of a data set be made.
+        parts = [Dataset(m, y, names, source=path) for m, y in zip(matrices, rows, strict=True)]
+    except (ValueError, TypeError) as error:
+        raise DataFormatError(message_of(error), path) from error
+    dataset = concatenate(parts)
+    return match_dataset(dataset, feature_names, ignore_extra=ignore_extra)[0]
 
 
 def match_dataset(
@@ -111,7 +224,8 @@ def match_dataset(
     """
     path = dataset.source or dataset.name
     places = _places(dataset.feature_names, feature_names, path)
-    extra = [n for n in dataset.feature_names if n not in set(feature_names) | set(label_names)]
+    known = {*feature_names, *label_names}
+    extra = [name for name in dataset.feature_names if name not in known]
     _check_extra(extra, ignore_extra, path)
     X = dataset.X[:, places]
     if not with_labels:
@@ -123,6 +237,8 @@ def match_dataset(
             f"labels are {listed(dataset.label_names)}",
             path,
         )
+    wanted = set(label_names)
+    _check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
     return X, dataset.Y[:, [there[name] for name in label_names]]
 
 
@@ -133,13 +249,13 @@ def _table(name: str, contents: list[Content], options: dict[str, Any]) -> Table
         # Which columns are labels is known by their names, and words have the coding of training.
         meant = ("labels", "label_prefix", "nominal")
         if unknown := sorted(set(options) - {*known, *meant}):
-            raise TypeError(f"the format {name!r} does not take {', '.join(unknown)}")
-        given = {key: value for key, value in options.items() if key in known}
+            raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
+        taken = {key: value for key, value in options.items() if key in known}
         if name == "csv":
-            return join_tables([parse_csv(content, **given) for content in contents])
+            return join_tables([parse_csv(content, **taken) for content in contents])
         if name == "parquet":
             return join_tables([parse_parquet(content)[0] for content in contents])
-        return join_tables([parse_arff(content, **given) for content in contents])
+        return join_tables([parse_arff(content, **taken) for content in contents])
     return None
 
 
@@ -147,9 +263,10 @@ def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]
     """Return the positions of the wanted columns."""
     if list(there) == list(wanted):
         return list(range(len(wanted)))
-    if missing := [name for name in wanted if name not in set(there)]:
+    known, needed = set(there), set(wanted)
+    if missing := [name for name in wanted if name not in known]:
         raise _missing(missing, there, path)
-    if twice := [name for name in repeated(there) if name in set(wanted)]:
+    if twice := [name for name in repeated(there) if name in needed]:
         raise DataFormatError(
             f"several columns have the same name, and it is not clear which is meant: "
             f"{listed(twice)}",
@@ -177,7 +294,7 @@ def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
     if extra and not ignore_extra:
         raise DataFormatError(
             f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; leave them out, or "
-            "pass over them with ignore_extra=True",
+            "ignore them with " + given("ignore_extra", True),
             path,
         )
 
@@ -194,9 +311,10 @@ def _match_table(
     distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
     known = {*label_names, *coding.left_out}
     if list(distinct) != [name for name in table.names if name not in known]:
-        if missing := [name for name in distinct if name not in set(table.names)]:
+        there, needed = set(table.names), {*distinct, *known}
+        if missing := [name for name in distinct if name not in there]:
             raise _missing(missing, table.names, table.path)
-        extra = [name for name in table.names if name not in set(distinct) | known]
+        extra = [name for name in table.names if name not in needed]
         _check_extra(extra, ignore_extra, table.path)
     rest = [i for i, name in enumerate(table.names) if name not in known]
     if [table.names[i] for i in rest] == list(distinct) and len(distinct) == len(columns):
@@ -205,20 +323,33 @@ def _match_table(
         where = _places([*table.names], distinct, table.path)
         by_name = dict(zip(distinct, where, strict=True))
         places = [by_name[name] for name in columns]
+    words = _words_of_columns(coding)
+    for place in dict.fromkeys(places):
+        if (name := table.names[place]) in words:
+            _check_words(table, place, words[name])
     changed = {
         j: values
         for j, (name, place) in enumerate(zip(feature_names, places, strict=True))
         if (values := _recoded(table, place, name, coding)) is not None
     }
-    _warn_of_new_words(table, coding)
+    if table.values.shape[0] * len(places) > MAX_CELLS and not sp.issparse(table.values):
+        raise table.error(
+            f"{table.values.shape[0]:,} rows of the model's {len(places):,} features do not fit "
+            "into the memory; divide the file"
+        )
     X = table.values[:, places]
     if not changed:
         return X
-    if sp.issparse(X):
-        X = sp.lil_array(X)
-    for j, values in changed.items():
-        X[:, [j]] = values[:, np.newaxis]
-    return sp.csr_array(X) if sp.issparse(X) else X
+    if not sp.issparse(X):
+        for j, values in changed.items():
+            X[:, j] = values
+        return X
+    columns_of = X.tocsc()
+    parts = [
+        sp.csc_array(changed[j][:, np.newaxis]) if j in changed else columns_of[:, [j]]
+        for j in range(len(places))
+    ]
+    return sp.hstack(parts, format="csr")
 
 
 def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarray | None:
@@ -287,15 +418,31 @@ def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarra
     return out
 
 
-def _warn_of_new_words(table: Table, coding: Coding) -> None:
-    known: dict[str, set[str]] = {}
+def _words_of_columns(coding: Coding) -> dict[str, set[str]]:
+    """Return the words that each column of words had in training."""
+    words: dict[str, set[str]] = {}
     for column, word in coding.indicators.values():
-        known.setdefault(column, set()).add(word)
-    for attribute in table.attributes:
-        if attribute.name in known and attribute.kind != "numeric":
-            new = [word for word in attribute.categories if word not in known[attribute.name]]
-            if new:
-                warn_user(
-                    f"{table.path}: the column {attribute.name!r} has words that the training "
-                    f"data did not have: {listed(new)}; all of its features are 0 there"
-                )
+        words.setdefault(column, set()).add(word)
+    return words
+
+
+def _check_words(table: Table, place: int, known: set[str]) -> None:
+    """Say it if a column does not hold the words of training: its features would all be 0 there."""
+    attribute = table.attributes[place]
+    if attribute.kind != "numeric":
+        new: list[Any] = [word for word in attribute.categories if word not in known]
+    else:
+        values = table.column(place)
+        numbers = {meaning for word in known if (meaning := _meaning(word, None)) is not None}
+        new = [f"{v:g}" for v in np.unique(values[~np.isnan(values)]).tolist() if v not in numbers]
+        if new and not numbers:
+            raise table.error(
+                f"the column {attribute.name!r} holds numbers ({listed(new)}), and in the training "
+                f"data of the model it held words ({listed(sorted(known))}): it is not clear what "
+                "they mean"
+            )
+    if new:
+        warn_user(
+            f"{table.path}: the column {attribute.name!r} has words that the training data did not "
+            f"have: {listed(new)}; all of its features are 0 there"
+        )

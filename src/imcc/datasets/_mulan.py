@@ -6,18 +6,19 @@ import os
 import re
 from collections.abc import Sequence
 
+from imcc._utils.errors import InvalidArgumentError, given, named
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, count_columns, to_dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import (
-    MAX_BYTES,
     Content,
     Source,
     joined_name,
     open_all,
     open_beside,
     open_content,
+    refuses_by_memory,
 )
 from imcc.datasets._label_xml import parse_label_xml
 from imcc.datasets._table import Table, find_columns, join_tables
@@ -27,6 +28,7 @@ MEKA_OPTION = re.compile(r"(?:^|[\s:])-[cC]\s*(-?\d{1,9})\b")
 Labels = str | os.PathLike[str] | int | Sequence[str]
 
 
+@refuses_by_memory
 def read_mulan(
     path: Source | Sequence[Source],
     labels: Labels | None = None,
@@ -35,7 +37,7 @@ def read_mulan(
     nominal: str = "onehot",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read ARFF whose labels are named by an XML file.
@@ -56,7 +58,7 @@ def read_mulan(
         The text's encoding: UTF-8, and Latin-1 with a warning, are tried unless given.
     member : str, optional
         Which file of a zip archive.
-    max_bytes : int
+    max_bytes : int, optional
         The most bytes that a compressed file may unpack to.
     name : str, optional
         The data set's name; the file's unless given.
@@ -75,7 +77,7 @@ def read_mulan(
     ... ''')
     >>> _ = arff.with_suffix(".xml").write_text('<labels><label name="wren"/></labels>')
     >>> read_mulan(arff)
-    Dataset 'birds': 2 rows, 1 feature (dense), 1 label, 0.500 labels a row
+    Dataset 'birds': 2 rows, 1 feature (dense), 1 label, 0.500 labels per row
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
@@ -84,20 +86,23 @@ def read_mulan(
         columns = _xml_columns(table, _labels_beside(contents[0]))
     elif isinstance(labels, (str, os.PathLike)):
         if label_prefix is not None:
-            raise ValueError("say which columns are labels with labels= or label_prefix=, not both")
+            raise InvalidArgumentError(
+                "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+            )
         columns = _xml_columns(table, open_content(labels, max_bytes=max_bytes))
     else:
         columns = choose_labels(table, labels, label_prefix)
     return to_dataset(table, columns, nominal, name or joined_name(contents))
 
 
+@refuses_by_memory
 def read_meka(
     path: Source | Sequence[Source],
     *,
     nominal: str = "onehot",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read ARFF whose relation says how many labels there are.
@@ -133,7 +138,7 @@ def read_meka(
     if count is None:
         raise DataFormatError(
             f"the relation {table.title[:60]!r} does not say how many labels there are (MEKA's "
-            "'-C k'); for a MULAN file give its XML file with labels=",
+            "'-C k'); for a MULAN file give its XML file with " + given("labels"),
             table.path,
         )
     columns = count_columns(table, count, f"'-C {count}'")
@@ -160,7 +165,13 @@ def _labels_beside(content: Content) -> Content:
     if found is None:
         raise DataFormatError(
             "which attributes are labels? There is no XML file beside the ARFF file: give one with "
-            "labels='....xml', or name the labels with labels=[...], labels=k or label_prefix=",
+            + given("labels", text="FILE.xml")
+            + ", or name the labels with "
+            + given("labels", text="NAMES")
+            + ", "
+            + given("labels", text="k")
+            + " or "
+            + given("label_prefix"),
             content.path,
         )
     return found

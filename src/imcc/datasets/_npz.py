@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -13,29 +14,41 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from imcc._utils.errors import given, message_of
 from imcc._utils.files import save
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import (
-    MAX_BYTES,
     UNPACK_ERRORS,
     Content,
     Source,
-    check_method,
     joined_name,
     open_all,
+    open_member,
+    read_limited,
+    refuses_by_memory,
 )
-from imcc.datasets._pairs import Pairs, check_pairs, find_pairs, make_part
+from imcc.datasets._pairs import (
+    Pairs,
+    Part,
+    check_features,
+    check_pairs,
+    find_data,
+    find_pairs,
+    join_parts,
+)
 
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
 
+@refuses_by_memory
 def read_npz(
     path: Source | Sequence[Source],
     *,
     variables: Pairs | None = None,
+    transpose_labels: bool | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read features and labels from the arrays of an .npz file.
@@ -48,9 +61,12 @@ def read_npz(
         The names of the feature and label arrays; well-known ones (``X`` and ``Y``, ``data`` and
         ``target``, ``X_train`` ... ``Y_test``) are found unless given.  A sparse matrix ``X`` is
         the four arrays ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``.
+    transpose_labels : bool, optional
+        Whether the label arrays are labels x rows, as for :func:`read_mat`.  Files that
+        :func:`write_npz` made are known not to be.
     member : str, optional
         Which file of a zip archive (an ``.npz`` in a ``.zip``).
-    max_bytes : int
+    max_bytes : int, optional
         The most bytes that the arrays may unpack to.
     name : str, optional
         The data set's name; the one in the file or the file's own unless given.
@@ -63,60 +79,91 @@ def read_npz(
     >>> npz = pathlib.Path(folder.name, "toy.npz")
     >>> np.savez(npz, X=np.ones((4, 3)), Y=np.eye(4, 2))
     >>> read_npz(npz)
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.500 labels a row
+    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.500 labels per row
     >>> folder.cleanup()
     """
     wanted = None if variables is None else check_pairs(variables)
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    parts = [part for content in contents for part in _parts(content, wanted)]
-    kept = parts[0].name if len(contents) == 1 and parts[0].name != "unnamed" else None
-    return concatenate(parts, name or kept or joined_name(contents))
+    parts: list[Part] = []
+    described: list[dict[str, Any]] = []
+    for content in contents:
+        arrays = _load(content)
+        for pair in find_pairs(_names_of(arrays), wanted, content.path):
+            data, target = (_matrix(arrays, name, content) for name in pair)
+            parts.append(Part(data, target, pair, content))
+            described.append(_description(arrays, content))
+    if transpose_labels is None and all(facts["label_names"] for facts in described):
+        transpose_labels = False  # as write_npz writes them
+    joined = []
+    for part, facts, dataset in zip(
+        parts, described, join_parts(parts, transpose_labels), strict=True
+    ):
+        try:
+            joined.append(Dataset(dataset.X, dataset.Y, source=dataset.source, **facts))
+        except (ValueError, TypeError) as error:
+            raise part.error(message_of(error)) from error
+    kept = joined[0].name if len(contents) == 1 and joined[0].name != "unnamed" else None
+    return concatenate(joined, name or kept or joined_name(contents))
 
 
-def _parts(content: Content, wanted: list[tuple[str, str]] | None) -> list[Dataset]:
-    if not content.data:
-        raise DataFormatError("the file is empty", content.path)
-    arrays = _load(content)
+def npz_features(
+    contents: Sequence[Content], variables: Pairs | None
+) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the feature matrices of files whose labels do not matter, and the features' names."""
+    wanted = None if variables is None else check_pairs(variables)
+    matrices = []
+    names: set[tuple[str, ...]] = set()
+    for content in contents:
+        arrays = _load(content)
+        names.add(_description(arrays, content)["feature_names"])
+        for key in find_data(_names_of(arrays), wanted, content.path):
+            try:
+                matrices.append(check_features(_matrix(arrays, key, content), content))
+            except ValueError as error:
+                raise DataFormatError(f"the array {key!r}: {error}", content.path) from error
+    if len(names) > 1:
+        raise DataFormatError(
+            "cannot be joined: the feature_names of the files differ",
+            ", ".join(content.path for content in contents),
+        )
+    return matrices, names.pop()
+
+
+def _names_of(arrays: dict[str, np.ndarray]) -> list[str]:
     sparse = {key.removesuffix("_indptr") for key in arrays if key.endswith("_indptr")}
     parts = {f"{key}_{field}" for key in sparse for field in _SPARSE_FIELDS}
-    names = (set(arrays) | sparse) - parts - {"feature_names", "label_names", "name"}
-    return [
-        _part(arrays, pair, content) for pair in find_pairs(sorted(names), wanted, content.path)
-    ]
+    return sorted((set(arrays) | sparse) - parts - {"feature_names", "label_names", "name"})
 
 
 def _load(content: Content) -> dict[str, np.ndarray]:
+    if not content.data:
+        raise DataFormatError("the file is empty", content.path)
+    left = content.max_arrays
+    arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
-            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-            for info in infos:
-                check_method(info, content.path)
-            total = sum(info.file_size for info in infos)
-            if total > content.max_bytes:
-                raise DataFormatError(
-                    f"the arrays unpack to {total:,} bytes, more than the limit of "
-                    f"{content.max_bytes:,}; if you trust the file, allow more with max_bytes=",
-                    content.path,
-                )
-            return {
-                info.filename.removesuffix(".npy"): _array(archive.read(info), info, content)
-                for info in infos
-            }
+            for info in archive.infolist():
+                if info.filename.endswith(".npy"):
+                    with open_member(archive, info, content.path) as stream:
+                        data = read_limited(stream, content.path, left)
+                    arrays[info.filename.removesuffix(".npy")] = _array(data, info, content, left)
+                    left -= len(data)
     except DataFormatError:
         raise
-    except (*UNPACK_ERRORS, KeyError, MemoryError) as error:
+    except (*UNPACK_ERRORS, KeyError) as error:
         raise DataFormatError(
             f"this is no .npz file, or it is damaged or cut off ({error})", content.path
         ) from error
+    return arrays
 
 
-def _array(data: bytes, info: zipfile.ZipInfo, content: Content) -> np.ndarray:
+def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> np.ndarray:
     """Return an array, after a look at whether its header promises more than there is."""
     stream = io.BytesIO(data)
     try:
         version = npy.read_magic(stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _order, dtype = header(stream)
+        shape, fortran, dtype = header(stream)
         size = dtype.itemsize
         for length in shape:
             size *= length
@@ -124,41 +171,46 @@ def _array(data: bytes, info: zipfile.ZipInfo, content: Content) -> np.ndarray:
             raise ValueError("it holds Python objects, which are never loaded")
         if any(length < 0 for length in shape) or size != len(data) - stream.tell():
             raise ValueError(f"its header promises {size} bytes")
-        stream.seek(0)
-        return np.asarray(npy.read_array(stream, allow_pickle=False))
-    except (ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError) as error:
+        if dtype.kind in "biuf" and (count := math.prod(shape)) > max(limit, 8 * content.size) // 8:
+            # One byte of the file can be a number of 8 bytes.
+            raise ValueError(
+                f"its {count:,} numbers take more than {limit:,} bytes; if you trust the file, "
+                "allow more with " + given("max_bytes")
+            )
+        array = np.frombuffer(data, dtype, offset=stream.tell())
+        return array.reshape(shape, order="F" if fortran else "C")
+    except (ValueError, TypeError, KeyError, EOFError, OverflowError) as error:
         raise DataFormatError(f"the array {info.filename!r}: {error}", content.path) from error
 
 
-def _part(arrays: dict[str, np.ndarray], pair: tuple[str, str], content: Content) -> Dataset:
-    try:
-        part = make_part(_matrix(arrays, pair[0]), _matrix(arrays, pair[1]), content.path)
-        return Dataset(
-            part.X,
-            part.Y,
-            _names(arrays, "feature_names"),
-            _names(arrays, "label_names"),
-            str(arrays["name"]) if "name" in arrays else "unnamed",
-            content.path,
-        )
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as error:
-        raise DataFormatError(f"the arrays {listed(pair)}: {error}", content.path) from error
-
-
-def _matrix(arrays: dict[str, np.ndarray], key: str) -> Any:
+def _matrix(arrays: dict[str, np.ndarray], key: str, content: Content) -> Any:
     if key in arrays:
         return arrays[key]
     missing = [f"{key}_{f}" for f in _SPARSE_FIELDS if f"{key}_{f}" not in arrays]
-    if missing:
-        raise ValueError(f"the sparse matrix {key!r} lacks {listed(missing)}")
-    data, indices, indptr, shape = (arrays[f"{key}_{field}"] for field in _SPARSE_FIELDS)
-    matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    matrix.check_format(full_check=True)  # the file's indices may point anywhere
-    return matrix
+    try:
+        if missing:
+            raise ValueError(f"it lacks {listed(missing)}")
+        data, indices, indptr, shape = (arrays[f"{key}_{field}"] for field in _SPARSE_FIELDS)
+        matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)  # the file's indices may point anywhere
+        return matrix
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise DataFormatError(f"the sparse matrix {key!r}: {error}", content.path) from error
 
 
-def _names(arrays: dict[str, np.ndarray], key: str) -> tuple[str, ...]:
-    return tuple(arrays[key].ravel().tolist()) if key in arrays else ()
+def _description(arrays: dict[str, np.ndarray], content: Content) -> dict[str, Any]:
+    """Return the names that the file gives its columns and itself."""
+    for key in ("feature_names", "label_names"):
+        if key in arrays and arrays[key].size > content.max_columns:
+            raise DataFormatError(f"the array {key!r} has too many names", content.path)
+    facts: dict[str, Any] = {
+        key: tuple(arrays[key].ravel().tolist()) if key in arrays else ()
+        for key in ("feature_names", "label_names")
+    }
+    for key, names in facts.items():
+        if not all(isinstance(name, str) for name in names):
+            raise DataFormatError(f"the array {key!r} does not hold names", content.path)
+    return {**facts, "name": str(arrays["name"]) if "name" in arrays else "unnamed"}
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import given, message_of
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._limits import check_size
+from imcc.datasets._files import Content, check_cells, check_columns
 
 Pairs = tuple[str, str] | Sequence[tuple[str, str]]
 
@@ -69,27 +71,136 @@ def find_pairs(
         if all(name in names for name in pair):
             return [pair]
     raise DataFormatError(
-        "which variables are features and which labels? Say it with variables=('data', 'target'); "
-        f"the file has {listed(names, 10) or 'no numeric variables'}",
+        "which variables are features and which labels? Say it with "
+        + given("variables", ("data", "target"))
+        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
     )
 
 
-def make_part(data: Any, target: Any, source: str) -> Dataset:
-    """Return the data set of two arrays, turning labels x rows around."""
+def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path: str) -> list[str]:
+    """Return the feature variables of a file that may have no labels."""
+    if wanted is not None:
+        data = [pair[0] for pair in wanted]
+        if absent := [name for name in data if name not in names]:
+            raise DataFormatError(
+                f"there is no numeric variable {listed(absent)}; there are {listed(names, 10)}",
+                path,
+            )
+        return data
+    for split in _SPLITS:
+        data = [pair[0] for pair in split]
+        if all(name in names for name in data):
+            return data
+    for data_name, _ in _WHOLE:
+        if data_name in names:
+            return [data_name]
+    raise DataFormatError(
+        "which variable holds the features? Say it with "
+        + given("variables", ("data", "target"))
+        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
+        path,
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A matrix of features, the matrix of labels that goes with it, and where they are from."""
+
+    data: Any
+    target: Any
+    names: tuple[str, str]
+    content: Content
+
+    def error(self, reason: str) -> DataFormatError:
+        return DataFormatError(f"the variables {listed(self.names)}: " + reason, self.content.path)
+
+
+def check_features(data: Any, content: Content) -> Any:
+    """Return a matrix of features, or raise a ValueError that says why it is none."""
     if not sp.issparse(data):
         data = np.asarray(data)
         if data.dtype.kind not in "biuf":
             raise ValueError(f"the features must be real numbers, not {data.dtype}")
-    if data.ndim != 2 or target.ndim != 2:
-        raise ValueError(f"both must be matrices, their shapes are {data.shape}, {target.shape}")
-    if 0 in data.shape or 0 in target.shape:
-        raise ValueError(f"there are no rows: the shapes are {data.shape} and {target.shape}")
-    if target.shape[0] != data.shape[0] and target.shape[1] == data.shape[0]:
-        target = target.T
-    if target.shape[0] != data.shape[0]:
-        raise ValueError(
-            f"they must have as many rows: the shapes are {data.shape} and {target.shape}"
+    if data.ndim != 2:
+        raise ValueError(f"the features must be a matrix, not of shape {data.shape}")
+    if 0 in data.shape:
+        raise ValueError(f"there are no rows: the features are of shape {data.shape}")
+    check_columns(data.shape[1], content.max_columns, "features")
+    check_cells(data.shape[0], 1, content.max_cells, "column")
+    return data
+
+
+def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dataset]:
+    """Return the data set of each part, the labels of all of them turned in the same way.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    transpose_labels : bool or None
+        Whether the labels are labels x rows; found from the shapes of all parts unless given.
+
+    Raises
+    ------
+    DataFormatError
+        If the shapes do not go together, or do not tell which side of the labels is the rows'.
+    """
+    for part in parts:
+        try:
+            shape = check_features(part.data, part.content).shape
+            if part.target.ndim != 2:
+                raise ValueError(f"the labels must be a matrix, not of shape {part.target.shape}")
+            if 0 in part.target.shape:
+                raise ValueError(f"there are no rows: the labels are of shape {part.target.shape}")
+            if shape[0] not in part.target.shape:
+                raise ValueError(
+                    f"they must have as many rows: the shapes are {shape} and {part.target.shape}"
+                )
+        except ValueError as error:
+            raise part.error(message_of(error)) from error
+    turned = _is_turned(parts) if transpose_labels is None else transpose_labels
+    found = []
+    for part in parts:
+        target = part.target.T if turned else part.target
+        try:
+            if target.shape[0] != part.data.shape[0]:
+                raise ValueError(
+                    f"they must have as many rows: the shapes are {part.data.shape} and "
+                    f"{part.target.shape}, and the labels are taken as "
+                    f"{'labels x rows' if turned else 'rows x labels'}; say which they are with "
+                    + given("transpose_labels", not turned)
+                )
+            n_rows, n_labels = target.shape
+            check_cells(n_rows, n_labels, part.content.max_cells, "labels")
+            found.append(Dataset(part.data, target, source=part.content.path))
+        except (ValueError, TypeError) as error:
+            raise part.error(message_of(error)) from error
+    return found
+
+
+def _is_turned(parts: Sequence[Part]) -> bool:
+    """Say whether the labels are labels x rows, by the shapes of all parts together."""
+    possible = []
+    for turned in (False, True):
+        shapes = [part.target.shape[::-1] if turned else part.target.shape for part in parts]
+        fits = all(
+            shape[0] == part.data.shape[0] for shape, part in zip(shapes, parts, strict=True)
         )
-    check_size(data.shape[1], target.shape)
-    return Dataset(data, target, source=source)
+        if fits and len({shape[1] for shape in shapes}) == 1:
+            possible.append(turned)
+    if len(possible) == 1 or (possible and all(part.target.shape == (1, 1) for part in parts)):
+        return possible[0]
+    shapes_shown = ", ".join(f"{part.data.shape} and {part.target.shape}" for part in parts)
+    if not possible:
+        raise parts[0].error(
+            "the labels of the parts do not go together, neither as rows x labels nor as labels x "
+            f"rows: the shapes are {shapes_shown}"
+        )
+    raise parts[0].error(
+        f"there are as many rows as labels (the shapes are {shapes_shown}), so it is not clear "
+        "which are which; say it with "
+        + given("transpose_labels", False)
+        + " (rows x labels) or "
+        + given("transpose_labels", True)
+        + " (labels x rows)"
+    )

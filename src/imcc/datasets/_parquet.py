@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_BYTES, Content, Source, joined_name, open_all
+from imcc.datasets._files import Content, Source, joined_name, open_all, refuses_by_memory
 from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names
 
 _KEY = b"imcc"
 
 
+@refuses_by_memory
 def read_parquet(
     path: Source | Sequence[Source],
     labels: int | Sequence[str] | None = None,
@@ -30,7 +32,7 @@ def read_parquet(
     label_prefix: str | None = None,
     nominal: str = "onehot",
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     """Read a Parquet file whose columns are features and labels.
@@ -70,27 +72,41 @@ def read_parquet(
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the labels' names if the file was written here."""
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     try:
         file = parquet.ParquetFile(arrow.BufferReader(content.data))
-        _check_size(file.metadata, content)
         # Words are kept as a dictionary: a long one that is repeated is in memory once.
         wordy = [field.name for field in file.schema_arrow if _is_text(field.type, arrow.types)]
+        _check_kinds(file.schema_arrow, content, arrow.types)
+        _check_size(file.metadata, content)
         file = parquet.ParquetFile(arrow.BufferReader(content.data), read_dictionary=wordy)
         frame = file.read(use_threads=False)
         frame.validate(full=True)
-        columns = [
-            _column(frame.field(i), frame.column(i), content) for i in range(frame.num_columns)
-        ]
+        columns = [_column(frame.field(i), frame.column(i)) for i in range(frame.num_columns)]
         known = known_labels((frame.schema.metadata or {}).get(_KEY))
     except DataFormatError:
         raise
-    # Arrow's errors are ValueError, TypeError, KeyError, OSError, IndexError, MemoryError or the
-    # plain ArrowException.
-    except (
+    except parquet_errors() as error:
+        raise DataFormatError(
+            f"this is no Parquet file, or it is damaged or cut off ({error})", content.path
+        ) from error
+    if not columns:
+        raise DataFormatError("the file has no columns", content.path)
+    values = np.empty((frame.num_rows, len(columns)))
+    for position, (_, numbers) in enumerate(columns):
+        values[:, position] = numbers
+    attributes = tuple(attribute for attribute, _ in columns)
+    lines = np.arange(1, len(values) + 1)
+    return Table(attributes, values, lines, [content.path], max_cells=content.max_cells), known
+
+
+def parquet_errors() -> tuple[type[Exception], ...]:
+    """Return what pyarrow raises for damaged files: many of Python's own errors, and its own."""
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    return (
         arrow.ArrowException,
         ValueError,
         TypeError,
@@ -99,28 +115,44 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
         MemoryError,
         OverflowError,
         NotImplementedError,
-    ) as error:
-        raise DataFormatError(
-            f"this is no Parquet file, or it is damaged or cut off ({error})", content.path
-        ) from error
-    if not columns:
-        raise DataFormatError("the file has no columns", content.path)
-    values = np.column_stack([numbers for _, numbers in columns])
-    attributes = tuple(attribute for attribute, _ in columns)
-    return Table(attributes, values, np.arange(1, len(values) + 1), [content.path]), known
+        AttributeError,
+    )
+
+
+def _check_kinds(schema: Any, content: Content, types: Any) -> None:
+    """Refuse columns that cannot be features before they are read: a list may be of any length."""
+    for field in schema:
+        kind = field.type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (is_number(kind, types) or _is_text(kind, types)):
+            raise DataFormatError(
+                f"the column {field.name!r} holds {field.type}; numbers, booleans and strings can "
+                "be read",
+                content.path,
+            )
+
+
+def is_number(kind: Any, types: Any) -> bool:
+    """Say whether a column of this type holds numbers or booleans."""
+    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
 
 
 def _check_size(metadata: Any, content: Content) -> None:
     """Refuse a table that would be larger than the limit, by what the file says of itself."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
     size = max(
         metadata.num_rows * max(metadata.num_columns, 1) * 8,  # as numbers
+        sum(chunk.num_values * 8 for chunk in chunks),
         sum(group.total_byte_size for group in groups),
+        sum(chunk.total_uncompressed_size for chunk in chunks),
     )
-    if size > content.max_bytes:
+    limit = max(content.max_arrays, 8 * content.size)
+    if size > limit:
         raise DataFormatError(
-            f"the table would take {size:,} bytes, more than the limit of {content.max_bytes:,}; "
-            "if you trust the file, allow more with max_bytes=",
+            f"the table would take {size:,} bytes, more than the limit of {limit:,}; if you trust "
+            "the file, allow more with " + given("max_bytes"),
             content.path,
         )
 
@@ -129,8 +161,8 @@ def _is_text(kind: Any, types: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _column(field: Any, column: Any, content: Content) -> tuple[Attribute, np.ndarray]:
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
+def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     types = arrow.types
     name = field.name or "unnamed"
     kind = column.type
@@ -138,13 +170,10 @@ def _column(field: Any, column: Any, content: Content) -> tuple[Attribute, np.nd
         column, kind = column.cast(kind.value_type), kind.value_type
     if types.is_dictionary(kind):
         return _words(name, column)
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+    if is_number(kind, types):
         numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         return Attribute(name), np.asarray(numbers, dtype=float)
-    raise DataFormatError(
-        f"the column {name!r} holds {kind}; numbers, booleans and strings can be read",
-        content.path,
-    )
+    raise TypeError(f"the column {name!r} holds {kind}, which its schema does not say")
 
 
 def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
@@ -175,7 +204,7 @@ def known_labels(metadata: bytes | None) -> list[str] | None:
 
 
 def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write a Parquet file: a column a feature, then a column a label, and which are labels.
+    """Write a Parquet file: a column per feature, then a column per label, and which are labels.
 
     Parameters
     ----------
@@ -193,8 +222,8 @@ def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     'one.parquet'
     >>> folder.cleanup()
     """
-    arrow = require("pyarrow", "report", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "report", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     check_names(dataset, "Parquet")
     X = dataset.X.tocsc() if dataset.is_sparse else dataset.X
     columns = [

@@ -16,7 +16,7 @@ from typing import Any
 
 from imcc._utils.validation import check_choice
 
-GROUPS = ("all", "paper", "regular", "large", "other")
+GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class DatasetInfo:
     ----------
     name : str
         Its name.
-    group : {"regular", "large", "other"}
-        Where the paper has it: among its data sets of regular or large scale, or not at all.
+    group : {"regular", "large", "outside", "other"}
+        Where the paper has it: among its data sets of regular or large scale, or not at all.  Those
+        of the group "outside" are other data; those of "other" are copies of the paper's.
     n_rows, n_features, n_labels : int
         Its sizes.
     feature_type : {"numeric", "nominal"}
@@ -115,9 +116,9 @@ def list_datasets(group: str = "all") -> list[str]:
 
     Parameters
     ----------
-    group : {"all", "paper", "regular", "large", "other"}
+    group : {"all", "paper", "regular", "large", "outside", "other"}
         All of them; the paper's fifteen; its data sets of regular scale (fewer than 5000 rows) or
-        of large scale; or those that it does not use.
+        of large scale; five that it does not use; or other copies of its data.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def list_datasets(group: str = "all") -> list[str]:
     15
     """
     check_choice("group", group, GROUPS)
-    wanted = {"all": ("regular", "large", "other"), "paper": ("regular", "large")}
+    wanted = {"all": ("regular", "large", "outside", "other"), "paper": ("regular", "large")}
     groups = wanted.get(group, (group,))
     return [info.name for info in _registry().values() if info.group in groups]
 

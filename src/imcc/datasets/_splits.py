@@ -57,7 +57,7 @@ def paper_splits(
     >>> len(train), len(test)
     (1934, 483)
     >>> yeast[train]
-    Dataset 'yeast': 1934 rows, 103 features (dense), 14 labels, 4.2... labels a row
+    Dataset 'yeast': 1934 rows, 103 features (dense), 14 labels, 4.2... labels per row
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"dataset must be a Dataset, got {type(dataset).__name__}")

@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.optional import require
 from imcc._utils.validation import check_count
-from imcc.datasets._encode import choose_labels
-from imcc.datasets._errors import DataFormatError, listed, repeated
-from imcc.datasets._files import inner_name
-from imcc.datasets._parquet import known_labels
+from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._files import inner_name, refuses_by_memory
 from imcc.datasets._stream_npz import NpzRows
+from imcc.datasets._stream_parquet import ParquetRows
 from imcc.datasets._stream_svmlight import SvmlightRows
-from imcc.datasets._table import Attribute, Table
 
 # Numbers in a chunk unless the caller says how many rows: 32 MiB.
 CHUNK_ENTRIES = 2**22
@@ -54,7 +51,8 @@ class FileStream:
         self.paths = [reader.path for reader in readers]
         self.feature_names: tuple[str, ...] = first.feature_names
         self.label_names: tuple[str, ...] = first.label_names
-        entries = CHUNK_ENTRIES // max(1, len(self.feature_names))
+        width = max(1, len(self.feature_names), len(self.label_names))
+        entries = CHUNK_ENTRIES // width
         self.chunk_rows = max(1, entries) if chunk_rows is None else chunk_rows
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
@@ -65,68 +63,11 @@ class FileStream:
         shown = str(self.paths[0]) if len(self.paths) == 1 else f"{len(self.paths)} files"
         return (
             f"FileStream of {shown}: {len(self.feature_names)} features, "
-            f"{len(self.label_names)} labels, {self.chunk_rows} rows a chunk"
+            f"{len(self.label_names)} labels, {self.chunk_rows} rows per chunk"
         )
 
 
-class ParquetRows:
-    """The rows of one Parquet file, read in batches through pyarrow."""
-
-    def __init__(self, path: Path, labels: Any, label_prefix: str | None) -> None:
-        parquet = require("pyarrow.parquet", "report", "Reading Parquet files")
-        arrow = require("pyarrow", "report", "Reading Parquet files")
-        self.path = path
-        self._parquet, self._errors = parquet, (arrow.ArrowException, OSError, ValueError)
-        try:
-            schema = parquet.read_schema(path)
-        except self._errors as error:
-            raise DataFormatError(f"this is no Parquet file ({error})", str(path)) from error
-        types = arrow.types
-        for field in schema:
-            kind = field.type
-            if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
-                raise DataFormatError(
-                    f"the column {field.name!r} holds {kind}; a stream takes numbers and booleans "
-                    "only: encode it before, or read the file as a whole with imcc.datasets.read",
-                    str(path),
-                )
-        names = schema.names
-        if twice := repeated(names):
-            raise DataFormatError(f"columns have the same name: {listed(twice)}", str(path))
-        if labels is None and label_prefix is None:
-            labels = known_labels((schema.metadata or {}).get(b"imcc"))
-        # The rules of the readers of whole files, on a table without rows.
-        empty = np.empty((0, len(names)))
-        table = Table(tuple(map(Attribute, names)), empty, np.empty(0, int), [str(path)])
-        chosen = choose_labels(table, labels, label_prefix)
-        self.label_names = tuple(names[i] for i in chosen)
-        self.feature_names = tuple(n for i, n in enumerate(names) if i not in set(chosen))
-
-    def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Read the file from its beginning."""
-        try:
-            with self._parquet.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(batch_size=rows):
-                    if batch.num_rows:
-                        yield (
-                            _columns(batch, self.feature_names),
-                            _columns(batch, self.label_names),
-                        )
-        except self._errors as error:
-            if isinstance(error, DataFormatError):
-                raise
-            raise DataFormatError(f"it is damaged or cut off ({error})", str(self.path)) from error
-
-
-def _columns(batch: Any, names: Sequence[str]) -> np.ndarray:
-    """Return columns of a batch as float64; missing values are NaN."""
-    out = np.empty((batch.num_rows, len(names)))
-    for j, name in enumerate(names):
-        column = batch.column(batch.schema.get_field_index(name))
-        out[:, j] = column.to_numpy(zero_copy_only=False).astype(np.float64)
-    return out
-
-
+@refuses_by_memory
 def open_stream(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     labels: int | Sequence[str] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from imcc._utils.errors import given
 from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import UNPACK_ERRORS
+from imcc.datasets._files import UNPACK_ERRORS, Content, check_columns, open_member
 
-_DAMAGED = (*UNPACK_ERRORS, KeyError)
+_DAMAGED = (*UNPACK_ERRORS, KeyError, IndexError, TypeError, MemoryError)
+
+_PIECE = 2**24
 
 
 class _Member:
@@ -23,7 +27,8 @@ class _Member:
 
     def __init__(self, archive: zipfile.ZipFile, key: str) -> None:
         self.key = key
-        self._stream: IO[bytes] = archive.open(f"{key}.npy")
+        info = archive.getinfo(f"{key}.npy")
+        self._stream: IO[bytes] = open_member(archive, info, str(archive.filename))
         version = npy.read_magic(self._stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         self.shape, fortran, self.dtype = header(self._stream)
@@ -38,8 +43,13 @@ class _Member:
     def read(self, count: int) -> np.ndarray:
         """Return the next entries along the first axis."""
         shape = (count, *self.shape[1:])
-        size = int(np.prod(shape)) * self.dtype.itemsize
-        data = self._stream.read(size)
+        size = math.prod(shape) * self.dtype.itemsize
+        if size < 0:
+            raise ValueError(f"the array {self.key!r} has a negative length")
+        # Piece by piece: the memory for what the header promises is not taken before it is there.
+        data = bytearray()
+        while len(data) < size and (piece := self._stream.read(min(size - len(data), _PIECE))):
+            data += piece
         if len(data) != size:
             raise ValueError(f"the array {self.key!r} is shorter than its header promises")
         return np.frombuffer(data, dtype=self.dtype).reshape(shape)
@@ -68,7 +78,7 @@ class NpzRows:
                 if missing := [key for key in needed if key not in names]:
                     raise ValueError(
                         f"it has no array {listed(missing)}, but {listed(sorted(names))}; name "
-                        "them with variables=(features, labels)"
+                        "them with " + given("variables", text="(features, labels)")
                     )
                 Y = _Member(archive, labels)
                 shape: tuple[int, ...] = tuple(
@@ -81,6 +91,9 @@ class NpzRows:
                         f"features of shape {shape} and labels of shape {Y.shape} do not go "
                         "together: both have a row for each row"
                     )
+                limits = Content(b"", "", "", path, packed=path.stat().st_size)
+                check_columns(int(shape[1]), limits.max_columns, "features")
+                check_columns(int(Y.shape[1]), limits.max_columns, "labels")
                 self.n_rows = int(shape[0])
                 self.feature_names = _names(archive, names, "feature_names", "x", int(shape[1]))
                 self.label_names = _names(archive, names, "label_names", "label", int(Y.shape[1]))
@@ -108,6 +121,7 @@ class NpzRows:
                             shape=(count, len(self.feature_names)),
                         )
                         block.check_format(full_check=True)  # the indices may point anywhere
+                        block.sum_duplicates()
                     else:
                         block = X.read(count)
                     yield block, Y.read(count)

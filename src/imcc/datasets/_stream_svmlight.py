@@ -12,14 +12,25 @@ from typing import IO, Any
 
 import numpy as np
 
+from imcc._utils.errors import message_of
 from imcc._utils.validation import check_choice
-from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import UNPACK_ERRORS
-from imcc.datasets._svmlight import INDEX_BASES, Rows, features_of, labels_of, parse_line
+from imcc.datasets._files import UNPACK_ERRORS, Content
+from imcc.datasets._svmlight import (
+    INDEX_BASES,
+    Rows,
+    base_of,
+    features_of,
+    indicators_of,
+    labels_of,
+    parse_line,
+)
 
 # Rows that are looked at together when the files are read for their sizes.
 _SCANNED = 10_000
+
+# A packed file of a few bytes can be one line that fills the memory.
+_LONGEST = 2**26
 
 
 @dataclass(frozen=True)
@@ -32,15 +43,15 @@ class SvmlightRows:
     feature_names, label_names : tuple of str
     label_numbers : tuple of int
         The numbers that stand for the labels.
-    from_zero : bool
-        Whether features are counted from 0.
+    index_base : {0, 1} or None
+        Where features are counted from.
     """
 
     path: Path
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...]
     label_numbers: tuple[int, ...]
-    from_zero: bool
+    index_base: int | None
 
     @classmethod
     def open(
@@ -48,46 +59,55 @@ class SvmlightRows:
     ) -> list[SvmlightRows]:
         """Read the files once, to see how many features and which labels there are."""
         check_choice("index_base", index_base, INDEX_BASES)
-        largest, zero_occurs = -1, False
+        seen = Rows()
+        declared = []
         used: set[int] = set()
-        header: dict[str, Any] = {}
         for path in paths:
+            header: dict[str, Any] = {}
+            lowest, highest = None, -1
             for rows in _blocks(path, _SCANNED, header):
-                largest = max([largest, *rows.indices])
-                zero_occurs = zero_occurs or 0 in rows.indices
-                used.update(label for labels in rows.labels for label in labels)
-        names = tuple(header.get("feature_names", ()))
-        declared = header.get("n_features") or len(names) or None
-        from_zero = index_base == "zero" or (
-            index_base == "auto" and (declared is not None or zero_occurs)
-        )
-        # The checks of one file read as a whole, on what was seen of all files.
-        seen = Rows([largest] if largest >= 0 else [], [], [0], [sorted(used)], dict(header))
-        seen.values, seen.starts = [1.0] * len(seen.indices), [0, len(seen.indices)]
-        if zero_occurs and largest > 0:
-            seen.indices, seen.values, seen.starts = [0, largest], [1.0, 1.0], [0, 2]
+                if rows.indices:
+                    lowest = min(rows.indices) if lowest is None else min(lowest, *rows.indices)
+                    highest = max(highest, *rows.indices)
+                used.update(rows.labels)
+            declared.append(bool(header))
+            for key, value in header.items():
+                if seen.header.setdefault(key, value) != value and key != "name":
+                    raise DataFormatError(
+                        f"its {key} are others than those of {paths[0]}", str(path)
+                    )
+            # The row that stands for the file: its smallest and its largest index.
+            ends = [] if lowest is None else sorted({lowest, highest})
+            seen.indices.extend(ends)
+            seen.values.extend([1.0] * len(ends))
+            seen.starts.append(len(seen.indices))
+            seen.label_starts.append(0)
+        seen.labels.extend(sorted(used))
+        seen.label_starts[-1] = len(used)
+        shown = ", ".join(map(str, paths))
         try:
-            X, feature_names = features_of(seen, n_features, index_base)
-            _, label_names = labels_of(seen)
+            # The checks of one file read as a whole, on what was seen of all files.
+            base = base_of(seen, index_base, n_features, all(declared), None, shown)
+            size = sum(path.stat().st_size for path in paths)
+            limits = Content(b"", "", "", paths[0], packed=size)
+            _, feature_names = features_of(seen, n_features, base, limits.max_columns)
+            _, label_names = labels_of(seen, limits.max_cells, limits.max_columns)
         except ValueError as error:
-            raise DataFormatError(str(error), ", ".join(map(str, paths))) from error
-        counted = bool(header.get("label_names") or header.get("n_labels"))
+            if isinstance(error, DataFormatError):
+                raise
+            raise DataFormatError(message_of(error), shown) from error
+        counted = bool(seen.header.get("label_names") or seen.header.get("n_labels"))
         numbers = tuple(range(len(label_names))) if counted else tuple(sorted(used))
-        if len(feature_names) != X.shape[1]:
-            feature_names = default_names("x", X.shape[1])
-        return [cls(path, feature_names, label_names, numbers, from_zero) for path in paths]
+        return [cls(path, feature_names, label_names, numbers, base) for path in paths]
 
     def chunks(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
         """Read the file from its beginning."""
-        base = "zero" if self.from_zero else "one"
-        columns = {number: column for column, number in enumerate(self.label_numbers)}
+        width = len(self.feature_names)
         for block in _blocks(self.path, rows, {}):
             try:
-                X, _ = features_of(block, len(self.feature_names), base)
-                Y = np.zeros((len(block.labels), len(columns)), dtype=np.int8)
-                for row, labels in enumerate(block.labels):
-                    Y[row, [columns[label] for label in labels]] = 1
-            except (ValueError, KeyError) as error:
+                X, _ = features_of(block, width, self.index_base, width)
+                Y = indicators_of(block, self.label_numbers)
+            except ValueError as error:
                 raise DataFormatError(
                     f"it is not the file that was opened: {error}", str(self.path)
                 ) from error
@@ -100,9 +120,13 @@ def _blocks(path: Path, size: int, header: dict[str, Any]) -> Iterator[Rows]:
     promised: int | None = None
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST), ""), 1):
+                if len(line) == _LONGEST:
+                    raise DataFormatError(
+                        f"the line is longer than {_LONGEST:,} characters", str(path), number
+                    )
                 promised = parse_line(line, rows, str(path), number) or promised
-                if len(rows.labels) == size:
+                if len(rows) == size:
                     found += size
                     yield rows
                     rows = Rows(header=header)
@@ -110,9 +134,9 @@ def _blocks(path: Path, size: int, header: dict[str, Any]) -> Iterator[Rows]:
         if isinstance(error, (DataFormatError, FileNotFoundError)):
             raise
         raise DataFormatError(f"it is damaged or cut off ({error})", str(path)) from error
-    if rows.labels:
+    if len(rows):
         yield rows
-    found += len(rows.labels)
+    found += len(rows)
     if not found:
         raise DataFormatError("the file has no rows", str(path))
     if promised is not None and promised != found:

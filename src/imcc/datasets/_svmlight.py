@@ -1,4 +1,4 @@
-"""svmlight's text format with several labels a row: ``1,3 5:0.25 9:1``.
+"""svmlight's text format with several labels per row: ``1,3 5:0.25 9:1``.
 
 scikit-learn reads it too, but passes over rows that are empty and says no line numbers; our own
 files carry the names of features and labels in comments, which other programs leave alone.
@@ -8,45 +8,56 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import given, message_of
 from imcc._utils.files import save
 from imcc._utils.validation import check_choice
+from imcc.datasets._coding import Coding
 from imcc.datasets._dataset import Dataset, default_names
-from imcc.datasets._errors import DataFormatError
+from imcc.datasets._errors import DataFormatError, warn_user
 from imcc.datasets._files import (
-    MAX_BYTES,
+    MAX_COLUMNS,
     Content,
     Source,
+    check_cells,
+    check_columns,
     decode,
+    each_line,
     joined_name,
     open_all,
-    split_lines,
+    refuses_by_memory,
 )
-from imcc.datasets._limits import MAX_FEATURES, check_size
 from imcc.datasets._text import check_names, number_texts, plain_float
 
 _MARK = "# imcc "
 INDEX_BASES = ("auto", "zero", "one")
 
 
-@dataclass
 class Rows:
-    """What has been read so far."""
+    """What has been read so far: CSR arrays of the features and of the label numbers."""
 
-    indices: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    starts: list[int] = field(default_factory=lambda: [0])
-    labels: list[list[int]] = field(default_factory=list)
-    header: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, header: dict[str, Any] | None = None) -> None:
+        # Arrays, not lists: a number in a list takes four times the memory.
+        self.indices = array("q")
+        self.values = array("d")
+        self.starts = array("q", [0])
+        self.labels = array("q")
+        self.label_starts = array("q", [0])
+        self.header: dict[str, Any] = {} if header is None else header
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
 
 
+@refuses_by_memory
 def read_svmlight(
     path: Source | Sequence[Source],
     *,
@@ -54,7 +65,7 @@ def read_svmlight(
     index_base: str = "auto",
     encoding: str | None = None,
     member: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
     r"""Read svmlight (libsvm) text with a comma-separated list of labels before each row.
@@ -66,7 +77,10 @@ def read_svmlight(
     n_features : int, optional
         How many features there are; the largest index unless given.
     index_base : {"auto", "zero", "one"}
-        Whether features are counted from 0 or from 1; "auto" takes 0 if an index 0 occurs.
+        Whether features are counted from 0 or from 1.  "auto" takes what the file declares, 0 if
+        an index 0 occurs, and 1 if the index ``n_features`` occurs; else it takes 1 with a
+        :class:`DataWarning`, as the file does not say it.  The data set's ``coding`` keeps what
+        was taken, so that files for a model of these data are read in the same way.
     encoding, member, max_bytes, name
         As for :func:`read_mulan`.
 
@@ -83,36 +97,83 @@ def read_svmlight(
     >>> folder = tempfile.TemporaryDirectory()
     >>> text = pathlib.Path(folder.name, "toy.svm")
     >>> _ = text.write_text("1,4 1:0.5 3:2\n 2:1\n4 1:1\n")
-    >>> toy = read_svmlight(text)
+    >>> toy = read_svmlight(text, index_base="one")
     >>> toy
-    Dataset 'toy': 3 rows, 3 features (sparse), 2 labels, 1.000 labels a row
+    Dataset 'toy': 3 rows, 3 features (sparse), 2 labels, 1.000 labels per row
     >>> toy.label_names
     ('1', '4')
     >>> folder.cleanup()
     """
+    parsed = parse_svmlight(
+        path, n_features, index_base, encoding=encoding, member=member, max_bytes=max_bytes
+    )
+    try:
+        Y, label_names = labels_of(parsed.rows, parsed.max_cells, parsed.max_columns)
+        title = name or parsed.rows.header.get("name") or parsed.name
+        coding = None if parsed.index_base is None else Coding(index_base=parsed.index_base)
+        return Dataset(parsed.X, Y, parsed.feature_names, label_names, title, parsed.path, coding)
+    except (ValueError, TypeError) as error:
+        raise DataFormatError(message_of(error), parsed.path) from error
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The rows of svmlight files: the features as a matrix, the labels still as numbers."""
+
+    X: Any
+    feature_names: tuple[str, ...]
+    rows: Rows
+    index_base: int | None
+    path: str
+    name: str
+    max_cells: int
+    max_columns: int
+
+
+def parse_svmlight(
+    path: Source | Sequence[Source],
+    n_features: int | None = None,
+    index_base: str = "auto",
+    *,
+    known_base: int | None = None,
+    encoding: str | None = None,
+    member: str | None = None,
+    max_bytes: int | None = None,
+) -> Parsed:
+    """Read the features and the label numbers of svmlight files; see :func:`read_svmlight`.
+
+    Parameters
+    ----------
+    known_base : {0, 1}, optional
+        Where the features of a file that does not declare it are counted from: what was found for
+        the training data of a model.
+    """
     check_choice("index_base", index_base, INDEX_BASES)
-    if n_features is not None and not 1 <= n_features <= MAX_FEATURES:
-        raise ValueError(f"n_features must be from 1 to {MAX_FEATURES}, got {n_features!r}")
+    if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
+        raise ValueError(f"n_features must be from 1 to {MAX_COLUMNS}, got {n_features!r}")
     contents = open_all(path, max_bytes=max_bytes, member=member)
     rows = Rows()
-    for content in contents:
-        _parse(content, rows, encoding)
+    declared = [_parse(content, rows, encoding) for content in contents]
     shown = ", ".join(content.path for content in contents)
+    base = base_of(rows, index_base, n_features, all(declared), known_base, shown)
+    limit = max(content.max_columns for content in contents)
     try:
-        X, feature_names = features_of(rows, n_features, index_base)
-        Y, label_names = labels_of(rows)
-        title = name or rows.header.get("name") or joined_name(contents)
-        return Dataset(X, Y, feature_names, label_names, title, shown)
+        X, feature_names = features_of(rows, n_features, base, limit)
     except (ValueError, TypeError) as error:
-        raise DataFormatError(str(error), shown) from error
+        raise DataFormatError(message_of(error), shown) from error
+    max_cells = max(content.max_cells for content in contents)
+    return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells, limit)
 
 
-def _parse(content: Content, rows: Rows, encoding: str | None) -> None:
-    before = len(rows.labels)
+def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
+    """Add the rows of a file; return whether it declares that features are counted from 0."""
+    before = len(rows)
     promised = None
-    for number, line in enumerate(split_lines(decode(content, encoding)), 1):
+    declares = False
+    for number, line in enumerate(each_line(decode(content, encoding)), 1):
+        declares = declares or line.startswith(_MARK)
         promised = parse_line(line, rows, content.path, number) or promised
-    found = len(rows.labels) - before
+    found = len(rows) - before
     if not found:
         raise DataFormatError("the file has no rows", content.path)
     if promised is not None and promised != found:
@@ -121,6 +182,59 @@ def _parse(content: Content, rows: Rows, encoding: str | None) -> None:
             "off",
             content.path,
         )
+    return declares or promised is not None
+
+
+def base_of(
+    rows: Rows,
+    index_base: str,
+    n_features: int | None,
+    declared: bool,
+    known_base: int | None,
+    path: str,
+) -> int | None:
+    """Return where features are counted from, 0 or 1; None if there are none.
+
+    Parameters
+    ----------
+    index_base : {"auto", "zero", "one"}
+        What the caller says.
+    declared : bool
+        Whether every file declares that it counts from 0.
+    known_base : {0, 1}, optional
+        That of the data that these belong to.
+    """
+    if index_base != "auto":
+        return INDEX_BASES.index(index_base) - 1
+    if declared:
+        return 0
+    if not rows.indices:
+        return known_base
+    lowest, highest = min(rows.indices), max(rows.indices)
+    # What the indices show for certain.
+    seen = 0 if lowest == 0 else 1 if n_features is not None and highest == n_features else None
+    if known_base is not None:
+        if seen not in (None, known_base):
+            raise DataFormatError(
+                f"the model's training data count features from {known_base}, and the index "
+                f"{0 if seen == 0 else highest} occurs here, which there is only if one counts "
+                f"from {seen}; say "
+                + given("index_base", INDEX_BASES[seen + 1])
+                + " if this file does",
+                path,
+            )
+        return known_base
+    if seen is not None:
+        return seen
+    warn_user(
+        f"{path}: the file does not say whether its features are counted from 0 or from 1; as no "
+        "index 0 occurs, 1 is taken. If that is wrong, all columns are shifted by one: say "
+        + given("index_base", "zero")
+        + "; say "
+        + given("index_base", "one")
+        + " to confirm it"
+    )
+    return 1
 
 
 def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
@@ -131,8 +245,11 @@ def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
     sizes = text.split() if number == 1 else []
     if len(sizes) == 3 and all(_is_index(part) for part in sizes):
         promised, n_features, n_labels = map(int, sizes)
-        rows.header.setdefault("n_features", n_features)
-        rows.header.setdefault("n_labels", n_labels)
+        for key, count in (("n_features", n_features), ("n_labels", n_labels)):
+            if rows.header.setdefault(key, count) != count:
+                raise DataFormatError(
+                    f"cannot be joined: its {key} is {count}, not {rows.header[key]}", path, number
+                )
         return promised
     if text.strip():
         _parse_row(text, rows, path, number)
@@ -189,7 +306,8 @@ def _parse_row(text: str, rows: Rows, path: str, line: int) -> None:
             ) from None
         rows.indices.append(index)
     rows.starts.append(len(rows.indices))
-    rows.labels.append(labels)
+    rows.labels.extend(labels)
+    rows.label_starts.append(len(rows.labels))
 
 
 def _label(text: str, path: str, line: int) -> int:
@@ -206,56 +324,58 @@ def _label(text: str, path: str, line: int) -> int:
     return -int(number) if text.startswith("-") else int(number)
 
 
-def features_of(rows: Rows, n_features: int | None, index_base: str) -> tuple[Any, tuple[str, ...]]:
+def features_of(
+    rows: Rows, n_features: int | None, base: int | None, max_columns: int
+) -> tuple[Any, tuple[str, ...]]:
     """Return the features of rows as a CSR matrix, and their names."""
-    indices = np.array(rows.indices, dtype=np.int64)
+    indices = np.array(rows.indices, dtype=np.int64) - (base or 0)
     declared = rows.header.get("n_features")
     names = tuple(rows.header.get("feature_names", ()))
-    if index_base == "auto":
-        from_zero = declared is not None or bool(names) or bool((indices == 0).any())
-    else:
-        from_zero = index_base == "zero"
-    if not from_zero:
-        if (indices == 0).any():
-            raise ValueError("the index 0 occurs, and index_base='one' counts from 1")
-        indices -= 1
+    if indices.size and indices.min() < 0:
+        raise ValueError("the index 0 occurs, and " + given("index_base", "one") + " counts from 1")
     used = int(indices.max()) + 1 if indices.size else 1
     width = n_features or declared or len(names) or used
     if used > width:
         raise ValueError(f"the feature {used - 1} (counted from 0) occurs, but there are {width}")
-    check_size(width, (1, 1))
+    if n_features is None:
+        check_columns(width, max_columns, "features")
     X = sp.csr_array(
         (np.array(rows.values, dtype=float), indices, np.array(rows.starts)),
-        shape=(len(rows.labels), width),
+        shape=(len(rows), width),
     )
     return X, names if len(names) == width else default_names("x", width)
 
 
-def labels_of(rows: Rows) -> tuple[np.ndarray, tuple[str, ...]]:
+def labels_of(rows: Rows, max_cells: int, max_columns: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the labels of rows as an indicator matrix, and their names."""
-    used = {label for labels in rows.labels for label in labels}
     names = tuple(rows.header.get("label_names", ()))
     count = len(names) or rows.header.get("n_labels")
     if count:
-        if beyond := sorted(label for label in used if not 0 <= label < count):
-            raise ValueError(f"the label {beyond[0]} occurs, but there are only {count}, from 0")
-        columns = {label: label for label in used}
-        names = names or default_names("label", _checked_count(count, rows))
-    else:
-        if not used:
-            raise ValueError("no row has a label")
-        columns = {label: column for column, label in enumerate(sorted(used))}
-        names = tuple(str(label) for label in sorted(used))
-    check_size(1, (len(rows.labels), len(names)))
-    Y = np.zeros((len(rows.labels), len(names)), dtype=np.int8)
-    for row, labels in enumerate(rows.labels):
-        Y[row, [columns[label] for label in labels]] = 1
-    return Y, names
+        check_columns(count, max_columns, "labels")
+        check_cells(len(rows), count, max_cells, "labels")
+        names = names or default_names("label", count)
+        return indicators_of(rows, range(count)), names
+    used = np.unique(np.array(rows.labels, dtype=np.int64)).tolist()
+    if not used:
+        raise ValueError("no row has a label")
+    check_cells(len(rows), len(used), max_cells, "labels")
+    return indicators_of(rows, used), tuple(str(label) for label in used)
 
 
-def _checked_count(count: int, rows: Rows) -> int:
-    check_size(1, (len(rows.labels), count))
-    return count
+def indicators_of(rows: Rows, numbers: Sequence[int]) -> np.ndarray:
+    """Return the indicator matrix of the labels with these numbers, which rise."""
+    labels = np.array(rows.labels, dtype=np.int64)
+    known = np.array(numbers, dtype=np.int64)
+    columns = np.searchsorted(known, labels)
+    beyond = known[np.minimum(columns, len(known) - 1)] != labels
+    if beyond.any():
+        odd = int(labels[np.argmax(beyond)])
+        raise ValueError(
+            f"the label {odd} occurs, but there are only {len(known)}, from {known[0]}"
+        )
+    Y = np.zeros((len(rows), len(known)), dtype=np.int8)
+    Y[np.repeat(np.arange(len(rows)), np.diff(np.array(rows.label_starts))), columns] = 1
+    return Y
 
 
 def write_svmlight(dataset: Dataset, path: str | os.PathLike[str]) -> Path:

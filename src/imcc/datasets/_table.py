@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import message_of
 from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._files import MAX_CELLS, check_cells
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,9 @@ class Table:
         The first row of each part.
     title : str
         What the file calls itself.
+    max_cells : int
+        The most numbers of a matrix that may be made of it: a small file of many short rows and
+        many columns, or words, must not fill the memory.
     """
 
     attributes: tuple[Attribute, ...]
@@ -58,6 +64,7 @@ class Table:
     paths: list[str]
     starts: list[int] = field(default_factory=lambda: [0])
     title: str = ""
+    max_cells: int = MAX_CELLS
 
     @property
     def names(self) -> list[str]:
@@ -77,10 +84,25 @@ class Table:
         return DataFormatError(reason, self.paths[part], int(self.lines[row]))
 
     def column(self, position: int) -> np.ndarray:
-        """Return one column as a dense array."""
-        if sp.issparse(self.values):
-            return np.asarray(self.values[:, [position]].toarray().ravel())
-        return np.asarray(self.values[:, position])
+        """Return one column as a dense array, not to be written to."""
+        if not sp.issparse(self.values):
+            return np.asarray(self.values[:, position])
+        start, stop = self._by_column.indptr[position : position + 2]
+        dense = np.zeros(self.values.shape[0])
+        dense[self._by_column.indices[start:stop]] = self._by_column.data[start:stop]
+        return dense
+
+    @functools.cached_property
+    def _by_column(self) -> Any:
+        # Picking columns of rows that are stored one after the other goes through all of them.
+        return self.values.tocsc()
+
+    def check_cells(self, columns: int, what: str) -> None:
+        """Refuse a matrix of all rows that would be too large for the file that it is from."""
+        try:
+            check_cells(self.values.shape[0], columns, self.max_cells, what)
+        except ValueError as error:
+            raise self.error(message_of(error)) from error
 
 
 def join_tables(tables: Sequence[Table]) -> Table:
@@ -104,6 +126,7 @@ def join_tables(tables: Sequence[Table]) -> Table:
         [path for table in tables for path in table.paths],
         [int(start) for start in np.cumsum([0, *sizes[:-1]])],
         first.title,
+        max(table.max_cells for table in tables),
     )
 
 
@@ -137,18 +160,57 @@ def _merge(versions: list[Attribute]) -> Attribute:
 
 
 def _recoded(table: Table, attributes: tuple[Attribute, ...]) -> Any:
-    values = table.values
+    moves = {}
     for position, (old, new) in enumerate(zip(table.attributes, attributes, strict=True)):
-        if old.categories == new.categories:
-            continue
-        places = {word: float(place) for place, word in enumerate(new.categories)}
-        where = np.array([places[word] for word in old.categories])
-        column = table.column(position)
-        known = ~np.isnan(column)
-        column[known] = where[column[known].astype(int)]
-        values = values.tolil() if sp.issparse(values) else values.copy()
-        values[:, [position]] = column[:, np.newaxis]
-    return sp.csr_array(values) if sp.issparse(values) else values
+        if old.categories != new.categories:
+            places = {word: float(place) for place, word in enumerate(new.categories)}
+            moves[position] = np.array([places[word] for word in old.categories])
+    return move_codes(table.values, moves)
+
+
+def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
+    """Give the words of some columns other positions.
+
+    Parameters
+    ----------
+    values : ndarray or csr_array
+        The table; a sparse one is changed where it is, as nothing that it leaves out changes unless
+        the first word of a column moves.
+    moves : dict of int to ndarray
+        For each of these columns, the new position of each of its words.
+    """
+    if not moves:
+        return values
+    if not sp.issparse(values):
+        values = values.copy()
+        for position, moved in moves.items():
+            column = values[:, position]
+            known = ~np.isnan(column)
+            column[known] = moved[column[known].astype(int)]
+        return values
+    # All columns at once, in time that does not depend on their number: the moves one after the
+    # other, and where those of each column begin.
+    begins = np.full(values.shape[1], -1)
+    begins[list(moves)] = np.cumsum([0, *(len(moved) for moved in moves.values())])[:-1]
+    table = np.concatenate(list(moves.values()))
+    first = begins[values.indices]
+    stored = (first >= 0) & ~np.isnan(values.data)
+    data = values.data.copy()
+    data[stored] = table[first[stored] + data[stored].astype(int)]
+    moved_values = sp.csr_array((data, values.indices, values.indptr), shape=values.shape)
+    # A column whose first word moves is not left out any more where it was.
+    filled = [position for position, moved in moves.items() if len(moved) and moved[0] != 0]
+    if not filled:
+        return moved_values
+    dense = np.zeros((values.shape[0], len(filled)))
+    dense[:] = [moves[position][0] for position in filled]
+    by_column = moved_values.tocsc()
+    for j, position in enumerate(filled):
+        start, stop = by_column.indptr[position : position + 2]
+        dense[by_column.indices[start:stop], j] = by_column.data[start:stop]
+    others = np.setdiff1d(np.arange(values.shape[1]), filled)
+    both = sp.hstack([by_column[:, others], sp.csc_array(dense)], format="csc")
+    return sp.csr_array(both[:, np.argsort(np.concatenate([others, filled]))])
 
 
 def sorted_words(

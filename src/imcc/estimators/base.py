@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.special import expit
@@ -16,27 +18,62 @@ from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
 from imcc._utils.validation import Target, check_thresholds, label_matrix
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def restore_on_failure(method: Method) -> Method:
+    """Decorate a method that trains: when it raises, the estimator is as it was before the call.
+
+    All attributes come back, those that validation sets (``n_features_in_``,
+    ``feature_names_in_``) among them.  The methods ``fit`` and ``partial_fit`` of classes that
+    derive from :class:`ScoringClassifierMixin` are decorated by themselves.
+    """
+    if getattr(method, "_restores_on_failure", False):
+        return method
+
+    @functools.wraps(method)
+    def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    restoring._restores_on_failure = True  # type: ignore[attr-defined]
+    return cast(Method, restoring)
+
 
 class ScoringClassifierMixin(ClassifierMixin):
     """Predictions, tags and accuracy for classifiers that score every label or class.
 
-    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.
+    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.  A ``fit`` or
+    ``partial_fit`` of it that fails leaves the estimator as it was.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("fit", "partial_fit"):
+            method = cls.__dict__.get(name)
+            # What is no plain function (available_if) is decorated where it is written.
+            if inspect.isfunction(method):
+                setattr(cls, name, restore_on_failure(method))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score every label of every row.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             For a Dask collection the result is a Dask array, computed on request.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_labels)
+        ndarray of shape (n_samples, n_labels)
             Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
-            shape (n_rows, n_classes), or (n_rows,) for at most two classes.  For rows of torch or
-            CuPy, an array of that library, on the device of the rows.
+            shape (n_samples, n_classes), or (n_samples,) for at most two classes.  For rows of
+            torch or CuPy, an array of that library, on the device of the rows.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -49,7 +86,7 @@ class ScoringClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             For a Dask collection the result is a Dask array, computed on request.
         thresholds : float or array-like of shape (n_labels,), optional
             The score from which on a label is predicted, one for all labels or one for each;
@@ -58,9 +95,9 @@ class ScoringClassifierMixin(ClassifierMixin):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_labels)
+        ndarray of shape (n_samples, n_labels)
             1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
-            whatever the labels were coded as.  For a 1-D training target: shape (n_rows,), the
+            whatever the labels were coded as.  For a 1-D training target: shape (n_samples,), the
             best-scored class.  For rows of torch or CuPy, an array of that library, on the device
             of the rows, except where classes are no numbers.
         """
@@ -75,7 +112,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         if self.target_kind_ == "multiclass":
             if thresholds is not None:
                 raise ValueError(
-                    "thresholds has no meaning for a target of several classes, one a row: the "
+                    "thresholds has no meaning for a target of several classes, one per row: the "
                     "best-scored class is predicted; leave it out"
                 )
             best = to_numpy(xp.argmax(scores, axis=1))
@@ -93,7 +130,7 @@ class ScoringClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like
             True labels, coded as for ``fit``.
         """

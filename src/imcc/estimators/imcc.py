@@ -1,4 +1,4 @@
-"""IMCCClassifier: the method behind scikit-learn's face; validate, cluster, fit, store."""
+"""IMCCClassifier: the method as a scikit-learn classifier; read the parameters, fit, store."""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 
 from imcc._backend.array import Array, asarray, moved_record, namespace
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.approximations import check_approximation
-from imcc._core.kernels import LinearKernel, check_kernel
-from imcc._core.models import (
-    REMEDY,
-    SOLVERS,
-    SPANS,
-    FourierModel,
-    KernelModel,
-    LinearModel,
-    Model,
-    Setting,
-    fit_approximate,
-    fit_kernel,
-    fit_linear,
-)
-from imcc._core.sampling import sample_rows
-from imcc._core.virtual import assign_rows, split_n_clusters, virtual_examples
+from imcc._core.clustering import split_n_clusters
+from imcc._core.fitting import FitSettings, FittedModel, fit_arrays
+from imcc._core.kernels import check_kernel
+from imcc._core.maps import check_approximation
+from imcc._core.models import SOLVERS, SPANS, KernelModel, Setting
+from imcc._stream.fitting import StreamState, add_rows, find_source, fit_stream
 from imcc._utils.validation import (
     Features,
     check_choice,
     check_count,
     check_features,
+    check_finite_result,
     check_number,
     draw_seed,
     encode_target,
 )
-from imcc.estimators._stream import Asked, StreamFitMixin
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
 
 
-class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
+def _has_features(self: Any) -> bool:
+    if self.approximation is None and self.kernel != "linear":
+        raise AttributeError(
+            "partial_fit needs a model that does not grow with the rows: set "
+            "approximation='nystroem' (or 'fourier'), or kernel='linear'"
+        )
+    return True
+
+
+class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     """Multi-label classifier that learns from rows and from the centres of their clusters.
 
     The rows are clustered; each cluster centre becomes a virtual example whose soft labels are the
@@ -119,12 +118,12 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         Their labels, between -1 and +1.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster.
-    assignment_ : ndarray of shape (n_rows,) or (n_rows, n_clusterings)
+    assignment_ : ndarray of shape (n_samples,) or (n_samples, n_clusterings)
         The cluster of each training row (not with an approximation or from a stream, where the
         model does not grow with the rows).
     coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
         Weights (linear kernel, and approximation="fourier").
-    dual_coef_ : ndarray of shape (n_rows, n_labels) or (n_components, n_labels)
+    dual_coef_ : ndarray of shape (n_samples, n_labels) or (n_components, n_labels)
         Weights of the training rows, or of the landmarks (other kernels).
     landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
         The landmarks (approximation="nystroem").
@@ -217,61 +216,71 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a stream
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or a stream
             With an approximation or the linear kernel, also a stream, which is never in memory as
             a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
             any iterable of pairs (X, y) that can be read several times, or a function that gives
             one.
             An array of torch or CuPy, alone or as a chunk, is worked on where it is.
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.  None for a stream that
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  None for a stream that
             has them.
 
         Returns
         -------
         self : IMCCClassifier
         """
-        asked = self._check_parameters()
-        self.__dict__.pop("_progress", None)
-        source = self._find_source(X, y, asked)
+        settings = self._read_settings()
+        self.__dict__.pop("_stream_state", None)
+        source = find_source(X, y, settings)
         if source is not None:
-            return self._fit_source(source, asked)
-        kernel, approximation = asked.kernel, asked.approximation
+            return self._store(fit_stream(source, settings))
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
-        seed = draw_seed(self.random_state)
-        with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
-            rows = on_device(X, self.device)
-            signs = asarray(target.signs, rows)
-            assignment = assign_rows(rows, self.n_clusters, self.clusterer, seed)
-            virtual = virtual_examples(rows, signs, assignment)
-            data = (rows, signs, virtual, asked.setting)
-            if approximation is not None:
-                sample = sample_rows(rows, approximation.sample_size, seed)
-                feature_map = approximation.fit(sample, self.width_scale, seed)
-                model: Model = fit_approximate(*data, feature_map, self.solver)
-            elif isinstance(kernel, LinearKernel):
-                model = fit_linear(*data, self.solver)
-            else:
-                model = fit_kernel(
-                    *data,
-                    kernel=kernel,
-                    width=self.width,
-                    width_scale=self.width_scale,
-                    span=self.span,
-                    solver=self.solver,
-                )
-        self._remember_target(target)
-        self.cluster_centers_ = asarray(virtual.centers, X)
-        self.soft_labels_ = asarray(virtual.soft_labels, X)
-        self.cluster_sizes_ = asarray(virtual.sizes, X, "int64")
-        self._remember_model(moved_record(model, X))
-        if approximation is None:
-            clusters = assignment[:, 0] if assignment.shape[1] == 1 else assignment
-            self.assignment_ = asarray(clusters, X)
+        names = getattr(self, "feature_names_in_", None)
+        return self._store(fit_arrays(X, target, settings, names))
+
+    @available_if(_has_features)
+    @restore_on_failure
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> IMCCClassifier:
+        """Train on more rows; the model is that of all rows so far.
+
+        The first call decides on the centres that rows are assigned to (mini-batch k-means), the
+        width and the landmarks, from its rows alone: they should be many and in no order.  What
+        is given is not decided: with ``clusterer``, ``landmarks`` and ``width`` as arrays and
+        number, the model is exactly that of one ``fit`` on all rows, in whatever chunks and order
+        they came.  (The virtual examples are the means of all rows so far in any case.)
+
+        Every call solves for the model, so chunks of thousands of rows are better than of tens.
+        ``fit`` starts anew.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Moved to the ``device``, if there is one; an array of torch or CuPy is worked on where
+            it is.
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+        classes : array-like, optional
+            All classes that will come, for the first call with one class per row; those of an
+            earlier ``fit`` unless given.
+
+        Returns
+        -------
+        self : IMCCClassifier
+        """
+        settings = self._read_settings()
+        before: StreamState | None = self.__dict__.get("_stream_state")
+        known = self.__dict__.get("classes_") if classes is None else classes
+        X = check_features(self, X, reset=before is None)
+        names = getattr(self, "feature_names_in_", None)
+        fitted, state = add_rows(before, X, y, settings, known, names)
+        self._store(fitted)
+        self._stream_state = state
         return self
 
-    def _check_parameters(self) -> Asked:
+    def _read_settings(self) -> FitSettings:
+        """Check the parameters."""
         setting = Setting(
             check_number("alpha", self.alpha, at_least=0),
             check_number("beta", self.beta, above=0),
@@ -279,34 +288,53 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         )
         split_n_clusters(self.n_clusters)
         kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
-        check_choice("span", self.span, SPANS)
-        check_choice("solver", self.solver, SOLVERS)
-        check_count("lloyd_passes", self.lloyd_passes, at_least=0)
-        approximation = check_approximation(
-            self.approximation, kernel, self.width, self.n_components, self.landmarks, self.span
+        span = check_choice("span", self.span, SPANS)
+        return FitSettings(
+            setting=setting,
+            kernel=kernel,
+            width=self.width,
+            width_scale=self.width_scale,
+            approximation=check_approximation(
+                self.approximation, kernel, self.width, self.n_components, self.landmarks, span
+            ),
+            n_clusters=self.n_clusters,
+            clusterer=self.clusterer,
+            lloyd_passes=check_count("lloyd_passes", self.lloyd_passes, at_least=0),
+            span=span,
+            solver=check_choice("solver", self.solver, SOLVERS),
+            seed=draw_seed(self.random_state),
+            device=self.device,
         )
-        return Asked(setting, kernel, approximation)
 
-    def _remember_model(self, model: Model) -> None:
+    def _store(self, fitted: FittedModel) -> IMCCClassifier:
         # A second fit may be of another kind: nothing of the first one stays.
-        for name in ("coef_", "dual_coef_", "center_dual_coef_", "assignment_"):
+        for name in (
+            *("coef_", "dual_coef_", "center_dual_coef_", "assignment_"),
+            "feature_names_in_",
+        ):
             self.__dict__.pop(name, None)
-        self._model = model
-        self.intercept_ = model.intercept
-        self.width_ = None if isinstance(model, LinearModel) else model.width
-        if isinstance(model, (LinearModel, FourierModel)):
-            self.coef_ = model.coef
-            return
-        self.dual_coef_ = model.coef
-        if model.center_coef is not None:
-            self.center_dual_coef_ = model.center_coef
+        self.n_features_in_ = int(fitted.centers.shape[1])
+        if fitted.feature_names is not None:
+            self.feature_names_in_ = fitted.feature_names
+        self._remember_target(fitted.target)
+        self._model = fitted.model
+        self.intercept_ = fitted.model.intercept
+        self.width_ = fitted.model.width
+        for name, coefficients in fitted.model.coefficients.items():
+            setattr(self, name, coefficients)
+        self.cluster_centers_ = fitted.centers
+        self.soft_labels_ = fitted.soft_labels
+        self.cluster_sizes_ = fitted.sizes
+        if fitted.assignment is not None:
+            self.assignment_ = fitted.assignment
+        return self
 
     @property
     def landmarks_(self) -> Features:
         """The landmarks of Nyström's approximation; not kept twice, since they are in the model."""
         model = self.__dict__.get("_model")
         if self.approximation != "nystroem" or not isinstance(model, KernelModel):
-            raise AttributeError("landmarks_ is there after fit with approximation='nystroem' only")
+            raise AttributeError("landmarks_ exists only after fit with approximation='nystroem'")
         moved, origin = model.rows, model.origin
         return moved if origin is None else moved + namespace(moved).astype(origin, moved.dtype)
 
@@ -314,4 +342,6 @@ class IMCCClassifier(StreamFitMixin, ScoringClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             rows = on_device(X, self.device)
-            return asarray(moved_record(self._model, rows).scores(rows), X)
+            scores = asarray(moved_record(self._model, rows).scores(rows), X)
+        names = getattr(self, "feature_names_in_", None)
+        return check_finite_result(scores, "the scores", X=X, names=names)

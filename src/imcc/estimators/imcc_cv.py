@@ -1,36 +1,33 @@
-"""IMCCClassifierCV: the exact search behind the face of scikit-learn's GridSearchCV."""
+"""IMCCClassifierCV: the exact search, with the interface of scikit-learn's GridSearchCV."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import ParameterGrid
 
-from imcc._backend.array import Array, is_numpy
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.approximations import check_approximation
+from imcc._core.clustering import split_n_clusters
 from imcc._core.kernels import check_kernel
+from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._core.virtual import split_n_clusters
-from imcc._search.fold import Fold, Grid
-from imcc._search.results import check_scoring, cv_results
+from imcc._search.folds import make_folds
+from imcc._search.grid import Grid, check_axis, check_list
+from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
+from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
-    Features,
-    Target,
     check_choice,
+    check_count,
     check_features,
-    check_number,
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base_search import SearchClassifier
 from imcc.estimators.imcc import IMCCClassifier
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -40,12 +37,17 @@ PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
 KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": (0.25, 0.5, 1.0, 2.0)}
 
 
-class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
+class IMCCClassifierCV(SearchClassifier):
     """IMCC with its parameters chosen by cross-validation over a whole grid, exactly.
 
     Gives what ``GridSearchCV(IMCCClassifier(), ...)`` would give, hundreds of times faster: all
     settings of a fold share one eigendecomposition.  The rows are clustered inside each fold, never
     with held-out rows.
+
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
+    first of the tied settings in ``cv_results_`` is chosen.  Labels that the training rows of a
+    fold cannot tell apart (equal, opposite or constant columns) are scored exactly alike, and tie
+    in the metrics.  So the choice does not depend on rounding, nor on the number of threads.
 
     Parameters
     ----------
@@ -69,8 +71,12 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         An integer is that many folds: stratified for a 1-D target, otherwise plain and unshuffled,
         as everywhere in scikit-learn.  Rows that come in some order want
         ``KFold(5, shuffle=True, random_state=0)``.
-    scoring : str or sequence of str, default="average_precision"
-        One or several of the names in :data:`imcc.metrics.METRICS`.
+    scoring : str, callable, sequence of str or dict, default="average_precision"
+        What settings are judged by: a name in :data:`imcc.metrics.METRICS`; else the name of one of
+        scikit-learn's scorers (``"f1_macro"``), or a callable ``scorer(estimator, X, y)``, that
+        needs no more of the estimator than ``decision_function`` and ``predict``; the X it is
+        given has no columns.  Several as a list of names, or a dict of names and scorers.  Metrics
+        of ours are as they are, scorers greater-is-better.
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
@@ -80,6 +86,9 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         piece after the other is computed, whatever this says.
     progress : bool or callable, default=False
         True prints a line as each piece is done; a callable is called as ``progress(done, total)``.
+    verbose : int, default=0
+        1 prints the size of the search and the setting it chooses, 2 also a line as each piece is
+        done (as ``progress=True``); to the standard error stream.
     approximation, n_components, landmarks, clusterer, span, random_state, device
         As for :class:`IMCCClassifier`; width and landmarks are chosen inside each fold.  The search
         is exact within the approximation, and its cost grows with the rows, not with their cube.
@@ -131,10 +140,13 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         cv: Any = 5,
-        scoring: str | Sequence[str] = "average_precision",
+        scoring: str | Callable[..., float] | Sequence[str] | Mapping[str, Any] = (
+            "average_precision"
+        ),
         refit: bool | str = True,
         n_jobs: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
+        verbose: int = 0,
         clusterer: Any = None,
         span: str = "train",
         random_state: Any = None,
@@ -156,6 +168,7 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         self.refit = refit
         self.n_jobs = n_jobs
         self.progress = progress
+        self.verbose = verbose
         self.clusterer = clusterer
         self.span = span
         self.random_state = random_state
@@ -166,11 +179,11 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Or an array of torch or CuPy, which is worked on where it is.
-        y : array-like, data frame or sparse matrix of shape (n_rows, n_labels), or (n_rows,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class a row.
-        groups : array-like of shape (n_rows,), optional
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+        groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
 
         Returns
@@ -188,13 +201,15 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             for kernel in check_list("kernels", self.kernels)
         ]
         width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
-        metrics, decides = check_scoring(self.scoring, self.refit)
+        scoring = check_scoring(self.scoring, self.refit, scorers=True)
         check_choice("span", self.span, SPANS)
-        asked = (self.width, self.n_components, self.landmarks, self.span)
+        options = (self.width, self.n_components, self.landmarks, self.span)
         approximations = [
-            check_approximation(self.approximation, kernel, *asked) for _, kernel in kernels
+            check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
         ]
-        progress = _print_progress if self.progress is True else self.progress or None
+        check_count("verbose", self.verbose, at_least=0)
+        progress = self.progress or (self.verbose > 1) or None
+        progress = _print_progress if progress is True else progress
         if progress is not None and not callable(progress):
             raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
         refuse_stream(X, y, type(self).__name__)
@@ -202,13 +217,15 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         folds = make_folds(self.cv, X, target, groups)
+        if self.verbose:
+            _print_size(grid, kernels, width_scales, len(folds))
         with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
             outcomes = search(
                 on_device(X, self.device),
                 target,
                 folds,
                 grid,
-                metrics,
+                scoring,
                 kernels=[kernel for _, kernel in kernels],
                 approximations=approximations,
                 width=self.width,
@@ -219,23 +236,19 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
-        self.n_splits_ = len(outcomes[0, 0])
-        self._remember_target(target)
-        self.multimetric_ = not isinstance(self.scoring, str)
-        keys = {metric: metric if self.multimetric_ else "score" for metric in metrics}
-        self.cv_results_ = cv_results(grid, kernels, width_scales, keys, outcomes)
-        for name in ("index_", "params_", "score_", "estimator_"):
-            self.__dict__.pop(f"best_{name}", None)  # of an earlier fit
-        if decides is not None:
-            self._decide(keys[decides])
+        keys = score_keys(scoring.names, self.scoring)
+        results = cv_results(grid, kernels, width_scales, keys, outcomes)
+        self._store_results(target, results, len(folds))
+        if scoring.decides is not None:
+            best = next(by_rank(results, keys[scoring.decides]))
+            self._store_best(best)
+            if self.verbose:
+                _print(f"{scoring.decides}={best.score:.6g} with {best.params}")
         if self.refit is not False:
-            self._refit(given, y)
+            start = time.perf_counter()
+            self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
+            self.refit_time_ = time.perf_counter() - start
         return self
-
-    def _decide(self, key: str) -> None:
-        self.best_index_ = int(self.cv_results_[f"rank_test_{key}"].argmin())
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_[f"mean_test_{key}"][self.best_index_])
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the classifier of one setting of the grid, unfitted.
@@ -258,47 +271,6 @@ class IMCCClassifierCV(ScoringClassifierMixin, BaseEstimator):
             device=self.device,
         )
 
-    def _refit(self, X: Any, y: Any) -> None:
-        start = time.perf_counter()
-        self.best_estimator_ = self.estimator_for(self.best_params_).fit(X, y)
-        self.refit_time_ = time.perf_counter() - start
-
-    def _scores(self, X: Any) -> Array:
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
-        return self.best_estimator_._scores(X)
-
-
-def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list[Fold]:
-    """Split the rows as ``cv`` says; see :class:`IMCCClassifierCV`."""
-    # A 1-D target is split by class; an indicator matrix cannot be.
-    by = target.signs
-    if target.kind == "binary":
-        by = target.signs[:, 0]
-    elif target.kind == "multiclass":
-        by = target.signs.argmax(axis=1)
-    splitter = check_cv(cv, by, classifier=True)
-    # Splitters look at the number of rows only, and know NumPy's arrays only.
-    rows = X if is_numpy(X) else np.empty((X.shape[0], 0))
-    folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
-    if not all(len(fold.train) and len(fold.test) for fold in folds):
-        raise ValueError("cv gives a fold without training rows or without held-out rows")
-    return folds
-
-
-def check_list(name: str, values: Any) -> list[Any]:
-    """Return the values of an axis; a single one stands for itself."""
-    single = isinstance(values, str) or not isinstance(values, Iterable)
-    listed = [values] if single else list(values)
-    if not listed:
-        raise ValueError(f"{name} must have at least one value to try, got none")
-    return listed
-
-
-def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
-    """Return the numbers of an axis, each within its bound."""
-    return np.array([check_number(name, value, **bound) for value in check_list(name, values)])
-
 
 def _check_n_clusters(values: Any) -> list[Any]:
     listed = check_list("n_clusters", values)
@@ -307,5 +279,15 @@ def _check_n_clusters(values: Any) -> list[Any]:
     return listed
 
 
+def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds: int) -> None:
+    axes = parameter_grids(grid, kernels, width_scales)
+    n_settings = sum(len(ParameterGrid(part)) for part in axes)
+    _print(f"{n_settings} settings on {n_folds} folds")
+
+
 def _print_progress(done: int, total: int) -> None:
-    print(f"imcc search: {done} of {total} pieces done", file=sys.stderr, flush=True)
+    _print(f"{done} of {total} pieces done")
+
+
+def _print(text: str) -> None:
+    print(f"imcc search: {text}", file=sys.stderr, flush=True)

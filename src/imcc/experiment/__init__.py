@@ -5,10 +5,19 @@ not have yet, and the store gives the scores to :mod:`imcc.comparison`.
 """
 
 from imcc.experiment._errors import ExperimentError, StoreError
+from imcc.experiment._estimate import remaining_seconds
 from imcc.experiment._exchange import Merged, export, merge
 from imcc.experiment._methods import NAMED, Method
-from imcc.experiment._plan import DatasetSpec, Experiment, Protocol, Task
-from imcc.experiment._records import Failure, Run, Selection, Study
+from imcc.experiment._plan import (
+    SCORES,
+    SENSITIVITY,
+    DatasetSpec,
+    Experiment,
+    Protocol,
+    Task,
+    TaskKey,
+)
+from imcc.experiment._records import UNSEARCHED, Failure, Run, Selection, Study
 from imcc.experiment._runner import Progress, Summary, run
 from imcc.experiment._scores import ALL_METRICS, greater_is_better
 from imcc.experiment._shipped import list_experiments, load_experiment
@@ -19,6 +28,9 @@ __all__ = [
     "ALL_METRICS",
     "EACH",
     "NAMED",
+    "SCORES",
+    "SENSITIVITY",
+    "UNSEARCHED",
     "DatasetSpec",
     "Experiment",
     "ExperimentError",
@@ -34,11 +46,13 @@ __all__ = [
     "Study",
     "Summary",
     "Task",
+    "TaskKey",
     "export",
     "greater_is_better",
     "list_experiments",
     "load_experiment",
     "merge",
+    "remaining_seconds",
     "run",
     "run_task",
 ]

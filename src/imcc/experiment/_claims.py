@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from imcc.experiment._database import connect, told, transaction
+from imcc.experiment._database import connect, errors_in_words, transaction
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import TaskKey
 
@@ -42,7 +42,7 @@ class Claimant:
 
     def __enter__(self) -> Self:
         self._connection = connect(self.path)
-        with told(self.path), transaction(self._connection):
+        with errors_in_words(self.path), transaction(self._connection):
             self._connection.execute(
                 "INSERT INTO runners VALUES (?, ?, ?, ?, ?)",
                 (self.id, machine(), os.getpid(), process_start(os.getpid()), time.time()),
@@ -59,10 +59,10 @@ class Claimant:
         self._stop.set()
         self._thread.join()
         try:
-            with told(self.path), transaction(self._connection):
+            with errors_in_words(self.path), transaction(self._connection):
                 self._forget([self.id])
         except StoreError:
-            # A full disk: the claims go when this process has ended.  Only the first error is told.
+            # A full disk: the claims go when this process has ended.  The first error is enough.
             if error is None:
                 raise
         finally:
@@ -70,8 +70,8 @@ class Claimant:
 
     def claim(self, wanted: Sequence[TaskKey]) -> TaskKey | None:
         """Take the first task that is neither done, nor taken, nor has failed in this run."""
-        with told(self.path), transaction(self._connection):
-            self._bury()
+        with errors_in_words(self.path), transaction(self._connection):
+            self._drop_dead_runners()
             taken = {
                 tuple(row)
                 for row in self._connection.execute(
@@ -88,12 +88,12 @@ class Claimant:
                         "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
                         (*key, self.id, time.time()),
                     )
-                    return key
+                    return TaskKey(*key)
         return None
 
     def give_back(self, key: TaskKey) -> None:
         """Let others have a task again."""
-        with told(self.path), transaction(self._connection):
+        with errors_in_words(self.path), transaction(self._connection):
             self._connection.execute(
                 "DELETE FROM claims WHERE kind = ? AND dataset = ? AND method = ? "
                 "AND repetition = ? AND runner = ?",
@@ -109,13 +109,13 @@ class Claimant:
                         "UPDATE runners SET heartbeat = ? WHERE id = ?", (time.time(), self.id)
                     )
                 except sqlite3.Error:
-                    # A missed beat does no harm, and what is wrong with the file is told when a
-                    # row is written.
+                    # A missed beat does no harm, and what is wrong with the file is reported when
+                    # a row is written.
                     continue
         finally:
             connection.close()
 
-    def _bury(self) -> None:
+    def _drop_dead_runners(self) -> None:
         """Take their claims from runners that are dead."""
         rows = self._connection.execute("SELECT id, machine, pid, started, heartbeat FROM runners")
         self._forget([row[0] for row in rows.fetchall() if not is_alive(*row[1:])])

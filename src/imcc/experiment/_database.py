@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from imcc.experiment._errors import StoreError
+from imcc.experiment._records import RUN_FIELDS, STUDY_FIELDS
 from imcc.experiment._scores import ALL_METRICS
 
 FORMAT = 1  # the version of the layout below, kept in the file as user_version
 APPLICATION = int.from_bytes(b"IMCC", "big")
 _BUSY_SECONDS = 60
+_ATTEMPTS = 100
 
 _KEY = (
     "kind TEXT NOT NULL, dataset TEXT NOT NULL, method TEXT NOT NULL, repetition INTEGER NOT NULL"
 )
 _METRICS = ", ".join(f"{name} REAL" for name in ALL_METRICS)
+_SQL = {
+    "str": "TEXT NOT NULL",
+    "int": "INTEGER NOT NULL",
+    "int | None": "INTEGER",
+    "float": "REAL NOT NULL",
+    "tuple[str, ...]": "TEXT NOT NULL",  # as JSON
+    "dict[str, Any]": "TEXT NOT NULL REFERENCES environments(id)",
+}
+_RUN, _STUDY = (
+    ", ".join(f"{name} {_SQL[kind]}" for name, kind in fields.items())
+    for fields in (RUN_FIELDS, STUDY_FIELDS)
+)
 _LAYOUT = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE environments (id TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE runs (
-  id INTEGER PRIMARY KEY, {_KEY},
-  fingerprint TEXT NOT NULL, data_fingerprint TEXT NOT NULL, seed INTEGER NOT NULL,
-  n_train INTEGER NOT NULL, n_test INTEGER NOT NULL,
-  n_features INTEGER NOT NULL, n_labels INTEGER NOT NULL,
-  fit_seconds REAL NOT NULL, search_seconds REAL NOT NULL, predict_seconds REAL NOT NULL,
-  cpu_seconds REAL NOT NULL, peak_memory INTEGER,
-  warnings TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environments(id),
-  finished TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, {_KEY}, {_RUN},
   UNIQUE (kind, dataset, method, repetition)
 );
 CREATE TABLE selections (
@@ -41,10 +49,7 @@ CREATE TABLE selections (
 );
 CREATE TABLE studies (
   {_KEY}, axes TEXT NOT NULL, metrics TEXT NOT NULL, mean BLOB NOT NULL, std BLOB NOT NULL,
-  fingerprint TEXT NOT NULL, data_fingerprint TEXT NOT NULL, seed INTEGER NOT NULL,
-  n_rows INTEGER NOT NULL, fit_seconds REAL NOT NULL, cpu_seconds REAL NOT NULL,
-  warnings TEXT NOT NULL, environment TEXT NOT NULL REFERENCES environments(id),
-  finished TEXT NOT NULL,
+  {_STUDY},
   UNIQUE (kind, dataset, method, repetition)
 );
 CREATE TABLE failures (
@@ -64,7 +69,7 @@ CREATE TABLE claims (
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def errors_in_words(path: Path) -> Iterator[None]:
     """Say in words what SQLite found wrong."""
     try:
         yield
@@ -108,7 +113,7 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
         raise StoreError(f"{path} is a folder, not a results store")
     if create and not path.parent.is_dir():
         raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
-    with told(path):
+    with errors_in_words(path):
         connection = _open(path, read_only)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
@@ -143,8 +148,43 @@ def _open(path: Path, read_only: bool) -> sqlite3.Connection:
         connection = at("?mode=rw")
         connection.execute("PRAGMA query_only = ON")
         return connection
-    # Where no file can be made beside it, SQLite must be told that nobody writes.
-    return at("?mode=ro&immutable=1")
+    return _open_without_writing(path, at)
+
+
+def _open_without_writing(
+    path: Path, at: Callable[[str], sqlite3.Connection]
+) -> sqlite3.Connection:
+    """Open a store where no file can be made beside it, which SQLite needs to read a live one.
+
+    As long as someone writes, these files are there, made by the writer, and the store is read
+    through them.  Without them nobody writes, and the file is read into memory as it is; if a
+    writer came meanwhile, it is tried again.
+    """
+    log = path.with_name(path.name + "-wal")
+    for _ in range(_ATTEMPTS):
+        if log.exists():
+            connection = at("?mode=ro")
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+            except sqlite3.OperationalError:  # the writer has just ended, and its files are gone
+                connection.close()
+                time.sleep(0.05)
+                continue
+            return connection
+        before = path.stat().st_mtime_ns, path.stat().st_size
+        content = bytearray(path.read_bytes())
+        if log.exists() or (path.stat().st_mtime_ns, len(content)) != before:
+            time.sleep(0.05)
+            continue
+        # In memory there is no write-ahead log; these two bytes say that there may be one.
+        if content[18:20] == b"\x02\x02":
+            content[18:20] = b"\x01\x01"
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        if content:
+            connection.deserialize(bytes(content))
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+    raise StoreError(f"{path} is being written all the time by another process; try again")
 
 
 def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
@@ -174,6 +214,29 @@ def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         found = connection.execute("PRAGMA quick_check").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError(f"malformed: {found}")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one that takes its place; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def check_in_place(path: Path, known: tuple[int, int] | None) -> None:
+    """Raise an error if the file that was opened under a name is not there any more.
+
+    SQLite goes on writing into a file that has been deleted: the rows would be lost.
+    """
+    found = identity(path)
+    if found != known:
+        what = "was deleted" if found is None else "was replaced by another file"
+        raise StoreError(
+            f"{path} {what} while it was in use. Nothing more is written; rows that came after "
+            "that are lost"
+        )
 
 
 @contextmanager

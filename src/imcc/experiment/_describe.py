@@ -1,24 +1,73 @@
 """Estimators as plain data and back: what makes an experiment a text that can be stored.
 
-A description is a dictionary ``{"estimator": "package.module.Class", "params": {...}}``; parameters
-that are estimators are descriptions themselves.  Only numbers, texts, lists and the like can be
-described; whatever cannot (a function, a random generator) is refused with a message.
+A description is a dictionary ``{"estimator": name, "params": {...}, "defaults": {...}}``.  The name
+is a short one of ours (:mod:`imcc._utils.names`) or an import path ``package.module.Class``;
+``params`` are the parameters that were given, ``defaults`` all others with the values that they had
+when the description was made.  Parameters that are estimators are descriptions themselves.  Only
+numbers, strings, lists and the like can be described; whatever cannot (a function, a random
+generator) is an error.
+
+Descriptions come out of files, and files may come from anywhere.  Reading, comparing and hashing
+them (:func:`canonical`) looks at the data only.  :func:`build_estimator` is the one place that
+imports what a description names: only classes with ``fit``, from packages that the user allows,
+checked before anything is called.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+import math
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import given
+from imcc._utils.names import CLASSES, class_of, name_of
 from imcc.experiment._errors import ExperimentError
+
+#: Packages whose estimators an experiment may always use.
+ALLOWED = ("imcc", "sklearn")
+# Where our classes can be imported from, besides their own modules.
+_PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines", "imcc.calibration")
+_ENTRIES = {"estimator", "params", "defaults"}
+
+
+def check_allowed(packages: Any) -> tuple[str, ...]:
+    """Return the names of packages that a user allows, or say what is wrong with them.
+
+    >>> check_allowed(["xgboost", "my.methods"])
+    ('xgboost', 'my.methods')
+    """
+    if isinstance(packages, str):
+        packages = [packages]
+    if not isinstance(packages, Iterable):
+        raise ExperimentError(f"allow must be a list of packages, got {packages!r}")
+    names = tuple(packages)
+    for name in names:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise ExperimentError(
+                f"allow must name packages, such as 'xgboost' or 'my.methods', got {name!r}"
+            )
+    return names
+
+
+def short_name(path: str) -> str:
+    """Return the short name of one of our classes for its import path; other paths as they are.
+
+    >>> short_name("imcc.baselines.MAHR"), short_name("sklearn.svm.SVC")
+    ('MAHR', 'sklearn.svm.SVC')
+    """
+    module, _, name = path.replace(":", ".").rpartition(".")
+    if name in CLASSES and module in (*_PUBLIC, CLASSES[name].partition(":")[0]):
+        return name
+    return path
 
 
 def describe_estimator(estimator: Any) -> dict[str, Any]:
-    """Return the class of an estimator and those of its parameters that are not the defaults.
+    """Return the class of an estimator and all its parameters.
 
     Examples
     --------
@@ -27,103 +76,212 @@ def describe_estimator(estimator: Any) -> dict[str, Any]:
     >>> described = describe_estimator(OneVsRestClassifier(LogisticRegression(C=2.0)))
     >>> described["params"]["estimator"]["params"]
     {'C': 2.0}
+    >>> described["defaults"]
+    {'n_jobs': None, 'verbose': 0}
     """
     kind = type(estimator)
-    path = f"{kind.__module__}.{kind.__qualname__}"
+    path = name_of(kind) or f"{kind.__module__}.{kind.__qualname__}"
     if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
         raise ExperimentError(
             f"{path} cannot be imported by another process: put the class into a module"
         )
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(kind.__init__).parameters.items()
-    }
-    params = {
-        name: to_data(value, f"{kind.__name__}.{name}")
-        for name, value in estimator.get_params(deep=False).items()
-        if not _same(value, defaults.get(name, inspect.Parameter.empty))
-    }
-    return {"estimator": path, "params": params}
+    signature = inspect.signature(kind.__init__).parameters
+    params: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        where = f"{kind.__name__}.{name}"
+        default = signature[name].default if name in signature else inspect.Parameter.empty
+        if not _same(value, default):
+            params[name] = to_data(value, where)
+            continue
+        try:
+            defaults[name] = to_data(value, where)
+        except ExperimentError:  # a class or a function: its name tells whether it is another one
+            named = value if hasattr(value, "__qualname__") else type(value)
+            defaults[name] = {"default": f"{named.__module__}.{named.__qualname__}"}
+    return {"estimator": path, "params": params, "defaults": defaults}
 
 
-def build_estimator(description: Mapping[str, Any], where: str = "estimator") -> Any:
+def canonical(description: Mapping[str, Any]) -> Any:
+    """Return a description in the form in which two of them are compared; nothing is built.
+
+    Whether a value was given or is a default makes no difference to what is computed.
+
+    >>> one = canonical({"estimator": "MAHR", "params": {"a": 1}, "defaults": {"b": 2}})
+    >>> one == canonical({"estimator": "MAHR", "params": {"a": 1, "b": 2}, "defaults": {}})
+    True
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return canonical(value) if "estimator" in value else {k: plain(value[k]) for k in value}
+        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    given_, defaults = (description.get(name, {}) for name in ("params", "defaults"))
+    params = {**plain(defaults), **plain(given_)}
+    rest = {k: plain(v) for k, v in description.items() if k not in ("params", "defaults")}
+    return {**rest, "params": params}
+
+
+def is_resolved(description: Mapping[str, Any]) -> bool:
+    """Say whether a description tells the values of all parameters, defaults among them."""
+    return "defaults" in description
+
+
+def is_ours(value: Any) -> bool:
+    """Say whether a description names our own classes only, nested ones too."""
+    if isinstance(value, Mapping):
+        named = value.get("estimator")
+        return (named is None or named in CLASSES) and all(map(is_ours, value.values()))
+    return all(map(is_ours, value)) if isinstance(value, (list, tuple)) else True
+
+
+def packages_of(value: Any) -> tuple[str, ...]:
+    """Return the packages that a description names, nested ones too."""
+    found: tuple[str, ...] = ()
+    if isinstance(value, Mapping):
+        if isinstance(value.get("estimator"), str) and value["estimator"] not in CLASSES:
+            found = (value["estimator"].partition(".")[0],)
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            found += packages_of(item)
+    return found
+
+
+def build_estimator(
+    description: Mapping[str, Any], where: str = "estimator", allow: Iterable[str] = ALLOWED
+) -> Any:
     """Return the estimator of a description, unfitted.
+
+    Parameters
+    ----------
+    description : mapping
+    where : str
+        What it describes, for messages.
+    allow : iterable of str
+        Packages from which classes may be imported; our own classes by their short names always.
 
     Examples
     --------
     >>> build_estimator({"estimator": "sklearn.naive_bayes.GaussianNB", "params": {}})
     GaussianNB()
+    >>> build_estimator({"estimator": "os.system", "params": {"command": "true"}})
+    Traceback (most recent call last):
+    ...
+    imcc.experiment._errors.ExperimentError: estimator: 'os.system' ... is not allowed...
     """
-    unknown = set(description) - {"estimator", "params"}
-    if unknown or "estimator" not in description:
+    allow = tuple(allow)
+    if not isinstance(description, Mapping) or not {"estimator"} <= set(description) <= _ENTRIES:
         raise ExperimentError(
-            f"{where}: an estimator is described by 'estimator' (an import path) and 'params', "
-            f"got {sorted(description)}"
+            f"{where}: an estimator is described by 'estimator' (a name of ours or an import "
+            f"path) and 'params', got {description!r}"
         )
-    kind = import_object(str(description["estimator"]), where)
-    params = description.get("params", {})
-    if not isinstance(params, Mapping):
-        raise ExperimentError(f"{where}: params must be a table of names and values")
-    values = {name: from_data(value, f"{where}.{name}") for name, value in params.items()}
+    kind = find_class(description["estimator"], where, allow)
+    values: dict[str, Any] = {}
+    for entry in ("defaults", "params"):
+        params = description.get(entry, {})
+        if not isinstance(params, Mapping):
+            raise ExperimentError(f"{where}: {entry} must be a table of names and values")
+        for name, value in params.items():
+            if not (isinstance(value, Mapping) and set(value) == {"default"}):
+                values[name] = from_data(value, f"{where}.{name}", allow)
     try:
-        return kind(**values)
+        built = kind(**values)
     except TypeError as error:
         raise ExperimentError(f"{where}: {error}") from error
+    if is_resolved(description):
+        _warn_of_new_parameters(built, description, where)
+    return built
 
 
-def import_object(path: str, where: str) -> Any:
-    """Import ``package.module.Name`` or ``package.module:Name``.
+def _warn_of_new_parameters(built: Any, description: Mapping[str, Any], where: str) -> None:
+    known = {*description.get("params", {}), *description["defaults"]}
+    new = {name: v for name, v in built.get_params(deep=False).items() if name not in known}
+    if new:
+        listed = ", ".join(f"{name}={value!r}" for name, value in new.items())
+        warnings.warn(
+            f"{where}: {type(built).__name__} has parameters that it did not have when the "
+            f"experiment was described ({listed}): rows that are computed now may differ from "
+            "earlier ones",
+            stacklevel=2,
+        )
 
-    >>> import_object("sklearn.naive_bayes:GaussianNB", "here").__name__
+
+def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
+    """Import a class with ``fit``, if its package is allowed.
+
+    >>> find_class("sklearn.naive_bayes:GaussianNB", "here").__name__
     'GaussianNB'
     """
-    module, _, name = path.replace(":", ".").rpartition(".")
+    path = short_name(str(path))
+    if path in CLASSES:
+        return class_of(path)
+    dotted = path.replace(":", ".")
+    module, _, name = dotted.rpartition(".")
     if not module:
         raise ExperimentError(
             f"{where}: {path!r} is not the name of a method of ours nor an import path "
             "(package.module.Class)"
         )
+    if not any(dotted.startswith(f"{package}.") for package in allow):
+        package = dotted.partition(".")[0]
+        raise ExperimentError(
+            f"{where}: {path!r} is not imported, because the package {package!r} is not allowed. "
+            "Running an experiment runs the code that it names; if you trust this one, allow the "
+            "package: " + given("allow", text=package)
+        )
     try:
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise ExperimentError(f"{where}: cannot import {path!r}: {error}") from error
     except AttributeError as error:
         raise ExperimentError(f"{where}: there is no {name!r} in the module {module!r}") from error
+    if not isinstance(found, type) or not all(
+        callable(getattr(found, needed, None)) for needed in ("fit", "get_params")
+    ):
+        raise ExperimentError(f"{where}: {path!r} is not a scikit-learn estimator: it has no fit")
+    return found
 
 
 def to_data(value: Any, where: str) -> Any:
     """Return a parameter as plain data; ``where`` is for the message if that cannot be."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}  # JSON has no word for it, and NaN is not equal to itself
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
     if isinstance(value, tuple):  # scikit-learn tells tuples and lists apart, JSON does not
         return {"tuple": [to_data(v, where) for v in value]}
     if isinstance(value, list):
         return [to_data(v, where) for v in value]
     if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
         return {"table": {k: to_data(v, where) for k, v in value.items()}}
-    if hasattr(value, "get_params") and not isinstance(value, type):
+    if hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type):
         return describe_estimator(value)
     raise ExperimentError(
         f"{where} is a {type(value).__name__}, which cannot be written into a description: use "
-        "numbers, texts, lists, dictionaries and estimators"
+        "numbers, strings, lists, dictionaries and estimators"
     )
 
 
-def from_data(value: Any, where: str) -> Any:
-    """Return the parameter that plain data stand for."""
+def from_data(value: Any, where: str, allow: Iterable[str] = ALLOWED) -> Any:
+    """Return the parameter that plain data stand for; estimators as :func:`build_estimator`."""
     if isinstance(value, Mapping):
         if "estimator" in value:
-            return build_estimator(value, where)
-        if set(value) == {"tuple"}:
-            return tuple(from_data(v, where) for v in value["tuple"])
-        inner = value["table"] if set(value) == {"table"} else value
-        return {k: from_data(v, f"{where}.{k}") for k, v in inner.items()}
+            return build_estimator(value, where, allow)
+        if set(value) == {"tuple"} and isinstance(value["tuple"], list):
+            return tuple(from_data(v, where, allow) for v in value["tuple"])
+        if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
+            return float(value["float"])
+        wrapped = set(value) == {"table"} and isinstance(value["table"], Mapping)
+        inner = value["table"] if wrapped else value
+        return {k: from_data(v, f"{where}.{k}", allow) for k, v in inner.items()}
     if isinstance(value, (list, tuple)):
-        return [from_data(v, where) for v in value]
+        return [from_data(v, where, allow) for v in value]
     return value
 
 
@@ -133,6 +291,6 @@ def _same(value: Any, default: Any) -> bool:
     if type(value) is not type(default):
         return False
     try:
-        return bool(value == default)
+        return bool(value == default) or (value != value and default != default)
     except ValueError:  # arrays
         return False

@@ -43,17 +43,22 @@ def remaining_seconds(
     >>> round(remaining_seconds(done, [("scores", "b", "slow", 0)], {}, 1))
     20
     """
-    if not done:
+    guess = fit_times(done)
+    if guess is None:
         return None
-    guess = _model(done)
     left = [guess(key) for key in rest]
     left += [max(guess(key) - seconds, 0.0) for key, seconds in running.items()]
     # No plan is shorter than its longest task.
     return max(sum(left) / n_workers, max(left, default=0.0))
 
 
-def _model(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float]:
-    """Fit the factors; return the function that guesses the time of a task."""
+def fit_times(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float] | None:
+    """Return the function that estimates the seconds of a task from those that are done.
+
+    None as long as nothing is done.
+    """
+    if not done:
+        return None
     cells: dict[tuple[str, str, str], list[float]] = {}
     for (kind, dataset, method, _), seconds in done.items():
         cells.setdefault((kind, dataset, method), []).append(max(seconds, 1e-3))

@@ -1,30 +1,57 @@
-"""Results out of a store and into one: how machines exchange what they have computed."""
+"""Results out of a store and into one: how machines exchange what they have computed.
+
+Exported files are CSV or Parquet, with one line for each setting that a run chose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import given
 from imcc._utils.files import write_whole
+from imcc._utils.optional import require
+from imcc._utils.plain import to_plain
+from imcc._utils.text import defused
 from imcc.experiment._errors import StoreError
-from imcc.experiment._lines import (
-    RUN_COLUMNS,
-    STUDY_COLUMNS,
-    Line,
-    as_csv,
-    as_parquet,
-    read_results,
-    run_lines,
-    study_lines,
+from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
+from imcc.experiment._records import (
+    AXES,
+    RUN_FIELDS,
+    STUDY_FIELDS,
+    UNSEARCHED,
+    Run,
+    Selection,
+    Study,
 )
-from imcc.experiment._plan import TaskKey
-from imcc.experiment._records import Run, Study
+from imcc.experiment._scores import ALL_METRICS
 from imcc.experiment._store import Store
+from imcc.metrics import METRICS
 
 _SUFFIXES = (".csv", ".parquet")
+_KEY = TaskKey._fields[1:]
+_VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
+#: One line for each setting that a run chose.
+RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
+#: One line for each setting of a study; what is the same for all is said in the first one only,
+#: since a study has thousands.
+STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
+
+_TYPES = RUN_FIELDS | STUDY_FIELDS
+_TEXT = ("dataset", "method", "selection", *(n for n, kind in _TYPES.items() if kind == "str"))
+_WHOLE = ("repetition", *(n for n, kind in _TYPES.items() if kind.startswith("int")))
+_OR_NONE = ("cv_score", *(n for n, kind in _TYPES.items() if kind.endswith("None")))
+_JSON = ("setting", *(n for n, kind in _TYPES.items() if kind.startswith(("tuple", "dict"))))
+
+Line = dict[str, Any]
 
 
 @dataclass
@@ -46,7 +73,9 @@ class Merged:
     conflicts: list[TaskKey] = field(default_factory=list)
 
 
-def export(store: Store, path: str | Path, *, overwrite: bool = False) -> list[Path]:
+def export(
+    store: Store, path: str | Path, *, overwrite: bool = False, defuse: bool = True
+) -> list[Path]:
     """Write the results of a store into a CSV or Parquet file.
 
     Parameters
@@ -56,7 +85,11 @@ def export(store: Store, path: str | Path, *, overwrite: bool = False) -> list[P
         Ends in ``.csv`` or ``.parquet``.  Sensitivity studies go into a second file beside it,
         ``NAME.sensitivity.csv``.
     overwrite : bool, default=False
-        Whether files that exist may be replaced.
+        Whether files that already exist may be replaced.
+    defuse : bool, default=True
+        Whether text in a CSV file that a spreadsheet would take for a formula (it begins with
+        ``=``, ``+``, ``-``, ``@``, a tab or a carriage return) gets an apostrophe in front, which
+        :func:`merge` takes away again.  Numbers are never changed.
 
     Returns
     -------
@@ -66,17 +99,24 @@ def export(store: Store, path: str | Path, *, overwrite: bool = False) -> list[P
     path = Path(path)
     kind = _kind(path)
     pieces: list[tuple[Path, tuple[str, ...], Iterable[Line]]] = [
-        (path, RUN_COLUMNS, (line for run in store.runs() for line in run_lines(run)))
+        (path, RUN_COLUMNS, (line for run in store.runs() for line in _run_lines(run)))
     ]
     if studies := store.studies():
         beside = path.with_name(f"{path.stem}.sensitivity{path.suffix}")
-        studied = (line for study in studies for line in study_lines(study))
+        studied = (line for study in studies for line in _study_lines(study))
         pieces.append((beside, STUDY_COLUMNS, studied))
     for target, _, _ in pieces:
         if target.exists() and not overwrite:
-            raise StoreError(f"{target} exists already: give another name, or overwrite=True")
-    pack = as_csv if kind == ".csv" else as_parquet
-    return [write_whole(target, pack(columns, lines)) for target, columns, lines in pieces]
+            raise StoreError(
+                f"{target} already exists: give another name, or " + given("overwrite", True)
+            )
+    return [
+        write_whole(
+            target,
+            _as_csv(columns, lines, defuse) if kind == ".csv" else _as_parquet(columns, lines),
+        )
+        for target, columns, lines in pieces
+    ]
 
 
 def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
@@ -98,7 +138,7 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     found: list[Run | Study] = []
     for path in map(Path, sources):
         if path.suffix in _SUFFIXES:
-            found += read_results(path)
+            found += _read_results(path)
             continue
         with Store(path, read_only=True) as other:
             found += other.results()
@@ -152,3 +192,218 @@ def _kind(path: Path) -> str:
     if path.suffix not in _SUFFIXES:
         raise StoreError(f"results are exported to .csv or .parquet files, not to {path.name}")
     return path.suffix
+
+
+# From results to lines.
+
+
+def _run_lines(run: Run) -> Iterator[Line]:
+    """Return a line for each setting that a run chose."""
+    common = {name: getattr(run, name) for name in RUN_FIELDS}
+    for chosen in run.selections:
+        yield {
+            **dict(zip(_KEY, run.key[1:], strict=True)),
+            "selection": chosen.selection,
+            "cv_score": chosen.cv_score,
+            **chosen.metrics,
+            "setting": chosen.setting,
+            **common,
+        }
+
+
+def _study_lines(study: Study) -> Iterator[Line]:
+    """Return a line for each setting of a study."""
+    common = {name: getattr(study, name) for name in STUDY_FIELDS}
+    for place in np.ndindex(study.mean.shape[1:]):
+        values = [
+            float(table[(study.metrics.index(metric), *place)])
+            for metric in METRICS
+            for table in (study.mean, study.std)
+        ]
+        yield {
+            **dict(zip(_KEY, study.key[1:], strict=True)),
+            **{name: study.axes[name][i] for name, i in zip(AXES, place, strict=True)},
+            **dict(zip(_VALUES, values, strict=True)),
+            **common,
+        }
+        common = dict.fromkeys(STUDY_FIELDS)
+
+
+def _as_csv(columns: tuple[str, ...], lines: Iterable[Line], defuse: bool) -> bytes:
+    """Return lines as CSV; numbers keep every digit."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, columns)
+    writer.writeheader()
+    for line in lines:
+        cells = {name: _as_text(name, line[name]) for name in columns}
+        if defuse:
+            cells |= {name: _defused(cells[name]) for name in _TEXT if name in cells}
+        writer.writerow(cells)
+    return file.getvalue().encode()
+
+
+def _defused(text: str) -> object:
+    # A text that begins with an apostrophe gets another one, so that reading takes away only what
+    # was added.
+    return f"'{text}" if text.startswith("'") else defused(text)
+
+
+def _fused(text: str) -> str:
+    """Return a text as it was before it was defused."""
+    if text.startswith("'") and _defused(text[1:]) == text:
+        return text[1:]
+    return text
+
+
+def _as_text(name: str, value: Any) -> Any:
+    if _is_missing(value):
+        return ""
+    if name in _JSON or isinstance(value, (list, tuple)):
+        return json.dumps(to_plain(value))
+    return repr(value) if isinstance(value, float) else value  # repr gives every digit
+
+
+def _as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
+    """Return lines as Parquet."""
+    pyarrow = require("pyarrow", "parquet", "Writing Parquet")
+    parquet = require("pyarrow.parquet", "parquet", "Writing Parquet")
+    table: dict[str, list[Any]] = {name: [] for name in columns}
+    for line in lines:
+        for name in columns:
+            value = line[name]
+            as_json = name in (*_JSON, "n_clusters")
+            table[name].append(
+                None if _is_missing(value) else json.dumps(to_plain(value)) if as_json else value
+            )
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(table), file)
+    return file.getvalue()
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+# From lines to results.
+
+
+def _read_results(path: Path) -> list[Run | Study]:
+    """Return the results in an exported file; an error names the line that is not as it was."""
+    if not path.exists():
+        raise StoreError(f"there is no file {path}")
+    numbered = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+    if not numbered:
+        return []
+    columns = set(numbered[0][1])
+    for expected, assemble in ((RUN_COLUMNS, _as_runs), (STUDY_COLUMNS, _as_studies)):
+        if set(expected) <= columns:
+            typed = [_typed(line, expected, path, number) for number, line in numbered]
+            return assemble(typed, path)
+    missing = sorted(set(RUN_COLUMNS) - columns)
+    raise StoreError(
+        f"{path} is not an export of results: it lacks the columns {', '.join(missing)}"
+    )
+
+
+def _read_csv(path: Path) -> list[tuple[int, Line]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file, strict=True)
+        try:
+            return [(reader.line_num, line) for line in reader]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise StoreError(f"{path} cannot be read at line {reader.line_num}: {error}") from error
+
+
+def _read_parquet(path: Path) -> list[tuple[int, Line]]:
+    parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
+    try:
+        return list(enumerate(parquet.read_table(path).to_pylist(), start=1))
+    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+        raise StoreError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Line:
+    """Return a line with its values as they were before they were written."""
+    typed: Line = {}
+    once = columns == STUDY_COLUMNS  # said in the first line of a study, empty in the others
+    for name in columns:
+        value = line[name]
+        try:
+            if value in (None, "") and (name in _OR_NONE or (once and name in STUDY_FIELDS)):
+                typed[name] = None
+            elif name in (*_JSON, "n_clusters"):
+                typed[name] = json.loads(value)
+            elif name in _TEXT:
+                if not isinstance(value, str) or not value:
+                    raise ValueError("no text")
+                typed[name] = _fused(value) if path.suffix == ".csv" else value
+            elif name in _WHOLE:
+                typed[name] = int(value)
+            else:
+                typed[name] = math.nan if value in (None, "") else float(value)
+        except (TypeError, ValueError) as error:
+            raise StoreError(
+                f"{path}, line {number}: {name} is {value!r}, which is not what an export has there"
+            ) from error
+    return typed
+
+
+def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
+    runs: list[Run | Study] = []
+    for key, group in _grouped(lines, SCORES):
+        selections = [
+            Selection(
+                line["selection"],
+                line["setting"],
+                line["cv_score"],
+                {metric: line[metric] for metric in ALL_METRICS},
+            )
+            for line in group
+        ]
+        names = [chosen.selection for chosen in selections]
+        if len(set(names)) < len(names):
+            raise StoreError(f"{path} has the result {key} twice")
+        if set(names) not in ({UNSEARCHED}, set(METRICS)):
+            raise StoreError(f"{path} has a part of the result {key} only: {', '.join(names)}")
+        fields = {name: group[0][name] for name in RUN_FIELDS}
+        fields["warnings"] = tuple(fields["warnings"])
+        runs.append(Run(key=key, selections=tuple(selections), **fields))
+    return runs
+
+
+def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:
+    studies: list[Run | Study] = []
+    for key, group in _grouped(lines, SENSITIVITY):
+        axes = {name: _distinct(line[name] for line in group) for name in AXES}
+        shape = tuple(len(values) for values in axes.values())
+        if len(group) != np.prod(shape):
+            raise StoreError(
+                f"{path} has {len(group)} lines of the study {key}, its grid has "
+                f"{int(np.prod(shape))}"
+            )
+        fields = {name: group[0][name] for name in STUDY_FIELDS}
+        if None in fields.values():
+            raise StoreError(f"{path} lacks the first line of the study {key}")
+        fields["warnings"] = tuple(fields["warnings"])
+        # Lines are in the order in which they were written, through the axes.
+        mean, std = (
+            np.array(
+                [[line[f"{moment}_{metric}"] for line in group] for metric in METRICS]
+            ).reshape(len(METRICS), *shape)
+            for moment in ("mean", "std")
+        )
+        metrics = tuple(METRICS)
+        studies.append(Study(key=key, axes=axes, metrics=metrics, mean=mean, std=std, **fields))
+    return studies
+
+
+def _grouped(lines: list[Line], kind: str) -> Iterator[tuple[TaskKey, list[Line]]]:
+    groups: dict[TaskKey, list[Line]] = {}
+    for line in lines:
+        key = TaskKey(kind, line["dataset"], line["method"], line["repetition"])
+        groups.setdefault(key, []).append(line)
+    yield from groups.items()
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))

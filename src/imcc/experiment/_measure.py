@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import scipy
 import sklearn
+from threadpoolctl import threadpool_info
 
 import imcc
 from imcc._backend.device import device_name
@@ -36,6 +37,11 @@ def environment(device: str | None = None) -> dict[str, Any]:
         "memory_gib": _total_memory(),
     }
     return found if device is None else {**found, "device": device_name(device)}
+
+
+def threads_in_use() -> int:
+    """Return how many threads the linear algebra may use now."""
+    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
 
 
 def _processor() -> str:

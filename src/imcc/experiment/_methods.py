@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from imcc._utils.names import CLASSES
 from imcc._utils.validation import check_choice
-from imcc.experiment._describe import build_estimator, describe_estimator, import_object, to_data
+from imcc.experiment._describe import (
+    ALLOWED,
+    build_estimator,
+    canonical,
+    describe_estimator,
+    from_data,
+    is_ours,
+    is_resolved,
+    packages_of,
+    short_name,
+    to_data,
+)
 from imcc.experiment._errors import ExperimentError
 
 # LLSF's and JFSC's full grids have 1323 and 3993 settings; 40 of them, halved over the folds, are
-# what a comparison can afford (docs/baselines.md says what that costs).
-_SPARSE = {"budget": 40, "halving": True, "max_iter": 100}
+# what a comparison can afford (docs/baselines.md says what that costs).  Rows of unit length and no
+# column of ones are the authors' choice.
+_SPARSE = {
+    "budget": 40,
+    "halving": True,
+    "max_iter": 100,
+    "unit_rows": True,
+    "fit_intercept": False,
+}
 
 #: Our methods by name: the estimator and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
-    "imcc": {"estimator": "imcc.IMCCClassifierCV", "params": {}},
+    "imcc": {"estimator": "IMCCClassifierCV", "params": {}},
     "imcc_kernels": {
-        "estimator": "imcc.IMCCClassifierCV",
+        "estimator": "IMCCClassifierCV",
         "params": {"kernels": ["rbf", "laplacian"], "width_scales": [0.25, 0.5, 1.0, 2.0]},
     },
-    "brsvm": {"estimator": "imcc.baselines.BinaryRelevanceSVM", "params": {}},
-    "ecc": {"estimator": "imcc.baselines.EnsembleClassifierChains", "params": {}},
-    "mahr": {"estimator": "imcc.baselines.MAHR", "params": {}},
-    "llsf": {"estimator": "imcc.baselines.LLSFCV", "params": _SPARSE},
-    "jfsc": {"estimator": "imcc.baselines.JFSCCV", "params": _SPARSE},
-    "lift": {"estimator": "imcc.baselines.LIFT", "params": {}},
-    "kernel_ridge": {"estimator": "imcc.baselines.KernelRidgeBaseline", "params": {}},
-    "extra_trees": {"estimator": "imcc.baselines.ExtraTreesBaseline", "params": {}},
+    "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
+    "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
+    "mahr": {"estimator": "MAHR", "params": {}},
+    "llsf": {"estimator": "LLSFCV", "params": _SPARSE},
+    "jfsc": {"estimator": "JFSCCV", "params": _SPARSE},
+    "lift": {"estimator": "LIFT", "params": {}},
+    "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
+    "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
+    "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
 }
 
 
@@ -43,22 +63,85 @@ class Method:
     name : str
         As it stands in the tables.
     description : dict
-        ``{"estimator": import path, "params": {...}}``.
+        ``{"estimator": a name of ours or an import path, "params": {...}}``; once the method is
+        resolved also ``"defaults"``, the values of all other parameters.
     grid : dict of str to list, or None
         Parameters to search; None for methods that have none or search by themselves.
+    trusted : tuple of str
+        Packages of an estimator that was given as an object: whoever gave it has imported them.
+        Not part of the method, and never stored.
     """
 
     name: str
     description: dict[str, Any]
     grid: dict[str, list[Any]] | None = field(default=None)
+    trusted: tuple[str, ...] = field(default=(), compare=False)
 
-    def build(self) -> Any:
-        """Return the estimator, unfitted."""
-        return build_estimator(self.description, f"method {self.name!r}")
+    def build(self, allow: Iterable[str] = ALLOWED) -> Any:
+        """Return the estimator, unfitted; classes come from the packages that are allowed."""
+        allow = (*allow, *self.trusted)
+        return build_estimator(self.description, f"method {self.name!r}", allow)
+
+    def build_grid(self, allow: Iterable[str] = ALLOWED) -> dict[str, list[Any]] | None:
+        """Return the grid with the values that its data stand for."""
+        if self.grid is None:
+            return None
+        where = f"method {self.name!r}"
+        allow = (*allow, *self.trusted)
+        return {
+            name: [from_data(value, f"{where}.{name}", allow) for value in values]
+            for name, values in self.grid.items()
+        }
+
+    def resolve(self, allow: Iterable[str] = ALLOWED) -> Method:
+        """Return the method with the values of all its parameters, if it can be run at all.
+
+        This imports and builds what the method names.  One that is resolved already stays as it
+        is: the defaults of the version that described it are part of it.
+        """
+        allow = tuple(allow)
+        where = f"method {self.name!r}"
+        estimator, grid = self.build(allow), self.build_grid(allow)
+        _check_usable(estimator, grid, where)
+        if is_resolved(self.description):
+            return self
+        return replace(
+            self,
+            description=describe_estimator(estimator),
+            grid=None if grid is None else _check_grid(grid, where),
+        )
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the values of all parameters are known."""
+        return is_resolved(self.description)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nothing but our own classes is named, nested ones included."""
+        return is_ours(self.description) and is_ours(self.grid or {})
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is ours of that name, with its own parameters; nothing is built to see it."""
+        named = NAMED.get(self.name)
+        if named is None or self.grid is not None:
+            return False
+        params = self.description.get("params", {})
+        values = {**self.description.get("defaults", {}), **params}
+        return (
+            self.description.get("estimator") == named["estimator"]
+            and set(params) <= set(named["params"])
+            and all(values.get(name) == value for name, value in named["params"].items())
+        )
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what two methods are compared by."""
+        return canonical(self.to_dict())
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Method:
-        """Return the method that was made plain data, without asking whether it can be built."""
+        """Return the method that was made plain data; nothing is imported or built."""
         description = {key: value for key, value in plain.items() if key != "grid"}
         return cls(name, description, plain.get("grid"))
 
@@ -71,7 +154,7 @@ class Method:
 
 
 def make_methods(given: Any) -> list[Method]:
-    """Return the methods that a user named or gave.
+    """Return the methods that a user named or gave; nothing is imported.
 
     Parameters
     ----------
@@ -119,8 +202,9 @@ def _make(name: str, given: Any) -> Method:
     if not name.strip() or name != name.strip():
         raise ExperimentError(f"{where}: the name is empty or begins or ends with a space")
     if isinstance(given, Method):
-        return Method(name, given.description, given.grid)
-    grid = None
+        return replace(given, name=name)
+    grid: Any = None
+    trusted: tuple[str, ...] = ()
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ExperimentError(f"{where}: a pair is (estimator, grid), got {len(given)} parts")
@@ -129,35 +213,39 @@ def _make(name: str, given: Any) -> Method:
         given = dict(given)
         grid = given.pop("grid", grid)
         given.setdefault("estimator", name)
-        described = _resolve(given, where)
+        described = _described(given, where)
     elif isinstance(given, str):
-        described = _resolve({"estimator": given}, where)
+        described = _described({"estimator": given}, where)
     elif hasattr(given, "get_params") and not isinstance(given, type):
         described = describe_estimator(given)
+        trusted = packages_of(described)
     else:
         raise ExperimentError(
             f"{where} must be one of our names ({', '.join(NAMED)}), an import path or an "
             f"estimator, got {given!r}"
         )
-    method = Method(name, described, _check_grid(grid, where))
-    _check_usable(method.build(), method.grid, where)
-    return method
+    checked = _check_grid(grid, where)
+    if trusted:
+        trusted += packages_of(checked)
+    return Method(name, described, checked, trusted)
 
 
-def _resolve(given: dict[str, Any], where: str) -> dict[str, Any]:
+def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
     """Replace one of our names by what it stands for; other parameters come on top."""
-    estimator, params = given.get("estimator"), dict(given.get("params", {}))
-    if unknown := set(given) - {"estimator", "params"}:
+    estimator, params = given.get("estimator"), given.get("params", {})
+    if not isinstance(estimator, str) or not isinstance(params, Mapping):
+        raise ExperimentError(f"{where}: estimator must be a name and params a table, got {given}")
+    if unknown := set(given) - {"estimator", "params", "defaults"}:
         raise ExperimentError(
             f"{where}: unknown entries {sorted(unknown)}; known are estimator, params and grid"
         )
-    if isinstance(estimator, str) and estimator in NAMED:
+    estimator = short_name(estimator)
+    if estimator in NAMED:
         named = NAMED[estimator]
         return {"estimator": named["estimator"], "params": {**named["params"], **params}}
-    if isinstance(estimator, str) and "." not in estimator and ":" not in estimator:
-        check_choice(where, estimator, list(NAMED))
-    import_object(str(estimator), where)
-    return {"estimator": str(estimator), "params": params}
+    if "." not in estimator and ":" not in estimator:
+        check_choice(where, estimator, [*NAMED, *CLASSES])
+    return {**given, "estimator": estimator, "params": dict(params)}
 
 
 def _check_grid(grid: Any, where: str) -> dict[str, list[Any]] | None:
@@ -169,14 +257,21 @@ def _check_grid(grid: Any, where: str) -> dict[str, list[Any]] | None:
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
             raise ExperimentError(f"{where}: grid entry {name!r} must be a list of values")
-        checked[str(name)] = [to_data(value, f"{where}.{name}") for value in values]
+        checked[str(name)] = [_as_data(value, f"{where}.{name}") for value in values]
     return checked
 
 
-def _check_usable(estimator: Any, grid: dict[str, list[Any]] | None, where: str) -> None:
+def _as_data(value: Any, where: str) -> Any:
+    """Return a value of a grid as data; what comes out of a file is data already."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, list):
+        return [_as_data(item, where) for item in value]
+    return to_data(value, where)
+
+
+def _check_usable(estimator: Any, grid: Mapping[str, Any] | None, where: str) -> None:
     """Find out before an hour of computing whether a method can be run at all."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
-        raise ExperimentError(f"{where}: {estimator!r} is not a scikit-learn estimator")
     known = estimator.get_params(deep=True)
     for name in grid or {}:
         if name not in known:

@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
-from imcc.experiment._errors import ExperimentError
+from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of, short_name
+from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
 from imcc.metrics import METRICS
 
 SCORES = "scores"
 SENSITIVITY = "sensitivity"
 # The method whose parameters a sensitivity study varies, unless it is said otherwise.
-_STUDIED = {"estimator": "imcc.IMCCClassifierCV", "params": {}}
+_STUDIED = {"estimator": "IMCCClassifierCV", "params": {}}
 
-TaskKey = tuple[str, str, str, int]
+
+class TaskKey(NamedTuple):
+    """What tells a task from the other tasks of an experiment.
+
+    Examples
+    --------
+    >>> print(TaskKey("scores", "yeast", "imcc", 0))
+    yeast, imcc, split 1
+    >>> print(TaskKey("sensitivity", "enron", "imcc", 0))
+    enron, sensitivity of imcc
+    """
+
+    kind: str
+    dataset: str
+    method: str
+    repetition: int
+
+    def __str__(self) -> str:
+        if self.kind == SENSITIVITY:
+            return f"{self.dataset}, sensitivity of {self.method}"
+        return f"{self.dataset}, {self.method}, split {self.repetition + 1}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +108,8 @@ class Protocol:
 class Task:
     """One piece of work: a method on a data set, one repetition.
 
-    It holds all that its result depends on.
+    It holds all that its result depends on, and in ``allow`` the packages from which the method
+    may be imported, which is not part of what is computed.
     """
 
     kind: str
@@ -93,21 +117,28 @@ class Task:
     method: Method
     repetition: int
     protocol: Protocol
+    allow: tuple[str, ...] = field(default=ALLOWED, compare=False)
 
     @property
     def key(self) -> TaskKey:
         """What tells it from the other tasks of an experiment."""
-        return (self.kind, self.dataset.name, self.method.name, self.repetition)
+        return TaskKey(self.kind, self.dataset.name, self.method.name, self.repetition)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of protocol and method: results with different ones are not comparable."""
-        return _hash({"protocol": asdict(self.protocol), "method": self.method.to_dict()})
+        """A hash of protocol and method: results with different ones are not comparable.
+
+        All parameters of the method take part, also those that have their default values.
+        """
+        if not self.method.is_resolved:
+            raise ExperimentError(
+                f"the defaults of the method {self.method.name!r} are not known yet: call "
+                "resolve() of the experiment first"
+            )
+        return _hash({"protocol": asdict(self.protocol), "method": self.method.canonical()})
 
     def __str__(self) -> str:
-        if self.kind == SENSITIVITY:
-            return f"{self.dataset.name} / sensitivity"
-        return f"{self.dataset.name} / {self.method.name} / {self.repetition}"
+        return str(self.key)
 
 
 class Experiment:
@@ -139,6 +170,10 @@ class Experiment:
         a mapping has ``datasets`` and ``params``, the parameters of
         :class:`imcc.IMCCClassifierCV`.
     name : str, default="experiment"
+    allow : iterable of str, default=()
+        Packages from which methods that are given by import paths may be imported, besides imcc
+        and sklearn.  Nothing is imported before the experiment is run or resolved.  Never stored:
+        a store does not bring its own permission along.
 
     Examples
     --------
@@ -147,7 +182,7 @@ class Experiment:
     >>> len(experiment.tasks())
     6
     >>> print(experiment.tasks()[0])
-    yeast / imcc / 0
+    yeast, imcc, split 1
     """
 
     def __init__(
@@ -163,8 +198,10 @@ class Experiment:
         seed: int = 0,
         sensitivity: Any = (),
         name: str = "experiment",
+        allow: Iterable[str] = (),
     ) -> None:
         self.name = str(name)
+        self.allow = check_allowed(allow)
         self.n_repeats = check_count("n_repeats", n_repeats)
         if check_count("cv", cv) < 2:
             raise ValueError(f"cv must be at least 2, got {cv}")
@@ -184,22 +221,120 @@ class Experiment:
         self.datasets = make_datasets(datasets)
         self.methods = make_methods(methods)
         self.studied_datasets, self.studied_method = _make_studies(sensitivity)
-        if not self.tasks():
-            raise ExperimentError(
-                "the experiment has nothing to compute: give datasets and methods, or sensitivity"
-            )
+        self._check_not_empty()
 
     def tasks(self) -> list[Task]:
         """Return all tasks, in an order that fills the tables repetition by repetition."""
         return list(self._tasks())
 
     def _tasks(self) -> Iterator[Task]:
+        allow = (*ALLOWED, *self.allow)
         for repetition in range(self.n_repeats):
             for dataset in self.datasets:
                 for method in self.methods:
-                    yield Task(SCORES, dataset, method, repetition, self.protocol)
+                    yield Task(SCORES, dataset, method, repetition, self.protocol, allow)
         for dataset in self.studied_datasets:
-            yield Task(SENSITIVITY, dataset, self.studied_method, 0, self.protocol)
+            yield Task(SENSITIVITY, dataset, self.studied_method, 0, self.protocol, allow)
+
+    def resolve(self, allow: Iterable[str] = ()) -> Experiment:
+        """Return the experiment with the values of all parameters of its methods.
+
+        This imports and builds the estimators that the experiment names, to see that they can be
+        run, and notes their defaults, so that rows are never mixed with those of a version that
+        has others.
+
+        Parameters
+        ----------
+        allow : iterable of str
+            Packages from which they may be imported, besides imcc, sklearn and those that the
+            experiment was given.
+        """
+        resolved = copy(self)
+        resolved.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
+        allowed = (*ALLOWED, *resolved.allow)
+        resolved._replace_methods(lambda method: method.resolve(allowed))
+        return resolved
+
+    def resolve_ours(self) -> Experiment:
+        """Return the experiment with the methods resolved that name our own classes only.
+
+        For places where nothing else may be imported, such as merging.
+        """
+        resolved = copy(self)
+        resolved._replace_methods(
+            lambda method: (
+                method.resolve(()) if method.is_ours and not method.is_resolved else method
+            )
+        )
+        return resolved
+
+    def _replace_methods(self, by: Callable[[Method], Method]) -> None:
+        self.methods = [by(method) for method in self.methods]
+        if self.studied_datasets:
+            self.studied_method = by(self.studied_method)
+
+    def packages(self) -> list[str]:
+        """Return the packages besides imcc and sklearn that the methods name."""
+        named = (packages_of(method.to_dict()) for method in self.methods)
+        found = dict.fromkeys(package for packages in named for package in packages)
+        return [package for package in found if package not in ALLOWED]
+
+    def check_resolved(self) -> None:
+        """Raise an error if the values of some parameters are not known."""
+        studied = [self.studied_method] if self.studied_datasets else []
+        if names := [m.name for m in (*self.methods, *studied) if not m.is_resolved]:
+            raise ExperimentError(
+                f"the defaults of the methods {', '.join(names)} are not known, because they are "
+                "not imcc's own and nothing is imported here: let the experiment be run into the "
+                "store first (imcc experiment run FILE -o STORE --for 0s computes nothing), or "
+                "call resolve() in Python"
+            )
+
+    def subset(
+        self,
+        *,
+        datasets: Iterable[str] | None = None,
+        methods: Iterable[str] | None = None,
+        n_repeats: int | None = None,
+        sensitivity: bool = True,
+    ) -> Experiment:
+        """Return a part of the experiment.
+
+        Parameters
+        ----------
+        datasets, methods : iterable of str, optional
+            The names of those to keep, in this order; all by default.  Sensitivity studies of
+            other data sets go, too.
+        n_repeats : int, optional
+            Another number of splits.
+        sensitivity : bool, default=True
+            Whether to keep the sensitivity studies.
+
+        Examples
+        --------
+        >>> from imcc.experiment import load_experiment
+        >>> load_experiment("paper").subset(datasets=["yeast"], methods=["imcc"], n_repeats=2)
+        <Experiment 'paper': 1 data sets x 1 methods x 2 repetitions, 1 studies>
+        """
+        part = copy(self)
+        if datasets is not None:
+            part.datasets = _chosen("datasets", datasets, self.datasets)
+            kept = {dataset.name for dataset in part.datasets}
+            part.studied_datasets = [d for d in self.studied_datasets if d.name in kept]
+        if methods is not None:
+            part.methods = _chosen("methods", methods, self.methods)
+        if n_repeats is not None:
+            part.n_repeats = check_count("n_repeats", n_repeats)
+        if not sensitivity:
+            part.studied_datasets = []
+        part._check_not_empty()
+        return part
+
+    def _check_not_empty(self) -> None:
+        if not self.tasks():
+            raise ExperimentError(
+                "the experiment has nothing to compute: give datasets and methods, or sensitivity"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole description as plain data."""
@@ -218,8 +353,13 @@ class Experiment:
         return plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], where: str = "experiment") -> Experiment:
-        """Return the experiment that a description, such as that of a TOML file, stands for."""
+    def from_dict(
+        cls, plain: Mapping[str, Any], where: str = "experiment", allow: Iterable[str] = ()
+    ) -> Experiment:
+        """Return the experiment that a description, such as that of a TOML file, stands for.
+
+        Nothing that the description names is imported; ``allow`` is as for the class.
+        """
         known = {
             *("name", "n_repeats", "test_size", "cv", "scoring", "stratified", "seed"),
             *("datasets", "methods", "sensitivity"),
@@ -228,7 +368,7 @@ class Experiment:
             raise ExperimentError(
                 f"{where}: unknown entries {sorted(unknown)}; known are {', '.join(sorted(known))}"
             )
-        arguments = {"datasets": (), **plain}
+        arguments = {"datasets": (), **plain, "allow": allow}
         try:
             return cls(**arguments)
         except (ValueError, TypeError) as error:
@@ -308,27 +448,101 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
+    description: dict[str, Any] = dict(_STUDIED)
     if isinstance(given, Mapping):
-        if unknown := set(given) - {"datasets", "estimator", "params"}:
+        if unknown := set(given) - {"datasets", "estimator", "params", "defaults"}:
             raise ExperimentError(
                 f"sensitivity: unknown entries {sorted(unknown)}; known are datasets and params"
             )
-        description = {
-            "estimator": given.get("estimator", _STUDIED["estimator"]),
-            "params": dict(given.get("params", {})),
-        }
-        if description["estimator"] != _STUDIED["estimator"]:
+        description |= {key: given[key] for key in ("params", "defaults") if key in given}
+        if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:
             raise ExperimentError(
-                f"sensitivity is that of {_STUDIED['estimator']}, got {description['estimator']!r}"
+                f"sensitivity is that of {_STUDIED['estimator']}, got {given['estimator']!r}"
             )
         given = given.get("datasets", ())
-    else:
-        description = dict(_STUDIED)
-    method = Method("imcc", description)
-    method.build()
-    return make_datasets(given), method
+    return make_datasets(given), Method("imcc", description)
+
+
+def _chosen(argument: str, names: Iterable[str], known: list[Any]) -> list[Any]:
+    by_name = {entry.name: entry for entry in known}
+    for name in names:
+        if name not in by_name:
+            raise InvalidArgumentError(
+                argument, f"{name!r} is not in the experiment, which has {', '.join(by_name)}"
+            )
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def _hash(plain: Any) -> str:
     text = json.dumps(plain, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# Two descriptions whose results may share a store.
+
+_PROTOCOL = ("test_size", "cv", "scoring", "stratified", "seed")
+
+
+def merged_description(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return the description that covers both; what both have must be the same.
+
+    Parameters
+    ----------
+    ours : mapping
+        Of the experiment in a store.
+    theirs : mapping
+        Of the one that joins it.
+    where : str
+        The store, for the message.
+    """
+    for name in _PROTOCOL:
+        if ours[name] != theirs[name]:
+            raise StoreError(
+                f"{where} holds an experiment with {name} = {ours[name]!r}, not {theirs[name]!r}: "
+                "their rows cannot be compared; use another store"
+            )
+    merged = dict(ours)
+    merged["n_repeats"] = max(ours["n_repeats"], theirs["n_repeats"])
+    merged["datasets"] = _joined_datasets(ours["datasets"], theirs["datasets"])
+    merged["methods"] = {**ours["methods"]}
+    for name, method in theirs["methods"].items():
+        known = ours["methods"].get(name, method)
+        if canonical(known) != canonical(method):
+            raise StoreError(
+                f"{where} has another method named {name!r}: {_difference(known, method)}. Give it "
+                "another name, or use another store"
+            )
+        merged["methods"].setdefault(name, method)
+    studies = [plain["sensitivity"] for plain in (ours, theirs) if "sensitivity" in plain]
+    if studies:
+        settings = [
+            canonical({k: v for k, v in study.items() if k != "datasets"}) for study in studies
+        ]
+        if settings[0] != settings[-1]:
+            raise StoreError(f"{where} holds sensitivity studies over another grid")
+        lists = [study["datasets"] for study in studies]
+        datasets = _joined_datasets(lists[0], lists[-1])
+        merged["sensitivity"] = {**studies[0], "datasets": datasets}
+    return merged
+
+
+def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """Say in what two methods differ: in the first parameter, if it is one."""
+    a, b = canonical(ours), canonical(theirs)
+    for name in sorted({*a["params"], *b["params"]}):
+        if a["params"].get(name) != b["params"].get(name):
+            return f"{name} is {a['params'].get(name)!r} there, {b['params'].get(name)!r} here"
+    return f"it is {a} there, {b} here"
+
+
+def _joined_datasets(ours: list[Any], theirs: list[Any]) -> list[Any]:
+    # Where a file lies does not matter, and the newer word is the better one: the fingerprints of
+    # the data tell whether it is the same.
+    newer = {dataset["name"]: dataset for dataset in theirs}
+    known = {dataset["name"] for dataset in ours}
+    return [
+        *(newer.get(dataset["name"], dataset) for dataset in ours),
+        *(dataset for dataset in theirs if dataset["name"] not in known),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from imcc._utils.validation import check_choice
 from imcc.experiment._plan import TaskKey
 from imcc.metrics import METRICS
 
+#: The axes of a sensitivity study, in the order of its arrays.
+AXES = ("alpha", "beta", "gamma", "n_clusters")
 #: Where a method searches nothing: there is only one setting to report.
 UNSEARCHED = "none"
 
@@ -136,7 +138,7 @@ class Study:
 
     def best(self, metric: str) -> dict[str, Any]:
         """Return the setting with the best mean of a metric; of equals, the first."""
-        at = self._best_index(metric)
+        at = self.best_index(metric)
         return {name: values[i] for (name, values), i in zip(self.axes.items(), at, strict=True)}
 
     def along(self, metric: str, *axes: str) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +158,7 @@ class Study:
         for axis in axes:
             check_choice("axes", axis, self.axes)
         names = list(self.axes)
-        where = self._best_index(metric)
+        where = self.best_index(metric)
         index = tuple(
             slice(None) if name in axes else i for name, i in zip(names, where, strict=True)
         )
@@ -168,7 +170,8 @@ class Study:
             self.std[place][index].transpose(order),
         )
 
-    def _best_index(self, metric: str) -> tuple[int, ...]:
+    def best_index(self, metric: str) -> tuple[int, ...]:
+        """Return where in the arrays the best mean of a metric is; of equals, the first."""
         check_choice("metric", metric, self.metrics)
         values = self.mean[self.metrics.index(metric)]
         best = np.nanargmax(values if METRICS[metric].greater_is_better else -values)
@@ -188,3 +191,12 @@ class Failure:
 
 
 Outcome = Run | Study | Failure
+
+#: What stores and exported files keep of a run and of a study besides its key and its scores: the
+#: name of each field and its type, as the classes above have them.
+RUN_FIELDS = {f.name: str(f.type) for f in fields(Run) if f.name not in ("key", "selections")}
+STUDY_FIELDS = {
+    f.name: str(f.type)
+    for f in fields(Study)
+    if f.name not in ("key", "axes", "metrics", "mean", "std")
+}

@@ -1,28 +1,32 @@
-"""The run of an experiment: tasks that are missing go out, rows come in and are stored."""
+"""The run of an experiment: missing tasks are computed, and their rows are stored."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from imcc._utils.validation import check_count
+from imcc._utils.validation import check_count, check_number
 from imcc.experiment._claims import Claimant
-from imcc.experiment._estimate import remaining_seconds
-from imcc.experiment._executors import Executor, WorkerDiedError, make_executor
-from imcc.experiment._measure import environment, now
+from imcc.experiment._estimate import fit_times, remaining_seconds
+from imcc.experiment._executors import (
+    Executor,
+    ProcessExecutor,
+    WorkerDiedError,
+    make_executor,
+    n_cores,
+)
 from imcc.experiment._plan import Experiment, Task, TaskKey
 from imcc.experiment._records import Failure, Outcome
 from imcc.experiment._store import Store
-from imcc.experiment._task import run_task
+from imcc.experiment._task import failure, run_task
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a run, told whenever a task begins or ends, and every second between.
+    """The state of a run, reported whenever a task begins or ends, and every second between.
 
     Attributes
     ----------
@@ -61,13 +65,17 @@ class Summary:
         New results.
     failures : list of Failure
     n_missing : int
-        Tasks that still have no result: failed ones, and those that another runner has taken.
+        Tasks that still have no result: failed ones, those that another runner has taken, and
+        those for which the time was not enough.
+    n_out_of_time : int
+        Of these, the tasks that were not computed because the time was over.
     seconds : float
     """
 
     n_computed: int = 0
     failures: list[Failure] = field(default_factory=list)
     n_missing: int = 0
+    n_out_of_time: int = 0
     seconds: float = 0.0
 
 
@@ -79,9 +87,16 @@ def run(
     dask: Any = None,
     threads: int | None = None,
     device: str | None = None,
+    allow: Iterable[str] = (),
+    isolate: bool | None = None,
+    timeout: float | None = None,
+    budget: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Compute the tasks of an experiment that a store does not have.
+
+    Running an experiment imports and runs the methods that it names: only classes with ``fit``,
+    from packages that are allowed.
 
     Parameters
     ----------
@@ -94,10 +109,23 @@ def run(
     dask : str, distributed.Client or None, default=None
         Compute on a Dask cluster instead: its address, a client, or ``"local"``.
     threads : int or None, default=None
-        Threads inside a task; by default the cores shared out evenly over the processes, and in
-        this process what is usual here (such as ``OPENBLAS_NUM_THREADS`` says).
+        Threads inside a task.  By default one if the data set is small (less than a million
+        entries in X and Y), else the cores shared out evenly over the processes; with one process
+        what is usual here (such as ``OPENBLAS_NUM_THREADS`` says), with Dask one.
     device : str or None, default=None
         Where methods that know of devices work, such as ``"cuda"``.
+    allow : iterable of str, default=()
+        Packages from which methods may be imported besides imcc, sklearn and what the experiment
+        allows itself.  An experiment that was read from a store allows nothing itself.
+    isolate : bool or None, default=None
+        Whether tasks are computed in processes of their own, so that one that crashes, hangs or
+        ends the process does not end the run.  By default if a method is not one of imcc's, and
+        wherever ``n_jobs``, ``timeout`` or ``budget`` need it.
+    timeout : float or None, default=None
+        Seconds that a task may take; one that takes longer is ended, and has failed.
+    budget : float or None, default=None
+        Seconds that the run may take.  A task that is expected not to end in time does not begin,
+        and what still runs then is given up, to be computed by the next run.
     progress : callable or None
         Called with a :class:`Progress`.
 
@@ -108,28 +136,81 @@ def run(
     Notes
     -----
     A task that fails does not stop the others; it is tried again by the next run.  Rows are in the
-    store as soon as they exist: a run that is stopped or killed goes on with the same call.
+    store as soon as they exist: a run that is stopped or killed goes on with the same call.  The
+    tasks that are expected to take longest begin first, as far as stored rows tell how long.
     """
+    begun = time.perf_counter()
     if threads is not None:
         check_count("threads", threads)
-    executor = make_executor(n_jobs, dask)
-    if threads is None and dask is not None:
-        threads = 1
-    elif threads is None and executor.n_workers > 1:
-        threads = max(1, (os.cpu_count() or 1) // executor.n_workers)
+    if timeout is not None:
+        check_number("timeout", timeout, above=0)
+    if budget is not None:
+        check_number("budget", budget, at_least=0)
+    experiment = experiment.resolve(allow)
+    alone = isolate
+    if isolate is None:
+        alone = timeout is not None or not all(task.method.is_ours for task in experiment.tasks())
+    executor = make_executor(n_jobs, dask, isolate=bool(alone) or budget is not None)
+    available = None
+    if dask is not None:
+        available = 1
+    elif executor.n_workers > 1:
+        available = max(1, n_cores() // executor.n_workers)
+    how = (threads, device, available)
+    # On a cluster, a task that is to be alone begins a process where it is computed.
+    call: tuple[Any, ...] = (run_task,)
+    if dask is not None and alone:
+        call = (run_alone, timeout)
     kill = True
     try:
         with Store.create(store, experiment) as opened, Claimant(opened.path) as claimant:
-            how = (threads, device)
-            summary = _Run(experiment, opened, executor, claimant, how, progress).go()
+            running = _Run(experiment, opened, executor, claimant, (call, how), progress)
+            running.begun = begun
+            running.deadline = None if budget is None else begun + budget
+            running.timeout = None if dask is not None else timeout
+            summary = running.compute()
         kill = False
         return summary
     finally:
         executor.close(kill=kill)
 
 
+def run_alone(timeout: float | None, task: Task, *how: Any) -> Outcome:
+    """Compute a task in a process of its own: what ends that process is a failure of the task."""
+    executor = ProcessExecutor(1)
+    start = time.perf_counter()
+    try:
+        handle = executor.submit(run_task, task, *how)
+        while not executor.wait([handle], 0.5 if timeout is None else min(timeout, 0.5)):
+            begun = executor.begun(handle)
+            if timeout is not None and begun and time.perf_counter() - begun >= timeout:
+                return _too_slow(task, timeout, begun)
+        return _outcome(executor, handle, task, start)
+    finally:
+        executor.close(kill=True)
+
+
+def _outcome(executor: Executor, handle: Any, task: Task, start: float) -> Outcome:
+    try:
+        outcome: Outcome = executor.result(handle)
+    except WorkerDiedError as error:
+        lines = str(error).strip().splitlines() or [""]
+        # A crash in the middle of a computation is often for lack of memory.
+        said = f"the worker process died, perhaps for lack of memory ({lines[-1]})"
+        outcome = failure(task, said, time.perf_counter() - start, str(error))
+    return outcome
+
+
+def _too_slow(task: Task, timeout: float | None, start: float) -> Failure:
+    said = f"took longer than the timeout of {timeout:g} s and was ended"
+    return failure(task, said, time.perf_counter() - start)
+
+
 class _Run:
     """One run; its parts are methods because they share so much."""
+
+    timeout: float | None = None
+    deadline: float | None = None
 
     def __init__(
         self,
@@ -137,7 +218,7 @@ class _Run:
         store: Store,
         executor: Executor,
         claimant: Claimant,
-        how: tuple[int | None, str | None],
+        how: tuple[tuple[Any, ...], tuple[Any, ...]],
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.tasks = {task.key: task for task in experiment.tasks()}
@@ -147,49 +228,86 @@ class _Run:
         self.summary = Summary()
         self.handles: dict[Any, Task] = {}
         self.since: dict[TaskKey, float] = {}
-        self.suspects: list[Task] = []
         self.done = {result.key: result.seconds for result in store.results()}
 
-    def go(self) -> Summary:
-        """Keep all workers busy until nothing is left to claim."""
+    def compute(self) -> Summary:
+        """Keep all workers busy until nothing is left to claim, or the time is over."""
         while True:
             while len(self.handles) < self.executor.n_workers and self._submit_next():
                 pass
-            if not self.handles and not self.suspects:
-                break
-            for handle in self.executor.wait(list(self.handles), timeout=1.0):
-                self._take_in(handle)
             if not self.handles:
-                self._try_suspects()
-            self._tell(None)
-        done = self.store.keys()
-        self.summary.n_missing = sum(key not in done for key in self.tasks)
-        self.summary.seconds = time.perf_counter() - self.begun
+                break
+            for handle in self.executor.wait(list(self.handles), timeout=self._patience()):
+                task = self.handles.pop(handle)
+                self._keep(_outcome(self.executor, handle, task, self.since[task.key]))
+            self._stop_late_tasks()
+            self.store.check_in_place()
+            self._report(None)
+        self._sum_up()
         return self.summary
 
+    def _sum_up(self) -> None:
+        self.store.check_in_place()
+        done, running = self.store.keys(), set(self.store.running())
+        missing = [key for key in self.tasks if key not in done]
+        self.summary.n_missing = len(missing)
+        failed = {found.key for found in self.summary.failures}
+        if self.deadline is not None:
+            left = [key for key in missing if key not in failed and key not in running]
+            self.summary.n_out_of_time = len(left)
+        self.summary.seconds = time.perf_counter() - self.begun
+
     def _submit_next(self) -> bool:
-        key = self.claimant.claim(list(self.tasks))
+        self.store.check_in_place()
+        key = self.claimant.claim(self._wanted())
         if key is None:
             return False
-        self._submit(self.tasks[key])
-        return True
-
-    def _submit(self, task: Task) -> None:
+        task = self.tasks[key]
         self.since[task.key] = time.perf_counter()
         if self.executor.n_workers == 1:
-            self._tell(None)  # a serial executor comes back when the task is done
-        self.handles[self.executor.submit(run_task, task, *self.how)] = task
+            self._report(None)  # a serial executor comes back when the task is done
+        (function, *first), how = self.how
+        self.handles[self.executor.submit(function, *first, task, *how)] = task
+        return True
 
-    def _take_in(self, handle: Any) -> None:
-        task = self.handles.pop(handle)
-        try:
-            outcome = self.executor.result(handle)
-        except WorkerDiedError:
-            # When one worker dies, so do the calls of the others: who did it, is found out later.
-            self.since.pop(task.key)
-            self.suspects.append(task)
-            return
-        self._keep(outcome)
+    def _wanted(self) -> list[TaskKey]:
+        """Return the tasks that may begin now, those that take longest first."""
+        left = None if self.deadline is None else self.deadline - time.perf_counter()
+        if left is not None and left <= 0:
+            return []
+        seconds = fit_times(self.done)
+        if seconds is None:
+            return list(self.tasks)
+        expected = {key: seconds(key) for key in self.tasks}
+        fitting = [key for key in self.tasks if left is None or expected[key] <= left]
+        return sorted(fitting, key=lambda key: -expected[key])
+
+    def _patience(self) -> float:
+        """Return how long to wait for tasks before there is something else to do."""
+        present = time.perf_counter()
+        moments = [present + 1.0]
+        if self.deadline is not None:
+            moments.append(self.deadline)
+        if self.timeout is not None:
+            begun = (self.executor.begun(handle) for handle in self.handles)
+            moments += [start + self.timeout for start in begun if start is not None]
+        return max(min(moments) - present, 0.0)
+
+    def _stop_late_tasks(self) -> None:
+        present = time.perf_counter()
+        for handle, task in list(self.handles.items()):
+            start = self.executor.begun(handle)
+            if self.timeout is not None and start is not None and present - start >= self.timeout:
+                self._give_up(handle)
+                self._keep(_too_slow(task, self.timeout, start))
+            elif self.deadline is not None and present >= self.deadline:
+                self._give_up(handle)
+                self.since.pop(task.key)
+                self.claimant.give_back(task.key)
+
+    def _give_up(self, handle: Any) -> None:
+        self.handles.pop(handle)
+        self.executor.stop(handle)
 
     def _keep(self, outcome: Outcome) -> None:
         self.since.pop(outcome.key)
@@ -199,35 +317,14 @@ class _Run:
         else:
             self.done[outcome.key] = outcome.seconds
             self.summary.n_computed += new
-        self._tell(outcome)
+        self._report(outcome)
 
-    def _try_suspects(self) -> None:
-        """Compute one by one the tasks whose workers died; one that dies alone has failed."""
-        while self.suspects:
-            task = self.suspects.pop(0)
-            start = self.since[task.key] = time.perf_counter()
-            handle = self.executor.submit(run_task, task, *self.how)
-            while not self.executor.wait([handle], timeout=1.0):
-                self._tell(None)
-            try:
-                outcome = self.executor.result(handle)
-            except WorkerDiedError as error:
-                outcome = Failure(
-                    task.key,
-                    error=f"the worker process died, perhaps for lack of memory ({error})",
-                    traceback="",
-                    seconds=time.perf_counter() - start,
-                    environment=environment(),
-                    finished=now(),
-                )
-            self._keep(outcome)
-
-    def _tell(self, last: Outcome | None) -> None:
+    def _report(self, last: Outcome | None) -> None:
         if self.progress is None:
             return
         present = time.perf_counter()
         running = {key: present - start for key, start in self.since.items()}
-        failed = {failure.key for failure in self.summary.failures}
+        failed = {found.key for found in self.summary.failures}
         rest = [
             key
             for key in self.tasks

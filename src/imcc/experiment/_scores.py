@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
-from imcc.calibration import label_scores
-from imcc.calibration._cross_fit import scoring_method
-from imcc.metrics import METRICS, evaluate
+from imcc.calibration import label_scores, scoring_method
+from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
@@ -74,8 +73,8 @@ def all_metrics(Y: np.ndarray, scores: np.ndarray, predicted: np.ndarray) -> dic
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # NaN says it
         metrics = evaluate(Y, scores)
     metrics["hamming_loss"] = float((predicted != on).mean())
-    metrics["micro_f1"] = float(f1_score(on, predicted, average="micro", zero_division=0.0))
-    metrics["macro_f1"] = float(f1_score(on, predicted, average="macro", zero_division=0.0))
+    metrics["micro_f1"] = micro_f1(on, predicted)
+    metrics["macro_f1"] = macro_f1(on, predicted)
     metrics["subset_accuracy"] = float((predicted == on).all(axis=1).mean())
     both = on.any(axis=0) & ~on.all(axis=0)
     areas = [roc_auc_score(on[:, j], scores[:, j]) for j in np.flatnonzero(both)]

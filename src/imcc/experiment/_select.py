@@ -11,9 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 
 from imcc.baselines import UnboundedError
-from imcc.experiment._describe import from_data
-from imcc.experiment._methods import Method
-from imcc.experiment._plan import Protocol
+from imcc.experiment._plan import Task
 from imcc.experiment._scores import centred_scores, predictions
 from imcc.metrics import METRICS, evaluate
 
@@ -30,22 +28,20 @@ class Choice:
     cv_score: float
 
 
-def prepare(method: Method, protocol: Protocol, seed: int, device: str | None = None) -> Any:
+def prepare(task: Task, seed: int, device: str | None = None) -> Any:
     """Return the method's estimator with the experiment's folds, metrics and random numbers.
 
     A method that knows of devices is told on which to work.  A parameter grid makes it a
     ``GridSearchCV``.  Where it searches by itself, folds and metrics are the experiment's, whatever
     it was given: methods are compared under one protocol.
     """
-    estimator = method.build()
+    protocol = task.protocol
+    estimator = task.method.build(task.allow)
     set_random_states(estimator, seed)
     if device is not None and "device" in estimator.get_params(deep=False):
         estimator.set_params(device=device)
-    if method.grid is not None:
-        grid = {
-            name: [from_data(value, name) for value in values]
-            for name, values in method.grid.items()
-        }
+    grid = task.method.build_grid(task.allow)
+    if grid is not None:
         estimator = GridSearchCV(estimator, grid)
     if not searches(estimator):
         return estimator

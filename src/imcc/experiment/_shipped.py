@@ -34,7 +34,8 @@ def load_experiment(source: str | Path) -> Experiment:
     Parameters
     ----------
     source : str or path
-        One of :func:`list_experiments`, or a file.  Paths in a file are relative to it.
+        One of :func:`list_experiments`, or a file.  Paths in a file are relative to it.  Nothing
+        that the file names is imported before the experiment is run.
 
     Examples
     --------
@@ -81,7 +82,8 @@ def parse_experiment(text: str, name: str, folder: Path) -> Experiment:
         studies = dict(plain["sensitivity"])
         studies["datasets"] = _resolved(studies.get("datasets", []), folder)
         plain["sensitivity"] = studies
-    return Experiment.from_dict(plain, f"experiment {name!r}")
+    # A file that the user runs is the user's own program: it may name the packages that it needs.
+    return Experiment.from_dict(plain, f"experiment {name!r}", allow=plain.pop("allow", ()))
 
 
 def _resolved(datasets: Any, folder: Path) -> Any:

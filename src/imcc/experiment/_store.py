@@ -12,31 +12,39 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.experiment._claims import is_alive
-from imcc.experiment._database import connect, told, transaction
+from imcc.experiment._database import (
+    check_in_place,
+    connect,
+    errors_in_words,
+    identity,
+    transaction,
+)
 from imcc.experiment._errors import StoreError
-from imcc.experiment._merge import merged_description
 from imcc.experiment._methods import Method
-from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
-from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
+from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey, merged_description
+from imcc.experiment._records import (
+    RUN_FIELDS,
+    STUDY_FIELDS,
+    UNSEARCHED,
+    Failure,
+    Outcome,
+    Run,
+    Selection,
+    Study,
+)
 from imcc.experiment._scores import ALL_METRICS, greater_is_better
 from imcc.metrics import METRICS
 
 #: A selection: every metric with the setting that this metric chose.
 EACH = "each"
 
-_RUN_COLUMNS = (
-    *("fingerprint", "data_fingerprint", "seed", "n_train", "n_test", "n_features", "n_labels"),
-    *("fit_seconds", "search_seconds", "predict_seconds", "cpu_seconds", "peak_memory"),
-    *("warnings", "environment", "finished"),
-)
-_STUDY_COLUMNS = (
-    *("axes", "metrics", "mean", "std", "fingerprint", "data_fingerprint", "seed", "n_rows"),
-    *("fit_seconds", "cpu_seconds", "warnings", "environment", "finished"),
-)
-_KEY_COLUMNS = ("kind", "dataset", "method", "repetition")
+_RUN_COLUMNS = tuple(RUN_FIELDS)
+_STUDY_COLUMNS = ("axes", "metrics", "mean", "std", *STUDY_FIELDS)
+_KEY_COLUMNS = TaskKey._fields
 _OF_KEY = "kind = ? AND dataset = ? AND method = ? AND repetition = ?"
 
 
@@ -73,7 +81,12 @@ class Store:
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
         self._connection = connect(self.path, read_only=read_only)
-        self.experiment = self._described()
+        try:
+            self._identity = identity(self.path)
+            self.experiment = self._described()
+        except BaseException:
+            self._connection.close()
+            raise
 
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> Store:
@@ -82,11 +95,16 @@ class Store:
         A store that exists keeps all it has.  The experiment may have more data sets, methods or
         repetitions, or fewer, than the store knows of, but where both have the same they must
         mean the same.
+
+        Nothing that the experiment names is imported here, but for our own methods: an experiment
+        with others must be resolved (:meth:`Experiment.resolve`).
         """
         path = Path(path)
+        experiment = experiment.resolve_ours()
+        experiment.check_resolved()
         connection = connect(path, create=True)
         try:
-            with told(path), transaction(connection):
+            with errors_in_words(path), transaction(connection):
                 found = connection.execute(
                     "SELECT value FROM meta WHERE name = 'experiment'"
                 ).fetchone()
@@ -122,7 +140,7 @@ class Store:
             "SELECT kind, dataset, method, repetition FROM runs UNION ALL "
             "SELECT kind, dataset, method, repetition FROM studies"
         )
-        return {tuple(row) for row in rows}
+        return {TaskKey(*row) for row in rows}
 
     def missing(self) -> list[TaskKey]:
         """Return the keys of the experiment's tasks that are not done."""
@@ -154,7 +172,7 @@ class Store:
             fields["warnings"] = tuple(json.loads(fields["warnings"]))
             fields["environment"] = environments[fields["environment"]]
             fields["selections"] = tuple(selections.get(number, ()))
-            found.append(Run(key=(kind, dataset, method, repetition), **fields))
+            found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
 
     def studies(self) -> list[Study]:
@@ -172,7 +190,7 @@ class Store:
                 fields[name] = np.frombuffer(fields[name], dtype="<f8").reshape(shape)
             fields["warnings"] = tuple(json.loads(fields["warnings"]))
             fields["environment"] = environments[fields["environment"]]
-            found.append(Study(key=(kind, dataset, method, repetition), **fields))
+            found.append(Study(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
 
     def results(self) -> list[Run | Study]:
@@ -186,7 +204,7 @@ class Store:
             "FROM failures ORDER BY dataset, method, repetition"
         )
         return [
-            Failure(tuple(row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
+            Failure(TaskKey(*row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
             for row in rows
         ]
 
@@ -196,7 +214,7 @@ class Store:
             f"SELECT {', '.join(_KEY_COLUMNS)}, machine, pid, started, heartbeat "
             "FROM claims JOIN runners ON runner = runners.id ORDER BY since"
         )
-        return [tuple(row[:4]) for row in rows if is_alive(*row[4:])]
+        return [TaskKey(*row[:4]) for row in rows if is_alive(*row[4:])]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
         """Return one metric of all runs.
@@ -236,6 +254,10 @@ class Store:
 
     # What comes in.
 
+    def check_in_place(self) -> None:
+        """Raise an error if the store was deleted or replaced since it was opened."""
+        check_in_place(self.path, self._identity)
+
     def add(self, outcome: Outcome) -> bool:
         """Write what a task gave; return whether it was new.
 
@@ -247,7 +269,8 @@ class Store:
     def add_all(self, outcomes: Iterable[Outcome]) -> int:
         """Write many results, all or none; return how many were new."""
         new = 0
-        with told(self.path):
+        self.check_in_place()
+        with errors_in_words(self.path):
             with transaction(self._connection):
                 for outcome in outcomes:
                     new += self._insert(outcome)
@@ -255,6 +278,7 @@ class Store:
             # What is in the write-ahead log goes into the file, so that a copy of the file is
             # complete at any time.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.check_in_place()
         return new
 
     def _insert(self, outcome: Outcome) -> bool:
@@ -300,14 +324,14 @@ class Store:
                 f"INSERT INTO selections (run, position, selection, setting, cv_score, {columns}) "
                 f"VALUES ({marks})",
                 (
-                    *(number, position, chosen.selection, json.dumps(chosen.setting)),
+                    *(number, position, chosen.selection, json.dumps(to_plain(chosen.setting))),
                     *(chosen.cv_score, *values),
                 ),
             )
 
     def _insert_study(self, study: Study) -> None:
         fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
-        fields["axes"] = json.dumps(study.axes)
+        fields["axes"] = json.dumps(to_plain(study.axes))
         fields["metrics"] = json.dumps(study.metrics)
         fields["warnings"] = json.dumps(study.warnings)
         for name in ("mean", "std"):
@@ -356,15 +380,21 @@ class Store:
         rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
         if not rows:
             raise StoreError(f"{self.path} is empty: the run that made it was stopped at once")
-        plain = json.loads(rows[0][0])
-        # The rows can be looked at where the methods are not installed.
-        plain["methods"] = {
-            name: Method.from_dict(name, method) for name, method in plain["methods"].items()
-        }
-        return Experiment.from_dict(plain, str(self.path))
+        # Nothing is imported: rows can be looked at where the methods are not installed, and
+        # whoever made the file does not decide what runs here.
+        try:
+            plain = json.loads(rows[0][0])
+            plain["methods"] = {
+                name: Method.from_dict(name, method) for name, method in plain["methods"].items()
+            }
+            return Experiment.from_dict(plain, str(self.path))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise StoreError(
+                f"{self.path}: the description of the experiment makes no sense ({error})"
+            ) from error
 
     def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
-        with told(self.path):
+        with errors_in_words(self.path):
             return self._connection.execute(statement, tuple(values)).fetchall()
 
 

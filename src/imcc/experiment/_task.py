@@ -2,68 +2,124 @@
 
 from __future__ import annotations
 
+import random
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from imcc.datasets import Dataset, paper_splits
-from imcc.datasets._splits import split_seed
-from imcc.experiment._measure import Meter, environment, now
+from imcc.datasets import Dataset, paper_splits, split_seed
+from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
-from imcc.experiment._records import UNSEARCHED, Failure, Outcome, Run, Selection, Study
+from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
 from imcc.experiment._scores import all_metrics, centred_scores, predictions
 from imcc.experiment._select import fit_choice, prepare, searches
 from imcc.metrics import METRICS
 
-# The axes of a sensitivity study, in the order of its arrays.
-AXES = ("alpha", "beta", "gamma", "n_clusters")
+# Below this many numbers in X and Y, starting threads costs more than they save; see
+# choose_threads.
+_SMALL = 1_000_000
 
 
-def run_task(task: Task, threads: int | None = None, device: str | None = None) -> Outcome:
+def choose_threads(data: Dataset, available: int | None = None) -> int | None:
+    """Return how many threads the linear algebra of a task gets when nobody says.
+
+    One, if X and Y have less than a million entries (rows x (features + labels)): the products are
+    then so small that waiting for other threads takes longer than computing.  Else ``available``.
+    The rule looks at the data only, so that a row does not depend on how many tasks run beside it.
+    """
+    return 1 if data.n_rows * (data.n_features + data.n_labels) < _SMALL else available
+
+
+def run_task(
+    task: Task,
+    threads: int | None = None,
+    device: str | None = None,
+    available: int | None = None,
+) -> Outcome:
     """Compute the row of a task.
 
     The same task gives the same metrics whenever and wherever it is computed, up to the rounding
-    of the linear algebra.
+    of the linear algebra.  Methods that draw from the global generators of NumPy and Python find
+    them seeded with the task's seed.
 
     Parameters
     ----------
     task : Task
     threads : int or None
-        Threads for linear algebra and the like; None is as many as there are cores.
+        Threads for linear algebra and the like; None is by the size of the task
+        (one for less than a million entries in X and Y, else ``available``).
     device : str or None
         Where methods that know of devices work, such as ``"cuda"``; not part of what a task is.
+    available : int or None
+        The threads that a large task may have; None is what is usual in this process.
 
     Returns
     -------
     Run, Study or Failure
-        A failure if anything raised an error; only what stops a program (Ctrl-C) passes through.
+        A failure if anything raised an error or called ``sys.exit``; only Ctrl-C passes through.
     """
     start = time.perf_counter()
     try:
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(threads):
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             meter = Meter()
+            if not task.method.is_resolved:
+                task = replace(task, method=task.method.resolve(task.allow))
             data = task.dataset.load()
-            compute = _study if task.kind == SENSITIVITY else _run
-            return compute(task, data, meter, caught, device)
-    except Exception as error:
-        return Failure(
-            task.key,
-            error=f"{type(error).__name__}: {error}",
-            traceback=traceback.format_exc(),
-            seconds=time.perf_counter() - start,
-            environment=environment(),
-            finished=now(),
-        )
+            seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
+            limit = choose_threads(data, available) if threads is None else threads
+            with threadpool_limits(limit), _seeded(seed):
+                compute = _study if task.kind == SENSITIVITY else _run
+                return compute(task, data, seed, meter, caught, device)
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            said = f"the method called sys.exit({error.code!r})"
+        return failure(task, said, time.perf_counter() - start, traceback.format_exc())
 
 
-def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str | None) -> Run:
+def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:
+    """Return the failure of a task."""
+    return Failure(
+        task.key,
+        error=error,
+        traceback=trace,
+        seconds=seconds,
+        environment=environment(),
+        finished=now(),
+    )
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators, and leave them as they were."""
+    # The legacy functions are what such methods use.
+    before, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(numpys)  # noqa: NPY002
+
+
+def _where(device: str | None) -> dict[str, Any]:
+    """Return where a task was computed."""
+    return {**environment(device), "threads": threads_in_use()}
+
+
+def _run(
+    task: Task, data: Dataset, seed: int, meter: Meter, caught: list[Any], device: str | None
+) -> Run:
     protocol = task.protocol
-    seed = split_seed(protocol.seed, data.name, data.n_rows, task.repetition)
     train, test = paper_splits(
         data,
         task.repetition + 1,
@@ -72,7 +128,7 @@ def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str
         stratified=protocol.stratified,
     )[task.repetition]
     X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
-    estimator = prepare(task.method, protocol, seed, device)
+    estimator = prepare(task, seed, device)
     start = time.perf_counter()
     estimator.fit(X, Y)
     fit_seconds = time.perf_counter() - start
@@ -103,7 +159,7 @@ def _run(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str
         cpu_seconds=meter.cpu_seconds(),
         peak_memory=meter.peak_memory(),
         warnings=_texts(caught),
-        environment=environment(device),
+        environment=_where(device),
         finished=now(),
     )
 
@@ -138,10 +194,11 @@ def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, f
     return scores, predictions(model, X, scores), seconds
 
 
-def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: str | None) -> Study:
+def _study(
+    task: Task, data: Dataset, seed: int, meter: Meter, caught: list[Any], device: str | None
+) -> Study:
     """Search the whole grid on all rows of a data set; every value is a cross-validated one."""
-    seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
-    search = prepare(task.method, task.protocol, seed, device)
+    search = prepare(task, seed, device)
     start = time.perf_counter()
     search.fit(data.X, data.Y)
     seconds = time.perf_counter() - start
@@ -173,7 +230,7 @@ def _study(task: Task, data: Dataset, meter: Meter, caught: list[Any], device: s
         fit_seconds=seconds,
         cpu_seconds=meter.cpu_seconds(),
         warnings=_texts(caught),
-        environment=environment(device),
+        environment=_where(device),
         finished=now(),
     )
 

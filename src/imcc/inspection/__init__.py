@@ -8,6 +8,14 @@ probabilities.  ``draw_*`` makes pictures of these records and :func:`write_page
 """
 
 from imcc.inspection._correlations import LabelCorrelations
+from imcc.inspection._diagnostics import (
+    Diagnostics,
+    LabelDiagnosis,
+    ThresholdCurve,
+    diagnose,
+    threshold_curve,
+)
+from imcc.inspection._diagnostics_figures import draw_reliability, draw_threshold_curves
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
@@ -17,14 +25,6 @@ from imcc.inspection._figures import (
 )
 from imcc.inspection._inspect import Cluster, Inspection, RowMap, inspect_model
 from imcc.inspection._page import page, write_page
-from imcc.inspection._per_label import (
-    Diagnostics,
-    LabelDiagnosis,
-    ThresholdCurve,
-    diagnose,
-    threshold_curve,
-)
-from imcc.inspection._per_label_figures import draw_reliability, draw_threshold_curves
 from imcc.inspection._reliability import Reliability, probabilities, reliability
 
 __all__ = [

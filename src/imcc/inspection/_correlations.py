@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.plain import to_plain
+from imcc.inspection._tables import as_frame, as_text
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,27 @@ class LabelCorrelations:
             for k in order
             if size[k] >= 0
         ]
+
+    def __repr__(self) -> str:
+        title = f"LabelCorrelations of {len(self.label_names):,} labels"
+        if self.total is not None:
+            title += f", of which the virtual examples carry {self.share:.0%}"
+        count = len(self.label_names)
+        pairs = [list(pair) for pair in self.strongest(count * (count - 1) // 2)]
+        return as_text(f"{title}; strongest first:", ["", "", "total", "carried"], pairs)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per pair of labels, the most correlated first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``first``, ``second``, ``total`` and ``carried``.
+        """
+        count = len(self.label_names)
+        pairs = self.strongest(count * (count - 1) // 2)
+        names = ("first", "second", "total", "carried")
+        return as_frame({name: [pair[k] for pair in pairs] for k, name in enumerate(names)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for what is not known."""

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from imcc._core.features import KernelMap
+from imcc._core.clustering import VirtualExamples
+from imcc._core.maps import KernelMap
 from imcc._core.models import Setting
 from imcc._core.solver import ClusterTerms, Rotation, eliminate_one
-from imcc._core.virtual import VirtualExamples
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class EvidenceProblem:
     Attributes
     ----------
     eigenvalues : ndarray of shape (r,)
-    rows : ndarray of shape (n_rows, r)
+    rows : ndarray of shape (n_samples, r)
         Psi.
     centers : ndarray of shape (c, r)
         Psi_z.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._core.features import IdentityMap, KernelMap
+from imcc._core.maps import IdentityMap, KernelMap
 from imcc._core.models import KernelModel, LinearModel, Setting
 from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
 from imcc._utils.validation import Features, check_choice, check_count
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
+from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
-WAYS = ("evidence", "support", "features")
+EXPLANATIONS = ("evidence", "support", "features")
 # How far the evidence may be from the score, relative to its size, before it is called wrong: the
 # fit may have lost digits that the eigenbasis keeps.
 _AGREEMENT = 1e-6
@@ -44,6 +46,9 @@ class Part:
     weight: float
     value: float
     contribution: float
+
+
+_PART = tuple(field.name for field in fields(Part))
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,35 @@ class Explanation:
         weight, value = float(self.weights[kind][i]), float(self.values[kind][i])
         return Part(kind, i, name, weight, value, weight * value)
 
+    def __repr__(self) -> str:
+        predicted = "predicted" if self.score >= self.threshold else "not predicted"
+        title = (
+            f"Explanation of {printable(self.label)} by {self.by}: score {self.score:.3f}, "
+            f"{predicted} (from {self.threshold:.3f} on)"
+        )
+        rows: list[list[Any]] = [
+            [part.name, part.weight, part.value, part.contribution] for part in self.top(8)
+        ]
+        count = sum(len(weights) for weights in self.weights.values())
+        nan = float("nan")
+        if others := count - len(rows):
+            rest = self.score - self.constant - sum(row[3] for row in rows)
+            rows.append([f"{others:,} others", nan, nan, rest])
+        rows.append(["constant", nan, nan, self.constant])
+        return as_text(title, ["part", "weight", "value", "contribution"], rows)
+
+    def to_frame(self) -> Any:
+        """Return all parts as a data frame, the largest contributions first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of :class:`Part`.  The contributions and the constant add up to the
+            score.
+        """
+        parts = self.top(max(sum(len(weights) for weights in self.weights.values()), 1))
+        return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
+
     def to_dict(self, top: int = 20) -> dict[str, Any]:
         """Return plain values: the largest contributions and the sum of all the others."""
         parts = self.top(top)
@@ -135,9 +169,9 @@ class Explainer:
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
         Fitted; with an IMCCClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), optional
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
         The training rows; needed for the evidence in a linear model, which has not kept them.
-    Y : array-like of shape (n_rows, n_labels) or (n_rows,), optional
+    Y : array-like of shape (n_samples, n_labels) or (n_samples,), optional
         The training labels; needed for the evidence.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.
@@ -159,7 +193,7 @@ class Explainer:
 
     def explain(self, x: Any, label: int | str, by: str = "evidence") -> Explanation:
         """Take the score of one label of one row apart; see :func:`explain`."""
-        check_choice("by", by, WAYS)
+        check_choice("by", by, EXPLANATIONS)
         j = self._label(label)
         row = self._row(x)
         model = self._inside.classifier._model

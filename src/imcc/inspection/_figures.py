@@ -10,9 +10,9 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
+from imcc.inspection._diagnostics_figures import save_figure, short_name
 from imcc.inspection._explain import Explanation
 from imcc.inspection._inspect import Inspection
-from imcc.inspection._per_label_figures import save_figure, short_name
 
 # Told apart by how dark they are, as well as by colour.
 _REAL, _VIRTUAL, _REST = "#5b9bd5", "#1f3b66", "#bbbbbb"

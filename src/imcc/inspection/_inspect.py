@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import Features, check_count
 from imcc.inspection._correlations import LabelCorrelations, label_correlations
+from imcc.inspection._tables import MOST_LINES, as_frame, as_text
 from imcc.inspection._unwrap import Unwrapped, unwrap
 
 
@@ -52,7 +53,7 @@ class RowMap:
 
     Attributes
     ----------
-    rows : ndarray of shape (n_rows, 2)
+    rows : ndarray of shape (n_samples, 2)
     centers : ndarray of shape (n_clusters, 2)
     explained : ndarray of shape (2,)
         The share of the rows' variance along each axis.
@@ -75,7 +76,7 @@ class Inspection:
     thresholds : ndarray of shape (n_labels,)
         From which score on a label is predicted.
     clusters : tuple of Cluster
-    assignment : ndarray of shape (n_rows, n_clusterings)
+    assignment : ndarray of shape (n_samples, n_clusterings)
         The clusters of the training rows.
     correlations : LabelCorrelations
     map : RowMap or None
@@ -94,6 +95,40 @@ class Inspection:
         """Return the clusters with the most rows."""
         check_count("count", count)
         return sorted(self.clusters, key=lambda cluster: (-cluster.size, cluster.index))[:count]
+
+    def __repr__(self) -> str:
+        n_samples, n_clusters = len(self.assignment), len(self.clusters)
+        title = (
+            f"Inspection of a model of {n_samples:,} rows and {len(self.label_names):,} labels, "
+            f"{n_clusters:,} clusters; the largest and their most frequent labels:"
+        )
+        rows = []
+        for cluster in self.largest(MOST_LINES):
+            order = np.argsort(-cluster.shares, kind="stable")[:3]
+            shares = [f"{self.label_names[j]} {cluster.shares[j]:.0%}" for j in order]
+            rows.append([f"cluster {cluster.index}", cluster.size, *shares])
+        width = max(len(row) for row in rows)
+        headings = ["", "rows", *[""] * (width - 2)]
+        return as_text(title, headings, rows, n_clusters)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per cluster and one column per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The share of a cluster's rows that have the label, indexed by the number of the
+            clustering, that of the cluster, and the number of its rows.
+        """
+        return as_frame(
+            np.array([cluster.shares for cluster in self.clusters]),
+            index={
+                "clustering": [cluster.clustering for cluster in self.clusters],
+                "cluster": [cluster.index for cluster in self.clusters],
+                "size": [cluster.size for cluster in self.clusters],
+            },
+            names=list(self.label_names),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, words and lists."""
@@ -140,10 +175,10 @@ def inspect_model(
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
         Fitted; with an IMCCClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), optional
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
         The training rows, as they were given to the model.  A kernel model has kept them; for a
         linear one, nearest rows and the map need them.
-    Y : array-like of shape (n_rows, n_labels), optional
+    Y : array-like of shape (n_samples, n_labels), optional
         The training labels, for their correlations.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.

@@ -23,10 +23,12 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
 
+from imcc._core.platt import fit_sigmoid
 from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
 from imcc._utils.validation import check_choice, check_count
-from imcc.baselines._platt import fit_sigmoid
-from imcc.inspection._per_label_records import checked
+from imcc.inspection._diagnostics import checked
+from imcc.inspection._tables import as_frame, as_text
 
 METHODS = ("linear", "platt", "isotonic")
 STRATEGIES = ("uniform", "quantile")
@@ -61,6 +63,42 @@ class Reliability:
     brier: float
     calibration_error: float
 
+    def __repr__(self) -> str:
+        title = (
+            f"Reliability of {printable(self.label)}: Brier score {self.brier:.3f}, calibration "
+            f"error {self.calibration_error:.3f}"
+        )
+        rows = [
+            [float(left), float(right), int(count), float(predicted), float(observed)]
+            for left, right, count, predicted, observed in zip(
+                self.edges[:-1],
+                self.edges[1:],
+                self.counts,
+                self.predicted,
+                self.observed,
+                strict=True,
+            )
+        ]
+        return as_text(title, ["from", "to", "rows", "predicted", "observed"], rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per bin.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``left``, ``right``, ``count``, ``predicted`` and ``observed``.
+        """
+        return as_frame(
+            {
+                "left": self.edges[:-1],
+                "right": self.edges[1:],
+                "count": self.counts,
+                "predicted": self.predicted,
+                "observed": self.observed,
+            }
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for empty bins."""
         return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
@@ -73,9 +111,9 @@ def probabilities(
 
     Parameters
     ----------
-    scores : array-like of shape (n_rows, n_labels)
+    scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
-    y_true : array-like of shape (n_rows, n_labels), optional
+    y_true : array-like of shape (n_samples, n_labels), optional
         Their labels; needed for the methods that learn.
     method : {"linear", "platt", "isotonic"}, default="linear"
         (score + 1) / 2, for models fitted to {-1, +1} by least squares, IMCC among them; or a map
@@ -87,7 +125,7 @@ def probabilities(
 
     Returns
     -------
-    ndarray of shape (n_rows, n_labels)
+    ndarray of shape (n_samples, n_labels)
         Between 0 and 1.  Labels that fewer than two rows have, or lack, get the share of rows that
         have them from the methods that learn.
 
@@ -147,9 +185,9 @@ def reliability(
 
     Parameters
     ----------
-    y_true : array-like or sparse matrix of shape (n_rows, n_labels)
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
         The true labels, coded {0, 1}, {-1, +1} or boolean.
-    chances : array-like of shape (n_rows, n_labels)
+    chances : array-like of shape (n_samples, n_labels)
         Their probabilities as estimated, of :func:`probabilities` or otherwise.
     n_bins : int, default=10
     strategy : {"uniform", "quantile"}, default="uniform"

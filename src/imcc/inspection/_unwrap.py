@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
-from imcc._core.virtual import VirtualExamples, virtual_examples
+from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
-from imcc.calibration import TunedThresholds
+from imcc._utils.wrappers import first_with, innermost, transformers
 from imcc.estimators.imcc import IMCCClassifier
 
 # How far a centre, relative to the spread of all, or a soft label may be from what the training
@@ -44,7 +44,7 @@ class Unwrapped:
 
     @property
     def assignment(self) -> np.ndarray:
-        """The clusters of each training row, (n_rows, n_clusterings)."""
+        """The clusters of each training row, (n_samples, n_clusterings)."""
         return self.classifier.assignment_.reshape(self.n_rows, -1)
 
     @property
@@ -64,7 +64,7 @@ class Unwrapped:
         count = clf.soft_labels_.shape[1]
         if given is not None:
             if isinstance(given, str) or len(given) != count:
-                raise ValueError(f"label_names must be {count} names, one a label, got {given!r}")
+                raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
             return tuple(str(name) for name in given)
         if clf.target_kind_ == "binary":
             return (str(clf.classes_[-1]),)
@@ -140,33 +140,22 @@ def unwrap(model: Any) -> Unwrapped:
     model : IMCCClassifier, IMCCClassifierCV, GridSearchCV, TunedThresholds or Pipeline
         Or any of these around each other; and the kernel ridge baseline, which is one inside.
     """
-    thresholds = None
-    steps: list[Callable[[Any], Any]] = []
-    inner = model
-    while not isinstance(inner, IMCCClassifier):
-        if isinstance(inner, Pipeline) and inner.steps:
-            if len(inner.steps) > 1:
-                steps.append(inner[:-1].transform)
-            inner = inner.steps[-1][1]
-        elif isinstance(inner, TunedThresholds):
-            check_is_fitted(inner)
-            thresholds = inner.thresholds_
-            inner = inner.estimator_
-        elif hasattr(inner, "best_estimator_"):
-            inner = inner.best_estimator_
-        else:
-            check_is_fitted(inner)
-            raise TypeError(
-                f"there are no virtual examples in a {type(inner).__name__}: only IMCCClassifier "
-                "has them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline"
-            )
-    check_is_fitted(inner)
-    classifier = inner
+    classifier = innermost(model)
+    check_is_fitted(classifier)
+    if not isinstance(classifier, IMCCClassifier):
+        raise InvalidTypeError(
+            "model",
+            f"has no virtual examples in a {type(classifier).__name__}: only IMCCClassifier has "
+            "them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline",
+        )
+    before = transformers(model)
 
     def transform(X: Any) -> Features:
-        for step in steps:
-            X = step(X)
+        for step in before:
+            X = step.transform(X)
         return check_features(classifier, X, reset=False)
 
+    tuned = first_with(model, "thresholds_")
     count = classifier.soft_labels_.shape[1]
-    return Unwrapped(classifier, transform, np.zeros(count) if thresholds is None else thresholds)
+    thresholds = np.zeros(count) if tuned is None else tuned.thresholds_
+    return Unwrapped(classifier, transform, thresholds)

@@ -7,9 +7,8 @@ import platform
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.pipeline import Pipeline
-
+from imcc._utils.plain import to_plain
+from imcc._utils.wrappers import first_with, innermost
 from imcc.datasets import Dataset
 
 
@@ -20,36 +19,16 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def describe(model: Any) -> str:
-    """Return the classes of a model, outermost first."""
-    if isinstance(model, Pipeline):
-        return " -> ".join(describe(step) for _, step in model.steps)
-    inner = getattr(model, "estimator_", None)
-    name = type(model).__name__
-    return name if inner is None or isinstance(inner, list) else f"{name}({describe(inner)})"
-
-
-def _inside(model: Any) -> Any:
-    """Return the model inside pipelines and thresholds: the one that has settings."""
-    while True:
-        if isinstance(model, Pipeline):
-            model = model.steps[-1][1]
-        elif hasattr(model, "thresholds_") and hasattr(model, "estimator_"):
-            model = model.estimator_
-        else:
-            return model
-
-
 def params_of(model: Any) -> dict[str, Any]:
     """Return the setting of a model: what a search chose, or what was given."""
-    inner = _inside(model)
+    inner = innermost(model, searches=False)
     chosen = getattr(inner, "best_params_", None)
-    return {name: _plain(value) for name, value in (chosen or inner.get_params(False)).items()}
+    return to_plain(chosen or inner.get_params(deep=False), other=_named)
 
 
 def metrics_of(model: Any) -> dict[str, float]:
     """Return the cross-validated score of a search."""
-    inner = _inside(model)
+    inner = innermost(model, searches=False)
     if not hasattr(inner, "best_score_"):
         return {}
     scoring = getattr(inner, "scoring", None)
@@ -58,44 +37,80 @@ def metrics_of(model: Any) -> dict[str, float]:
     return {f"cross-validated {name}": float(inner.best_score_)}
 
 
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+def _named(value: Any) -> str:
+    """Return a word for a function or an object among the parameters."""
     return getattr(value, "__name__", None) or str(value)
 
 
 def names_of(
     model: Any, data: Dataset | None, given: Sequence[str] | None, what: str
 ) -> tuple[str, ...]:
-    """Return the names of the features or of the labels, as many as the model has."""
-    kept = "feature_names_in_" if what == "feature" else "label_names_"
-    holder = model if what == "feature" else _inside(model)
+    """Return the names of the features or of the labels, as many as the model has.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    data : Dataset or None
+        The training data.
+    given : sequence of str or None
+        Names that somebody gave; they come first, then those that the model has kept from a data
+        frame, then those of the data.
+    what : {"feature", "label"}
+    """
+    count, kept = count_of(model, what), kept_names(model, what)
+    argument = f"{what}_names"
     if given is not None:
         names = tuple(str(name) for name in given)
     elif data is not None:
         names = data.feature_names if what == "feature" else data.label_names
-    elif getattr(holder, kept, None) is not None:
-        names = tuple(str(name) for name in getattr(holder, kept))
+        argument = f"data.{what}_names"
     else:
-        names = ()
-    count = _count(model, what)
-    if count is None or len(names) == count:
+        names = kept or ()
+    if names and count is not None and len(names) != count:
+        raise ValueError(f"{argument} has {len(names)} names, the model {count} {what}s")
+    if names and kept is not None and names != kept:
+        raise ValueError(
+            f"{argument} must be the names that the model was fitted with, got "
+            f"{_first_difference(names, kept)}; leave them out"
+        )
+    if names or count is None:
         return names
-    if names:
-        raise ValueError(f"{what}_names has {len(names)} names, the model {count} {what}s")
-    if what == "label" and getattr(holder, "target_kind_", "") in ("binary", "multiclass"):
-        return tuple(str(name) for name in holder.classes_)[-count:]
+    inner = _labelled(model)
+    if what == "label" and getattr(inner, "target_kind_", "") in ("binary", "multiclass"):
+        return tuple(str(name) for name in inner.classes_)[-count:]
     return tuple(f"{'x' if what == 'feature' else 'label'}{i}" for i in range(count))
 
 
-def _count(model: Any, what: str) -> int | None:
+def _first_difference(names: Sequence[str], kept: Sequence[str]) -> str:
+    return next(
+        f"{name!r} in place of {other!r}"
+        for name, other in zip(names, kept, strict=True)
+        if name != other
+    )
+
+
+def kept_names(model: Any, what: str) -> tuple[str, ...] | None:
+    """Return the names of features or labels that a model has kept from a data frame, or None."""
+    if what == "feature":
+        found = getattr(model, "feature_names_in_", None)
+    else:
+        found = getattr(_labelled(model), "label_names_", None)
+    return None if found is None else tuple(str(name) for name in found)
+
+
+def _labelled(model: Any) -> Any:
+    """Return the part of a model that knows its labels."""
+    for attribute in ("target_kind_", "classes_"):
+        if (found := first_with(model, attribute)) is not None:
+            return found
+    return innermost(model)
+
+
+def count_of(model: Any, what: str) -> int | None:
+    """Return the number of a model's features or labels, or None if it does not say."""
     if what == "feature":
         return getattr(model, "n_features_in_", None)
-    inner = _inside(model)
+    inner = _labelled(model)
     if getattr(inner, "target_kind_", "") == "binary":
         return 1
     classes = getattr(inner, "classes_", None)

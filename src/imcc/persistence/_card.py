@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,9 +13,6 @@ from imcc.persistence._errors import ModelFileError
 
 #: The number of the file format; it grows when an older version could not read a file rightly.
 FORMAT = 1
-
-# From each older format, the function that turns its card into one of the next format.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 # Co-occurrence counts of more labels than this would make up most of the file.
 MOST_PAIRED_LABELS = 1000
@@ -103,10 +100,12 @@ def parse_card(data: bytes, path: str) -> tuple[ModelCard, str]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"the file is damaged: its card is no JSON ({error})", path) from error
+        raise ModelFileError(
+            f"the file is damaged: its card is not JSON ({error})", path
+        ) from error
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise ModelFileError("the file is damaged: its card does not say its format", path)
-    content = _migrated(content, path)
+    _check_format(content, path)
     digest = content.pop("sha256", None)
     content.pop("format")
     _check_types(content, path)
@@ -120,26 +119,16 @@ def parse_card(data: bytes, path: str) -> tuple[ModelCard, str]:
     return ModelCard(**values), digest
 
 
-def _migrated(content: dict[str, Any], path: str) -> dict[str, Any]:
-    writer = content.get("imcc_version", "unknown")
-    number = content["format"]
-    if number > FORMAT:
-        raise ModelFileError(
-            f"the file was written by imcc {writer} in format {number}, and this version reads up "
-            f"to {FORMAT}: install a newer imcc",
-            path,
-        )
-    while content["format"] < FORMAT:
-        number = content["format"]
-        if number not in MIGRATIONS:
-            raise ModelFileError(
-                f"the file was written by imcc {writer} in format {number}, which this version "
-                f"cannot read any more (it reads {FORMAT}): fit the model again, or load it with "
-                f"imcc {writer}",
-                path,
-            )
-        content = {**MIGRATIONS[number](content), "format": number + 1}
-    return content
+def _check_format(content: dict[str, Any], path: str) -> None:
+    writer, number = content.get("imcc_version", "unknown"), content["format"]
+    if number == FORMAT:
+        return
+    remedy = "install a newer imcc" if number > FORMAT else "fit the model again"
+    raise ModelFileError(
+        f"the file was written by imcc {writer} in format {number}, and this version reads "
+        f"format {FORMAT}: {remedy}",
+        path,
+    )
 
 
 # The type of each entry; those with a default may be absent.

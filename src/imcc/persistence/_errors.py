@@ -38,7 +38,7 @@ class UntrustedModelError(ModelFileError):
         self.types = tuple(types)
         super().__init__(
             "the model has parts of types that are not imcc's, scikit-learn's or NumPy's: "
-            f"{', '.join(types)}; nothing was loaded. If you know where the file comes from, load "
-            "it with " + given("trusted", text="[...]") + " naming them",
+            f"{', '.join(types)}; nothing was loaded. If you know where the file comes from, name "
+            "them with " + given("trusted"),
             path,
         )

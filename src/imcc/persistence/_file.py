@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import inspect
 import io
 import os
 import zipfile
@@ -12,19 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import imcc
 from imcc._utils.files import write_whole
+from imcc._utils.wrappers import describe
 from imcc.datasets import Dataset
-from imcc.persistence._about import describe, metrics_of, names_of, params_of, versions
+from imcc.persistence._about import metrics_of, names_of, params_of, versions
+from imcc.persistence._archive import CARD, SCHEMA, from_stored, to_stored
 from imcc.persistence._card import ModelCard, pairs_of, parse_card, write_card
+from imcc.persistence._checks import check_model
 from imcc.persistence._errors import ModelFileError, UntrustedModelError
-from imcc.persistence._trust import loads, skops_io, unknown_types
+from imcc.persistence._trust import loads, require_skops, unknown_types
 
-_CARD = "imcc.json"
-_SCHEMA = "schema.json"
 # What files begin with that may hold code: pickles, and the packers that joblib puts around them.
 _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 _PACKED = {
@@ -49,6 +48,7 @@ def save_model(
     label_names: Sequence[str] | None = None,
     metrics: Mapping[str, float] | None = None,
     notes: str = "",
+    card: ModelCard | None = None,
 ) -> Path:
     """Write a fitted model to a file.
 
@@ -68,6 +68,8 @@ def save_model(
         How good the model is; unless given, the cross-validated score of a search.
     notes : str
         Anything.
+    card : ModelCard, optional
+        What :func:`make_card` gave for this model; made from the other arguments unless given.
 
     Returns
     -------
@@ -76,7 +78,8 @@ def save_model(
     Raises
     ------
     ModelFileError
-        If the model cannot be saved so that it can be loaded again: with a lambda in it, say.
+        If the model cannot be saved so that it can be loaded again: with a lambda or with
+        coefficients that are not finite in it, say.
 
     Examples
     --------
@@ -95,8 +98,45 @@ def save_model(
     True
     >>> folder.cleanup()
     """
+    if card is None:
+        card = make_card(
+            model,
+            data,
+            feature_names=feature_names,
+            label_names=label_names,
+            metrics=metrics,
+            notes=notes,
+        )
+    buffer = io.BytesIO(_dump(model, card))
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_STORED) as archive:
+        digest = _digest(archive)
+        # Dated like the other members, so that the card alone says when the file was made.
+        archive.writestr(zipfile.ZipInfo(CARD), write_card(card, digest))
+    return write_whole(path, buffer.getvalue())
+
+
+def make_card(
+    model: Any,
+    data: Dataset | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    label_names: Sequence[str] | None = None,
+    metrics: Mapping[str, float] | None = None,
+    notes: str = "",
+) -> ModelCard:
+    """Return what a file would say about a fitted model.
+
+    Parameters
+    ----------
+    model, data, feature_names, label_names, metrics, notes
+        As for :func:`save_model`.
+
+    Returns
+    -------
+    ModelCard
+    """
     check_is_fitted(model)
-    card = ModelCard(
+    return ModelCard(
         imcc_version=imcc.__version__,
         versions=versions(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -112,13 +152,6 @@ def save_model(
         label_pairs=None if data is None else pairs_of(data.Y),
         notes=notes,
     )
-    packed = _dump(model)
-    buffer = io.BytesIO(packed)
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_STORED) as archive:
-        digest = _digest(archive)
-        # Dated like the other members, so that the card alone says when the file was made.
-        archive.writestr(zipfile.ZipInfo(_CARD), write_card(card, digest))
-    return write_whole(path, buffer.getvalue())
 
 
 def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
@@ -143,23 +176,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     ModelFileError
         If the file is no model, is damaged, or was written by a version that this one cannot read.
     """
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
-    name = str(Path(path))
-    data, card = open_model(path)
-    unknown = unknown_types(data, name)
-    if refused := [found for found in unknown if found not in set(trusted)]:
-        raise UntrustedModelError(refused, name)
-    model = loads(data, unknown, name)
-    width = getattr(model, "n_features_in_", len(card.feature_names))
-    if width != len(card.feature_names):
-        raise ModelFileError(
-            f"the file is damaged: its model has {width} features, its card names "
-            f"{len(card.feature_names)}",
-            name,
-        )
-    fill_new_parameters(model)
-    return model
+    return ModelFile(path).load(trusted)
 
 
 def read_card(path: str | os.PathLike[str]) -> ModelCard:
@@ -174,7 +191,7 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
     ModelFileError
         As for :func:`load_model`.
     """
-    return open_model(path)[1]
+    return ModelFile(path).card
 
 
 def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
@@ -189,13 +206,58 @@ def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
     list of str
         Empty for a model of imcc's and scikit-learn's own parts.
     """
-    data, _ = open_model(path)
-    return unknown_types(data, str(Path(path)))
+    return ModelFile(path).untrusted_types()
 
 
-def open_model(path: str | os.PathLike[str]) -> tuple[bytes, ModelCard]:
+class ModelFile:
+    """A model file that is read and checked once: its card, what needs trust, and the model.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    path : Path
+    card : ModelCard
+        What the file says about itself.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model, is damaged, or was written by a version that this one cannot read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._data, self.card = _open(self.path)
+        self._archive: bytes | None = None
+
+    def untrusted_types(self) -> list[str]:
+        """Return the types in the file that are not trusted; nothing is loaded."""
+        return unknown_types(self._checked(), str(self.path))
+
+    def load(self, trusted: Collection[str] = ()) -> Any:
+        """Return the model; see :func:`load_model`."""
+        if isinstance(trusted, str):
+            raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
+        unknown = self.untrusted_types()
+        if refused := [found for found in unknown if found not in set(trusted)]:
+            raise UntrustedModelError(refused, str(self.path))
+        model = loads(self._checked(), unknown, str(self.path))
+        check_model(model, self.card, str(self.path))
+        return model
+
+    def _checked(self) -> bytes:
+        """Return the archive as skops reads it, with all arrays checked."""
+        if self._archive is None:
+            self._archive = from_stored(self._data, self.card.imcc_version, str(self.path))
+            self._data = b""
+        return self._archive
+
+
+def _open(file: Path) -> tuple[bytes, ModelCard]:
     """Return the bytes of a model file, checked to be whole, and its card."""
-    file = Path(path)
     if file.is_dir():
         raise ModelFileError("this is a folder; give the model file in it", file)
     data = file.read_bytes()
@@ -207,7 +269,7 @@ def open_model(path: str | os.PathLike[str]) -> tuple[bytes, ModelCard]:
             # Nothing is packed, so that no member can be larger than the file.
             odd = [info for info in members if info.compress_type != zipfile.ZIP_STORED]
             digest = None if odd or len(set(names)) < len(names) else _digest(archive)
-            content = archive.read(_CARD) if _CARD in names else None
+            content = archive.read(CARD) if CARD in names else None
     # A damaged archive makes zipfile raise nearly anything, struct.error and KeyError included.
     except Exception as error:
         raise ModelFileError(f"the file is damaged or cut off ({error})", file) from error
@@ -240,7 +302,7 @@ def _refuse_others(data: bytes, file: Path) -> None:
 def _what_else(names: Sequence[str]) -> str:
     if any(name.endswith((".pkl", ".pickle")) for name in names):
         return f"this is an archive with a pickle in it: {_REFUSED}"
-    if _SCHEMA in names:
+    if SCHEMA in names:
         return (
             "this is a skops file without imcc's card: it was not written by imcc; load it with "
             "skops.io.load, and save it with imcc.persistence.save_model"
@@ -251,19 +313,20 @@ def _what_else(names: Sequence[str]) -> str:
 def _digest(archive: zipfile.ZipFile) -> str:
     digest = hashlib.sha256()
     for name in sorted(archive.namelist()):
-        if name != _CARD:
+        if name != CARD:
             content = archive.read(name)
             digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogatepass"))
             digest.update(content)
     return digest.hexdigest()
 
 
-def _dump(model: Any) -> bytes:
-    """Return the model as a skops archive, tried out by loading it."""
+def _dump(model: Any, card: ModelCard) -> bytes:
+    """Return the model as an archive, tried out by loading it."""
     name = "this model"
     try:
-        packed = skops_io().dumps(model)
-        loads(packed, unknown_types(packed, name), name)
+        stored = to_stored(require_skops().dumps(model))
+        archive = from_stored(stored, card.imcc_version, name)
+        check_model(loads(archive, unknown_types(archive, name), name), card, name)
     except ImportError:
         raise
     except Exception as error:  # skops raises what the types in the model make it raise
@@ -272,21 +335,4 @@ def _dump(model: Any) -> bytes:
             f"the model cannot be saved so that it can be loaded again ({reason}); functions in "
             "it (a kernel, a progress callback) must be importable by name, not lambdas"
         ) from error
-    return packed
-
-
-def fill_new_parameters(model: Any) -> None:
-    """Give models from before a parameter was added its default, which is what they did then."""
-    seen: set[int] = set()
-    waiting = [model]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, (list, tuple)):
-            waiting += found
-        elif isinstance(found, BaseEstimator) and id(found) not in seen:
-            seen.add(id(found))
-            if type(found).__module__.startswith("imcc."):
-                for name, parameter in inspect.signature(type(found)).parameters.items():
-                    if name not in vars(found) and parameter.default is not parameter.empty:
-                        setattr(found, name, parameter.default)
-            waiting += vars(found).values()
+    return stored

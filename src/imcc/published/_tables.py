@@ -116,7 +116,8 @@ class PublishedFriedman:
     Attributes
     ----------
     f : dict of str to float
-        F_F by metric.  They do not follow from the paper's own tables; see :data:`SLIPS`.
+        F_F by metric.  Those of one-error and Hamming loss do not follow from the paper's own
+        tables, whatever the order of means that are equal in print; see :data:`SLIPS`.
     critical_value : float
         Of F_F at the level ``alpha``.
     q, critical_difference : float

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from imcc.experiment import ALL_METRICS, EACH, Experiment, Failure, Run, Store, Study
-from imcc.experiment._plan import TaskKey
-from imcc.experiment._records import UNSEARCHED
+from imcc.experiment import (
+    ALL_METRICS,
+    EACH,
+    UNSEARCHED,
+    Experiment,
+    Failure,
+    Run,
+    Store,
+    Study,
+    TaskKey,
+)
 from imcc.metrics import METRICS
 from imcc.report._compared import Compared, compare_what_is_there
 

@@ -241,7 +241,7 @@ def render(results: Results, title: str | None = None) -> str:
         verdicts=VERDICTS,
         failures=[
             {
-                "task": sections.task_name(failure.key),
+                "task": one_line(str(failure.key)),
                 "error": failure.error,
                 "traceback": failure.traceback,
                 "finished": failure.finished,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from imcc.datasets import dataset_info, list_datasets
-from imcc.experiment import NAMED
 from imcc.metrics import METRICS
 from imcc.published import PublishedComparison, compare_with_published
 from imcc.published import datasets as published_datasets
@@ -41,7 +40,7 @@ def beside_the_paper(results: Results, selection: str) -> PublishedComparison | 
     methods = [
         method.name
         for method in results.experiment.methods
-        if method.name in paper.methods and method.to_dict() == NAMED[method.name]
+        if method.name in paper.methods and method.is_named
     ]
     tables = {}
     for metric in METRICS:

@@ -38,7 +38,7 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
     """Return how to run an experiment again into a store of the given name."""
     plain = experiment.to_dict()
     try:
-        text, file = to_toml(plain), "experiment.toml"
+        text, file = to_toml(_as_given(plain)), "experiment.toml"
     except TypeError:  # TOML has no null
         text, file = json.dumps(plain, indent=2, ensure_ascii=False), "experiment.json"
     look = shlex.join(["imcc", "report", store, "-o", "report.html"])
@@ -48,7 +48,8 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         return Reproduction((shlex.join([*shipped, "-o", store]), look), text, "", "")
     given = list(dict.fromkeys(spec.name for spec in studied if spec.in_memory))
     if given or file.endswith("json"):
-        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r})"
+        allow = f", allow={experiment.packages()!r}" if experiment.packages() else ""
+        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r}{allow})"
         if given:
             code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
         note = (
@@ -59,9 +60,22 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
         )
         lines = ("import json", "from imcc.experiment import Experiment", code)
         return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
-    return Reproduction(
-        (shlex.join(["imcc", "experiment", "run", file, "-o", store]), look), text, file, ""
-    )
+    # In the command, where it is seen, not in the file.
+    flags = [word for package in experiment.packages() for word in ("--allow", package)]
+    command = shlex.join(["imcc", "experiment", "run", file, *flags, "-o", store])
+    return Reproduction((command, look), text, file, "")
+
+
+def _as_given(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description without the values that are defaults."""
+
+    def given(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            described = "estimator" in value
+            return {k: given(v) for k, v in value.items() if not (described and k == "defaults")}
+        return [given(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return dict(given(plain))
 
 
 def _shipped_command(experiment: Experiment) -> list[str] | None:
@@ -74,9 +88,7 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
             continue
         if any(dataset not in theirs["datasets"] for dataset in ours["datasets"]):
             continue
-        if any(theirs["methods"].get(m) != method for m, method in ours["methods"].items()):
-            continue
-        if ours.get("sensitivity") not in (None, theirs.get("sensitivity")):
+        if not _same_methods(experiment, known):
             continue
         command = ["imcc", "experiment", "run", name]
         if len(ours["datasets"]) < len(theirs["datasets"]):
@@ -89,6 +101,25 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
             command.append("--no-sensitivity")
         return command
     return None
+
+
+def _same_methods(part: Experiment, whole: Experiment) -> bool:
+    """Say whether what one experiment computes is part of what another one does.
+
+    Only ours are resolved, which is the one that comes with the package.
+    """
+    resolved = whole.resolve_ours()
+    for method in part.methods:
+        known = {m.name: m for m in (resolved if method.is_resolved else whole).methods}
+        if method.name not in known or known[method.name].canonical() != method.canonical():
+            return False
+    if not part.studied_datasets:
+        return True
+    studied = (resolved if part.studied_method.is_resolved else whole).studied_method
+    return (
+        part.studied_datasets == whole.studied_datasets
+        and part.studied_method.canonical() == studied.canonical()
+    )
 
 
 def to_toml(plain: Mapping[str, Any]) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from imcc.datasets import dataset_info
 from imcc.experiment import Run
-from imcc.experiment._plan import SENSITIVITY, TaskKey
 from imcc.report._gather import OWN, Panel, Results
 from imcc.report._published import cardinality, is_known
 from imcc.report._verdict import Verdict, verdict
@@ -51,14 +50,6 @@ class MethodOnDataset:
     values: tuple[float, ...]
 
 
-def task_name(key: TaskKey) -> str:
-    """Return a task as a reader calls it."""
-    kind, dataset, method, repetition = key
-    if kind == SENSITIVITY:
-        return f"sensitivity on {one_line(dataset)}"
-    return f"{one_line(method)} on {one_line(dataset)}, split {repetition + 1}"
-
-
 def overview(results: Results) -> list[dict[str, Any]]:
     """Return a line for each metric: who wins it, how clearly, and who cannot be told from it."""
     lines = []
@@ -95,7 +86,7 @@ def progress(results: Results) -> dict[str, Any]:
         "n_done": n_tasks - len(results.missing),
         "n_failed": len(failed),
         "n_waiting": len(waiting),
-        "waiting": [task_name(key) for key in waiting[:20]],
+        "waiting": [one_line(str(key)) for key in waiting[:20]],
         "n_more": max(len(waiting) - 20, 0),
     }
 

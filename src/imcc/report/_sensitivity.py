@@ -41,7 +41,7 @@ def draw_surface(study: Study, metric: str) -> Picture:
     metric : str
         One of the study's metrics.
     """
-    mean, best = _table(study, metric), _best(study, metric)
+    mean, best = _table(study, metric), study.best_index(metric)
     values = mean[:, best[1], :, best[3]]
     fixed = _setting(study, best, ("beta", "n_clusters"))
     good = greater_is_better(metric)
@@ -89,7 +89,7 @@ def draw_curve(study: Study, metric: str, parameter: str) -> Picture:
         What varies.
     """
     check_choice("parameter", parameter, list(study.axes))
-    best = _best(study, metric)
+    best = study.best_index(metric)
     axis = list(study.axes).index(parameter)
     line: list[Any] = list(best)
     line[axis] = slice(None)
@@ -128,12 +128,6 @@ def draw_curve(study: Study, metric: str, parameter: str) -> Picture:
 def _table(study: Study, metric: str) -> np.ndarray:
     check_choice("metric", metric, list(study.metrics))
     return np.asarray(study.mean[study.metrics.index(metric)])
-
-
-def _best(study: Study, metric: str) -> tuple[int, ...]:
-    mean = _table(study, metric)
-    flat = np.nanargmax(mean) if greater_is_better(metric) else np.nanargmin(mean)
-    return tuple(int(i) for i in np.unravel_index(flat, mean.shape))
 
 
 def _setting(study: Study, at: tuple[int, ...], names: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.validation import check_choice, check_share
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -96,7 +97,8 @@ def _check_target(target: Path, overwrite: bool) -> None:
             head = file.read(_HEAD)
         if head and not any(mark.encode() in head for mark in (MARK, WRITTEN)):
             raise FileExistsError(
-                f"{target} is there already and is not a report; write over it with overwrite=True"
+                f"{target} already exists and is not a report; overwrite it with "
+                + given("overwrite", True)
             )
 
 

@@ -1,0 +1,71 @@
+"""Tests that need an extra which is not installed are skipped; under CI=true they fail.
+
+Optional packages are imported where they are used, so a test does not know beforehand what it
+needs: an import of a package that cannot be found ends it as skipped, while it is collected, set
+up or run.  `make oldest` relies on this: it installs the core dependencies only.
+"""
+
+import importlib.util
+import os
+
+import pytest
+
+
+def missing_package(error):
+    """Return the package that an error could not import, if it is not installed; else None."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, ImportError) and error.name:
+            package = error.name.partition(".")[0]
+            if package != "imcc" and not _is_installed(package):
+                return package
+        error = error.__cause__
+    return None
+
+
+def _is_installed(package):
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # None stands in sys.modules in its place
+        return True  # a test has hidden it
+
+
+def _skips():
+    return os.environ.get("CI") != "true"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip a module that imports what is not installed."""
+    report = yield
+    call = getattr(report, "call", None)
+    if report.failed and call is not None and call.excinfo is not None and _skips():
+        package = missing_package(call.excinfo.value)
+        if package is not None:
+            report.outcome = "skipped"
+            report.longrepr = (str(collector.path), 0, f"needs {package}")
+            report.result = []
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup():
+    """Skip a test whose fixtures import what is not installed."""
+    return (yield from _skipping())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Skip a test that imports what is not installed."""
+    return (yield from _skipping())
+
+
+def _skipping():
+    try:
+        return (yield)
+    except Exception as error:
+        package = missing_package(error) if _skips() else None
+        if package is None:
+            raise
+        pytest.skip(f"needs {package}")

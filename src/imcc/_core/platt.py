@@ -1,0 +1,115 @@
+"""Platt's sigmoid: from the margin of an SVM to log-odds that can be compared across labels.
+
+The margins of two SVMs have different units: a margin of 1 may mean 55 % for a rare label and 99 %
+for a common one.  Ranking the labels of a row needs one unit.  Platt's P(on | m) = 1 / (1 + e^-z),
+z = slope m + offset, gives it: z is the log-odds.  Slope and offset maximise the likelihood on
+margins of rows that the SVM was not trained on.
+
+References
+----------
+J. Platt. "Probabilistic outputs for support vector machines." 1999.
+H.-T. Lin, C.-J. Lin, R. Weng. "A note on Platt's probabilistic outputs." Machine Learning 68, 2007.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from sklearn.model_selection import StratifiedKFold
+
+N_FOLDS = 5  # as in libsvm
+_NEWTON_STEPS = 100
+_FLAT = 1e-10
+
+
+class Sigmoid(NamedTuple):
+    """Log-odds = slope * margin + offset."""
+
+    slope: float
+    offset: float
+
+
+def fit_sigmoid(margins: np.ndarray, on: np.ndarray) -> Sigmoid:
+    """Fit slope and offset by maximum likelihood, with Platt's targets and slope >= 0.
+
+    The targets are (P + 1) / (P + 2) for the P positives and 1 / (N + 2) for the N negatives
+    instead of 1 and 0, which keeps the slope finite for separated classes.  A best slope below
+    zero means that the margins say nothing about rows not seen: then only the prior is left.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_rows,)
+    on : ndarray of bool, shape (n_rows,)
+    """
+    n_on = int(np.count_nonzero(on))
+    targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (len(on) - n_on + 2))
+    # In units of their own spread, Newton's matrix is well conditioned for any margins.
+    spread = float(margins.std())
+    prior = Sigmoid(0.0, prior_log_odds(on))
+    if spread <= _FLAT * (1 + float(np.abs(margins).max())):
+        return prior
+    middle = float(margins.mean())
+    design = np.column_stack([(margins - middle) / spread, np.ones(len(margins))])
+    slope, offset = _maximise_likelihood(design, targets, np.array([0.0, prior.offset]))
+    if slope <= 0:
+        return prior
+    return Sigmoid(slope / spread, offset - slope * middle / spread)
+
+
+def _maximise_likelihood(
+    design: np.ndarray, targets: np.ndarray, start: np.ndarray
+) -> tuple[float, float]:
+    """Minimise the cross-entropy by Newton steps, halved until it falls."""
+    point, loss = start, _cross_entropy(design @ start, targets)
+    for _ in range(_NEWTON_STEPS):
+        chance = expit(design @ point)
+        gradient = design.T @ (chance - targets)
+        if np.abs(gradient).max() <= 1e-9 * len(targets):
+            break
+        curvature = (design.T * (chance * (1 - chance))) @ design + _FLAT * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        size = 1.0
+        while size > _FLAT:
+            moved = point - size * step
+            moved_loss = _cross_entropy(design @ moved, targets)
+            if moved_loss < loss:
+                break
+            size /= 2
+        else:
+            break
+        point, loss = moved, moved_loss
+    return float(point[0]), float(point[1])
+
+
+def _cross_entropy(log_odds: np.ndarray, targets: np.ndarray) -> float:
+    return float(np.sum(np.logaddexp(0, log_odds) - targets * log_odds))
+
+
+def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds by which every row gets a margin of a machine that has not seen it.
+
+    Parameters
+    ----------
+    on : ndarray of bool, shape (n_rows,)
+    seed : int
+        Shuffles the folds.
+
+    Returns
+    -------
+    list of (inside, outside)
+        Rows to train on and rows left out, in increasing order; both classes are inside.  No folds
+        where the rarer class has a single row or none: it cannot be on both sides.
+    """
+    rarer = int(min(np.count_nonzero(on), np.count_nonzero(~on)))
+    if rarer < 2:
+        return []
+    folds = StratifiedKFold(min(N_FOLDS, rarer), shuffle=True, random_state=seed)
+    return list(folds.split(np.empty((len(on), 1)), on))
+
+
+def prior_log_odds(on: np.ndarray) -> float:
+    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
+    positives = int(np.count_nonzero(on))
+    return float(np.log((positives + 1) / (len(on) - positives + 1)))

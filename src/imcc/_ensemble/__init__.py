@@ -1,0 +1,1 @@
+"""A calibrated ensemble of kernel models: views, leave-one-out, calibration, selection."""

@@ -1,0 +1,144 @@
+"""What decides between models, and the greedy choice of an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from imcc._backend.array import Array, asarray, at_least, is_numpy, namespace, to_numpy
+from imcc._search.judges import judge_of
+from imcc.metrics import METRICS, Judge
+
+#: Names of criteria: the five metrics, and the mean log loss per label.
+CRITERIA = (*METRICS, "log_loss")
+
+
+class Criterion:
+    """Judges held-out log-odds of some rows; greater is better.
+
+    Parameters
+    ----------
+    on : ndarray of bool, shape (n_samples, n_outputs)
+        The labels.
+    scoring : str or callable
+        One of CRITERIA, or a function of labels (bool) and log-odds, both ndarrays of shape
+        (n_samples, n_outputs), of which a greater value is better.
+    binary : bool
+        Whether the one output stands for the two classes of a 1-D target: it is then judged as the
+        ranking of the two.
+    weight : ndarray of shape (n_samples,), optional
+    like : array, optional
+        Decides library and device of the log-odds.
+
+    Attributes
+    ----------
+    name : str
+        What decides: "log_loss" in place of a metric that no row has a ranking for.
+    """
+
+    def __init__(
+        self,
+        on: np.ndarray,
+        scoring: str | Callable[..., float],
+        binary: bool = False,
+        weight: np.ndarray | None = None,
+        like: Array | None = None,
+    ) -> None:
+        self._on, self._binary, self._weight = on, binary, weight
+        self._function: Callable[..., float] | None = None
+        judged = np.hstack([~on, on]) if binary else on
+        if callable(scoring):
+            self.name, self._function = getattr(scoring, "__name__", "scoring"), scoring
+            return
+        self.name = scoring
+        if scoring != "log_loss" and METRICS[scoring].ranked_rows_only:
+            n_on = judged.sum(axis=1)
+            ranked = (n_on > 0) & (n_on < judged.shape[1])
+            if weight is not None:
+                ranked &= weight > 0
+            if not ranked.any():
+                self.name = "log_loss"
+        if self.name == "log_loss":
+            return
+        self._sign = 1.0 if METRICS[self.name].greater_is_better else -1.0
+        on_host = like is None or is_numpy(like) or weight is not None
+        self._judge = Judge(judged) if on_host else judge_of(judged, like)
+
+    def __call__(self, log_odds: Array) -> float:
+        """Return the value of log-odds of shape (n_samples, n_outputs)."""
+        if self._function is not None:
+            return float(self._function(self._on, to_numpy(log_odds)))
+        if self.name == "log_loss":
+            return -self._log_loss(log_odds)
+        if self._binary:
+            log_odds = namespace(log_odds).concat([-log_odds, log_odds], axis=1)
+        if self._weight is not None:
+            return self._sign * self._weighted(to_numpy(log_odds))
+        if isinstance(self._judge, Judge):
+            scores = np.ascontiguousarray(to_numpy(log_odds).T)[:, np.newaxis]
+        else:
+            scores = namespace(log_odds).matrix_transpose(log_odds)[:, None, :]
+        return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
+
+    def reported(self, value: float) -> float:
+        """Return a value as users know the metric: losses as they are."""
+        if self._function is None and (self.name == "log_loss" or self._sign < 0):
+            return -value
+        return value
+
+    def _log_loss(self, z: Array) -> float:
+        xp = namespace(z)
+        y = asarray(self._on, z, "float64")
+        cells = at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
+        rows = to_numpy(xp.mean(cells, axis=1))
+        return float(np.average(rows, weights=self._weight))
+
+    def _weighted(self, log_odds: np.ndarray) -> float:
+        assert isinstance(self._judge, Judge)
+        assert self._weight is not None
+        values = self._judge.rows(np.ascontiguousarray(log_odds.T)[:, np.newaxis], [self.name])[0][
+            0
+        ]
+        weight = self._weight
+        if METRICS[self.name].ranked_rows_only:
+            values, weight = values[self._judge.ranked], weight[self._judge.ranked]
+        return float(np.average(values, weights=weight))
+
+
+def choose_greedily(
+    members: Sequence[Array], criterion: Callable[[Array], float], rounds: int
+) -> tuple[np.ndarray, float]:
+    """Choose members with replacement, each time the one whose addition makes the mean best.
+
+    A round may make the mean worse; the best mean of all rounds counts (Caruana et al. 2004).
+
+    Parameters
+    ----------
+    members : sequence of array of shape (n_samples, n_outputs)
+        Log-odds.
+    criterion : callable
+        Greater is better.
+    rounds : int
+
+    Returns
+    -------
+    weights : ndarray of shape (n_members,)
+        Summing to one.
+    value : float
+        The criterion of the weighted mean.
+    """
+    counts = np.zeros(len(members), dtype=int)
+    best_counts, best = counts, -np.inf
+    total: Any = None
+    for size in range(1, rounds + 1):
+        values = [
+            criterion(member if total is None else (total + member) / size) for member in members
+        ]
+        first = int(np.argmax(values))
+        counts[first] += 1
+        total = members[first] if total is None else total + members[first]
+        if values[first] > best:
+            best_counts, best = counts.copy(), values[first]
+    return best_counts / best_counts.sum(), float(best)

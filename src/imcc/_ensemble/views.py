@@ -1,0 +1,143 @@
+"""Views: the rows in other coordinates, each learned from the training rows without labels.
+
+========  =============  =====================================================================
+view      for            a row becomes
+========  =============  =====================================================================
+raw       all            itself
+standard  dense          (x - mean) / standard deviation, per column
+ranks     dense          the normal score of its rank among the training rows, per column
+root      dense          the square root of x less the column's smallest value (0 if negative)
+unit      mostly zeros   x / |x|
+tfidf     mostly zeros   x times the inverse document frequency, then scaled to unit length
+========  =============  =====================================================================
+
+Distances do not change when all rows are moved, so dense views are moved to mean 0: the products
+that distances are computed from lose fewer digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtri
+from sklearn.preprocessing import normalize
+
+from imcc._utils.validation import Features
+
+#: The views that make sense for dense and for mostly-zero rows.
+DENSE_VIEWS = ("raw", "standard", "ranks", "root")
+SPARSE_VIEWS = ("raw", "unit", "tfidf")
+VIEWS = tuple(dict.fromkeys(DENSE_VIEWS + SPARSE_VIEWS))
+#: Rows with more than this share of zeros are "mostly zeros".
+ZERO_SHARE = 0.8
+# Quantiles of a column that ranks are taken among.
+_KNOTS = 1000
+
+
+@dataclass(frozen=True)
+class View:
+    """A view that has seen the training rows.
+
+    Attributes
+    ----------
+    name : str
+    center : ndarray of shape (n_features,) or None
+        Subtracted last (first for "standard").
+    factor : ndarray of shape (n_features,) or None
+        One over the standard deviation, or the inverse document frequency.
+    floor : ndarray of shape (n_features,) or None
+        The smallest value of each column ("root").
+    knots : ndarray of shape (n_knots, n_features) or None
+        Quantiles of each column ("ranks").
+    """
+
+    name: str
+    center: np.ndarray | None = None
+    factor: np.ndarray | None = None
+    floor: np.ndarray | None = None
+    knots: np.ndarray | None = None
+
+    def transform(self, X: Features) -> Features:
+        """Return rows in this view, in float64; sparse rows stay sparse."""
+        X = X.astype(np.float64, copy=False)
+        match self.name:
+            case "standard":
+                return (_dense(X) - self.center) * self.factor
+            case "ranks":
+                return _normal_scores(_dense(X), self.knots) - self.center
+            case "root":
+                return np.sqrt(np.maximum(_dense(X) - self.floor, 0.0)) - self.center
+            case "unit":
+                return normalize(X)
+            case "tfidf":
+                scaled = X.multiply(self.factor).tocsr() if sp.issparse(X) else X * self.factor
+                return normalize(scaled)
+        return X if self.center is None or sp.issparse(X) else X - self.center
+
+
+def fit_view(name: str, X: Features) -> View:
+    """Learn a view from training rows, on the host.
+
+    Parameters
+    ----------
+    name : str
+        One of VIEWS.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    """
+    match name:
+        case "standard":
+            dense = _dense(X)
+            deviation = dense.std(axis=0)
+            varies = deviation > 1e-12 * np.abs(dense).max(axis=0, initial=0.0)
+            factor = np.where(varies, 1.0 / np.where(varies, deviation, 1.0), 0.0)
+            return View(name, dense.mean(axis=0), factor)
+        case "ranks":
+            dense = _dense(X)
+            knots = np.sort(dense, axis=0)
+            if len(knots) > _KNOTS:
+                # Values that occur, evenly spread over the ranks.
+                at = np.round(np.linspace(0, len(knots) - 1, _KNOTS)).astype(int)
+                knots = knots[at]
+            return View(name, _normal_scores(dense, knots).mean(axis=0), knots=knots)
+        case "root":
+            dense = _dense(X)
+            floor = dense.min(axis=0)
+            return View(name, np.sqrt(dense - floor).mean(axis=0), floor=floor)
+        case "tfidf":
+            # A feature occurs where it is not zero; smoothed as if one more row had them all.
+            occurs = np.asarray((X != 0).sum(axis=0)).ravel()
+            return View(name, factor=np.log((1 + X.shape[0]) / (1 + occurs)) + 1)
+        case "raw":
+            return View(name, None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
+    return View(name)
+
+
+def choose_views(names: Any, X: Features) -> list[str]:
+    """Return the views to try: those given, or for "auto" those that suit the rows."""
+    if isinstance(names, str) and names == "auto":
+        return list(SPARSE_VIEWS if is_mostly_zero(X) else DENSE_VIEWS)
+    return list(names)
+
+
+def is_mostly_zero(X: Features) -> bool:
+    """Whether more than ZERO_SHARE of the entries are zero."""
+    stored = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X)
+    return bool(stored < (1 - ZERO_SHARE) * X.shape[0] * X.shape[1])
+
+
+def _dense(X: Features) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def _normal_scores(X: np.ndarray, knots: np.ndarray | None) -> np.ndarray:
+    """Return the normal quantiles of the ranks of values among knots, ties in the middle."""
+    assert knots is not None
+    n, out = len(knots), np.empty_like(X)
+    for j in range(X.shape[1]):
+        below = np.searchsorted(knots[:, j], X[:, j], side="left")
+        up_to = np.searchsorted(knots[:, j], X[:, j], side="right")
+        out[:, j] = (below + up_to) / (2 * n)
+    return ndtri(np.clip(out, 0.5 / n, 1 - 0.5 / n))

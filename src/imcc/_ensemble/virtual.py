@@ -1,0 +1,119 @@
+"""Members with virtual examples: IMCC's own weights, on folds that ridge regression shares."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from imcc._backend.array import Array, divided, is_numpy, namespace, take_rows
+from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
+from imcc._core.dual import solve_dual
+from imcc._core.maps import KernelMap
+from imcc._core.solver import kernel_problem, solve_spectral
+from imcc._ensemble.held_out import FoldRidge, put_rows
+from imcc._ensemble.model import distances, make_kernel
+from imcc._search.fold import Fold
+from imcc._utils.validation import Features
+
+#: What is tried for members with virtual examples, for each kernel.
+ALPHAS = (0.1, 1.0, 10.0)
+GAMMAS = (0.1, 1.0)
+N_CLUSTERS = (16, 64)
+
+Weights = tuple[float, float, float, int]  # alpha, beta, gamma, n_clusters
+
+
+def cluster(rows: Features, signs: Array, n_clusters: int, seed: int) -> VirtualExamples:
+    """Cluster rows of a view; fewer distinct rows than clusters give fewer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assignment = assign_rows(rows, min(n_clusters, rows.shape[0]), None, seed)
+    return virtual_examples(rows, signs, assignment)
+
+
+def held_out_grid(
+    rows: Features,
+    signs: Array,
+    folds: list[Fold],
+    ridge: FoldRidge,
+    kernel: str,
+    width: float,
+    betas: list[float],
+    seed: int,
+) -> Iterator[tuple[Weights, Array]]:
+    """Yield settings with the scores of all rows, each by the model of the fold without it.
+
+    The folds' eigendecompositions are those of ridge regression.
+    """
+    problems = []
+    for fold, own in zip(folds, ridge.ridges, strict=True):
+        kernel_map = _kernel_map(own.spectrum.values, own.spectrum.vectors)
+        train = take_rows(rows, fold.train)
+        y = take_rows(signs, fold.train)
+        cross = kernel_map.train_sums(y.T)
+        by_count = []
+        for count in N_CLUSTERS:
+            virtual = cluster(train, y, count, seed)
+            K_centers = make_kernel(kernel).finish(distances(kernel, virtual.centers, train), width)
+            by_count.append(kernel_problem(kernel_map, cross, K_centers, virtual))
+        problems.append((kernel_map, by_count))
+    mapped = [
+        kernel_map.transform(across)
+        for (kernel_map, _), across in zip(problems, ridge.across, strict=True)
+    ]
+    tests = [fold.test for fold in folds]
+    for i, count in enumerate(N_CLUSTERS):
+        for beta in betas:
+            for gamma in GAMMAS:
+                for alpha in ALPHAS:
+                    parts = []
+                    for (_, by_count), features in zip(problems, mapped, strict=True):
+                        W, b, _ = solve_spectral(by_count[i], alpha, beta, gamma)
+                        parts.append(features @ W + b)
+                    found = put_rows(parts, tests, tuple(signs.shape))
+                    yield (alpha, beta, gamma, count), found
+
+
+def fit_one(
+    rows: Features,
+    signs: Array,
+    K: Array,
+    kernel: str,
+    width: float,
+    weights: Weights,
+    seed: int,
+) -> tuple[Array, Array]:
+    """Fit one setting; return coefficients (n, q) and intercepts (q,).
+
+    By Cholesky, or where that would lose digits (duplicate rows) in the eigenbasis.  K is
+    overwritten.
+    """
+    alpha, beta, gamma, count = weights
+    virtual = cluster(rows, signs, count, seed)
+    K_centers = make_kernel(kernel).finish(distances(kernel, virtual.centers, rows), width)
+    try:
+        solution = solve_dual(K, K_centers, signs, virtual, alpha, beta, gamma, None)
+        return solution.coef, solution.intercept
+    except np.linalg.LinAlgError:
+        kernel_map = KernelMap.fit(K)
+    problem = kernel_problem(kernel_map, kernel_map.train_sums(signs.T), K_centers, virtual)
+    W, intercept, _ = solve_spectral(problem, alpha, beta, gamma)
+    return kernel_map.basis @ W, intercept
+
+
+def _kernel_map(values: Array, vectors: Array) -> KernelMap:
+    """Return the kernel map of an eigendecomposition that is known."""
+    xp = namespace(values)
+    on_host = np.asarray(values) if is_numpy(values) else None
+    largest = float(values[-1])
+    bound = values.shape[0] * np.finfo(np.float64).eps * largest
+    first = (
+        int(np.searchsorted(on_host, bound, side="right"))
+        if on_host is not None
+        else int(xp.sum(xp.astype(values <= bound, xp.int64)))
+    )
+    values, vectors = values[first:], vectors[:, first:]
+    return KernelMap(divided(vectors, xp.sqrt(values)), values, 0.0)

@@ -1,0 +1,58 @@
+"""Folds, and the label sets that held-out scores are judged by: the same for every search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from imcc._backend.array import is_numpy
+from imcc._utils.validation import Features, Target
+from imcc.metrics import METRICS, Judge
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One split of the rows."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list[Fold]:
+    """Split the rows as ``cv`` says; see :class:`imcc.IMCCClassifierCV`."""
+    # A 1-D target is split by class; an indicator matrix cannot be.
+    by = target.signs
+    if target.kind == "binary":
+        by = target.signs[:, 0]
+    elif target.kind == "multiclass":
+        by = target.signs.argmax(axis=1)
+    splitter = check_cv(cv, by, classifier=True)
+    # Splitters look at the number of rows only, and know NumPy's arrays only.
+    rows = X if is_numpy(X) else np.empty((X.shape[0], 0))
+    folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
+    if not all(len(fold.train) and len(fold.test) for fold in folds):
+        raise ValueError("cv gives a fold without training rows or without held-out rows")
+    return folds
+
+
+def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
+    """Return the label sets that scores are judged by.
+
+    A binary 1-D target has one score; it is judged as the ranking of its two classes.
+    """
+    on = signs > 0
+    return np.hstack([~on, on]) if kind == "binary" else on
+
+
+def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
+    """Refuse a metric that no fold has rows for, before any work is done."""
+    ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
+    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
+        raise ValueError(
+            f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
+            "label or all of them; use scoring='hamming_loss'"
+        )

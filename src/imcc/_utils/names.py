@@ -1,0 +1,79 @@
+"""The names under which files know our classes.
+
+Model files and experiment stores name classes by the short names of this table, never by the
+modules they happen to live in: when a class moves, its line here changes and every file that names
+it can still be read.  A short name, once released, is never given to another class.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+#: Short name -> "module:class".
+CLASSES: dict[str, str] = {
+    "BinaryRelevanceSVM": "imcc.baselines.brsvm:BinaryRelevanceSVM",
+    "EnsembleClassifierChains": "imcc.baselines.ecc:EnsembleClassifierChains",
+    "ExtraTreesBaseline": "imcc.baselines.trees:ExtraTreesBaseline",
+    "IMCCClassifier": "imcc.estimators.imcc:IMCCClassifier",
+    "IMCCClassifierCV": "imcc.estimators.imcc_cv:IMCCClassifierCV",
+    "JFSC": "imcc.baselines.jfsc:JFSC",
+    "JFSCCV": "imcc.baselines.search_cv:JFSCCV",
+    "KernelRidgeBaseline": "imcc.baselines.kernel_ridge:KernelRidgeBaseline",
+    "LIFT": "imcc.baselines.lift:LIFT",
+    "LLSF": "imcc.baselines.llsf:LLSF",
+    "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
+    "MAHR": "imcc.baselines.mahr:MAHR",
+    "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
+    "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
+}
+
+#: What fitted models consist of besides estimators, for model files only: short name ->
+#: "module:class".
+PARTS: dict[str, str] = {
+    "Chain": "imcc.baselines.ecc:Chain",
+    "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
+    "FourierMap": "imcc._core.maps:FourierMap",
+    "FourierModel": "imcc._core.models:FourierModel",
+    "IdentityMap": "imcc._core.maps:IdentityMap",
+    "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
+    "Kernel": "imcc._core.kernels:Kernel",
+    "KernelModel": "imcc._core.models:KernelModel",
+    "LaplacianKernel": "imcc._core.kernels:LaplacianKernel",
+    "Layout": "imcc._stream.sources:Layout",
+    "LinearKernel": "imcc._core.kernels:LinearKernel",
+    "LinearModel": "imcc._core.models:LinearModel",
+    "LinearScore": "imcc.baselines._svm:LinearScore",
+    "LogisticMaps": "imcc._core.logistic:LogisticMaps",
+    "NystroemMap": "imcc._core.maps:NystroemMap",
+    "RBFKernel": "imcc._core.kernels:RBFKernel",
+    "Round": "imcc.baselines.mahr:Round",
+    "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
+    "Sigmoid": "imcc._core.platt:Sigmoid",
+    "Statistics": "imcc._core.statistics:Statistics",
+    "StreamPlan": "imcc._stream.passes:StreamPlan",
+    "StreamState": "imcc._stream.fitting:StreamState",
+    "StreamSums": "imcc._stream.passes:StreamSums",
+}
+
+
+def class_of(name: str) -> Any:
+    """Return the estimator with a short name; it is imported when it is asked for.
+
+    >>> class_of("MAHR").__name__
+    'MAHR'
+    """
+    module, _, attribute = CLASSES[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def name_of(kind: type) -> str | None:
+    """Return the short name of a class; None if it is not one of ours.
+
+    >>> name_of(class_of("MAHR")), name_of(dict)
+    ('MAHR', None)
+    """
+    return _NAMES.get(f"{kind.__module__}:{kind.__qualname__}")
+
+
+_NAMES = {path: name for name, path in {**CLASSES, **PARTS}.items()}

@@ -1,0 +1,136 @@
+"""Walking through pipelines, searches and our own wrappers to the model inside.
+
+A wrapper here is an estimator around one fitted estimator:
+
+* a scikit-learn ``Pipeline``, around its last step;
+* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`):
+  they hand the rows on as they are;
+* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and the like).
+
+Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
+and count as models themselves.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from imcc._utils.names import name_of
+
+
+def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
+    """Yield a model and what is inside of it, outermost first.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, or at least its pipelines are walked through.
+    searches : bool, default=True
+        Whether to walk on from a search to its ``best_estimator_``.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
+    >>> [type(layer).__name__ for layer in layers(pipeline)]
+    ['Pipeline', 'RidgeClassifier']
+    """
+    while model is not None:
+        yield model
+        model = _inside(model, searches)
+
+
+def innermost(model: Any, *, searches: bool = True) -> Any:
+    """Return the model inside all wrappers; see :func:`layers`."""
+    *_, last = layers(model, searches=searches)
+    return last
+
+
+def first_with(model: Any, attribute: str) -> Any | None:
+    """Return the outermost layer that has an attribute, or None."""
+    return next((layer for layer in layers(model) if hasattr(layer, attribute)), None)
+
+
+def transformers(model: Any) -> list[Any]:
+    """Return what the rows pass through before they reach the innermost model, in this order."""
+    pipelines = [layer for layer in layers(model) if isinstance(layer, Pipeline)]
+    return [pipeline[:-1] for pipeline in pipelines if len(pipeline.steps) > 1]
+
+
+def best_setting(model: Any) -> Any:
+    """Return an unfitted model with the setting that a fitted search has chosen.
+
+    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
+    """
+    if isinstance(model, Pipeline):
+        steps = [(name, clone(step)) for name, step in model.steps[:-1]]
+        name, last = model.steps[-1]
+        return Pipeline([*steps, (name, best_setting(last))])
+    return clone(getattr(model, "best_estimator_", model))
+
+
+def without_search(model: Any) -> tuple[Any, Any]:
+    """Return a fitted model with the best setting in place of the search, and the search.
+
+    The table of all settings would be most of a model file, and is of no use in predicting.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A search, or one in pipelines and wrappers of ours; it stays as it is.
+
+    Returns
+    -------
+    model : fitted estimator
+        The same wrappers around the search's ``best_estimator_``; the fitted parts are shared.
+    search : estimator or None
+        None if nothing was searched; the model is then returned as it is.
+    """
+    if isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        best, search = without_search(last)
+        return (model if search is None else Pipeline([*model.steps[:-1], (name, best)])), search
+    if _is_our_wrapper(model):
+        best, search = without_search(model.estimator_)
+        if search is None:
+            return model, None
+        found = copy.copy(model)
+        found.estimator_, found.estimator = best, clone(best)
+        return found, search
+    if hasattr(model, "best_estimator_"):
+        return model.best_estimator_, model
+    return model, None
+
+
+def describe(model: Any) -> str:
+    """Return the classes of a model, outermost first.
+
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> describe(make_pipeline(StandardScaler(), RidgeClassifier()))
+    'StandardScaler -> RidgeClassifier'
+    """
+    if isinstance(model, Pipeline):
+        return " -> ".join(describe(step) for _, step in model.steps)
+    name = type(model).__name__
+    return f"{name}({describe(model.estimator_)})" if _is_our_wrapper(model) else name
+
+
+def _inside(model: Any, searches: bool) -> Any | None:
+    if isinstance(model, Pipeline):
+        return model.steps[-1][1] if model.steps else None
+    if _is_our_wrapper(model):
+        return model.estimator_
+    return getattr(model, "best_estimator_", None) if searches else None
+
+
+def _is_our_wrapper(model: Any) -> bool:
+    return name_of(type(model)) is not None and hasattr(model, "estimator_")

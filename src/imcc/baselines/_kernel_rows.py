@@ -1,0 +1,196 @@
+"""Many support vector machines on the same rows, from one kernel matrix.
+
+libsvm spends nearly all its time on inner products: each machine computes the rows of the kernel
+matrix that it needs anew.  The machines of all labels, and those of all calibration folds of a
+label, need the same numbers, so the matrix is computed once, by one product, and every machine
+reads from it.  The machines of folds get the whole matrix as well; the rows that a fold leaves out
+have weight zero, for which libsvm drops them before it begins, so nothing is copied.  It is the
+same solver with the same stopping rule on the same numbers: the machines are those that libsvm
+finds from the rows, up to rounding.
+
+A matrix of n_rows x n_rows numbers must fit: above :data:`GRAM_LIMIT` bytes, and where rows are so
+short that their products cost nothing, libsvm is given the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from imcc._core.kernels import row_blocks
+from imcc._utils.validation import Features
+from imcc.baselines._base import is_constant
+
+#: Bytes that a kernel matrix may have: 11,585 rows.
+GRAM_LIMIT = 2**30
+#: Features from which on a dense inner product costs libsvm more than looking it up.
+MIN_GRAM_FEATURES = 32
+# Megabytes of libsvm's cache next to a kernel matrix: a row of it is cheap to make again.
+_GRAM_CACHE = 50.0
+
+
+class Dual(NamedTuple):
+    """One machine by its support vectors: margin(x) = sum_i coef_i k(x, x_i) + intercept.
+
+    Attributes
+    ----------
+    support : ndarray of int, shape (n_support,)
+        Rows with a weight.
+    coef : ndarray of shape (n_support,)
+        Their weights, y_i a_i with 0 < a_i <= C.
+    intercept : float
+    """
+
+    support: np.ndarray
+    coef: np.ndarray
+    intercept: float
+
+
+class KernelRows:
+    """Rows on which many machines are trained.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    gamma : float, optional
+        The kernel is ``exp(-gamma |x - x'|^2)``; without it, the inner product.
+    """
+
+    def __init__(self, X: Features, gamma: float | None = None) -> None:
+        self.X = X
+        self.gamma = gamma
+        self._gram: np.ndarray | None = None
+        short = gamma is None and not sp.issparse(X) and X.shape[1] < MIN_GRAM_FEATURES
+        if fits(X.shape[0]) and not short:
+            self._gram = linear_gram(X) if gamma is None else rbf_kernel(X, X, gamma)
+
+    def train(self, on: np.ndarray, C: float, rows: np.ndarray | None = None) -> Dual:
+        """Train the machine of one label on all rows or on some.
+
+        A label that is on in all these rows or in none has the constant margin +1 or -1.
+
+        Parameters
+        ----------
+        on : ndarray of bool, shape (n_rows,)
+            The label, of all rows.
+        C : float
+        rows : ndarray of int, optional
+            The rows to train on, in increasing order.
+        """
+        part = on if rows is None else on[rows]
+        if is_constant(part):
+            return constant_machine(bool(part[0]))
+        if self._gram is not None:
+            return train_on_gram(self._gram, on, C, rows)
+        found = train_on_rows(self.X if rows is None else self.X[rows], part, C, self.gamma)
+        return found if rows is None else found._replace(support=rows[found.support])
+
+    def dense(self, machines: Sequence[Dual]) -> np.ndarray:
+        """Return the weights of all rows in all machines, (n_rows, n_machines)."""
+        return dense_weights(machines, self.X.shape[0])
+
+    def weights(self, machines: Sequence[Dual]) -> np.ndarray:
+        """Return the weights of the features in linear machines, (n_machines, n_features)."""
+        return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
+
+    def margins(self, machines: Sequence[Dual]) -> np.ndarray:
+        """Return the margins of all rows by all machines, (n_rows, n_machines)."""
+        intercepts = np.array([machine.intercept for machine in machines])
+        if self.gamma is None:
+            return self.X @ self.weights(machines).T + intercepts
+        dense = self.dense(machines)
+        if self._gram is not None:
+            return self._gram @ dense + intercepts
+        return rbf_margins(self.X, self.X, self.gamma, dense) + intercepts
+
+
+def fits(n_rows: int) -> bool:
+    """Whether the kernel matrix of that many rows is small enough."""
+    return 8 * n_rows**2 <= GRAM_LIMIT
+
+
+def linear_gram(X: Features) -> np.ndarray:
+    """Return the inner products of all rows, (n_rows, n_rows), as an ndarray."""
+    if sp.issparse(X):
+        gram = np.ascontiguousarray((X @ X.T).toarray(), dtype=np.float64)
+    else:
+        X = np.asarray(X, dtype=np.float64)
+        # NumPy would compute half of X @ X.T and mirror it number by number: that takes longer.
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, with what to do
+            gram = X @ np.ascontiguousarray(X.T)
+    # The largest of a row's products in size is on the diagonal or bounded by two that are.
+    largest = np.diagonal(gram)
+    if not np.isfinite(largest).all():
+        row = int(np.flatnonzero(~np.isfinite(largest))[0])
+        raise ValueError(
+            f"X has values so large that the square of row {row} (counting from 0) overflows: "
+            "scale the features"
+        )
+    return gram
+
+
+def train_on_gram(
+    gram: np.ndarray, on: np.ndarray, C: float, rows: np.ndarray | None = None
+) -> Dual:
+    """Train a machine from a kernel matrix, on all rows or on some; both classes must be there."""
+    weights = None
+    if rows is not None:
+        weights = np.zeros(len(on))
+        weights[rows] = 1.0
+    with config_context(assume_finite=True):  # checked once, not once for each machine
+        machine = SVC(kernel="precomputed", C=C, cache_size=_GRAM_CACHE)
+        found = _dual(machine.fit(gram, on, sample_weight=weights))
+    if rows is None:
+        return found
+    # libsvm numbers the rows that are left.
+    support = rows[found.support]
+    if not np.array_equal(found.coef > 0, on[support]):
+        raise RuntimeError(
+            "this version of scikit-learn numbers the support vectors in another way than known"
+        )
+    return found._replace(support=support)
+
+
+def train_on_rows(X: Features, on: np.ndarray, C: float, gamma: float | None = None) -> Dual:
+    """Train a machine from rows, as libsvm does by itself; both classes must be there."""
+    kernel = {"kernel": "linear"} if gamma is None else {"kernel": "rbf", "gamma": gamma}
+    return _dual(SVC(C=C, cache_size=_cache_megabytes(X), **kernel).fit(X, on))
+
+
+def constant_machine(on: bool) -> Dual:
+    """Return the machine whose margin is +1 or -1 for every row."""
+    return Dual(np.empty(0, dtype=np.intp), np.empty(0), 1.0 if on else -1.0)
+
+
+def dense_weights(machines: Sequence[Dual], n_rows: int) -> np.ndarray:
+    """Return the weights of all rows in all machines, (n_rows, n_machines)."""
+    out = np.zeros((n_rows, len(machines)))
+    for column, machine in enumerate(machines):
+        out[machine.support, column] = machine.coef
+    return out
+
+
+def rbf_margins(X: Features, rows: Features, gamma: float, dual_coef: np.ndarray) -> np.ndarray:
+    """Return sum_i dual_coef[i] k(x, rows_i) for each row of X, in blocks of X."""
+    out = np.empty((X.shape[0], dual_coef.shape[1]))
+    for block in row_blocks(X.shape[0], rows.shape[0]):
+        out[block] = rbf_kernel(X[block], rows, gamma) @ dual_coef
+    return out
+
+
+def _dual(machine: SVC) -> Dual:
+    coef = machine.dual_coef_
+    coef = coef.toarray() if sp.issparse(coef) else coef
+    return Dual(machine.support_, np.ravel(coef), float(machine.intercept_[0]))
+
+
+def _cache_megabytes(X: Features) -> float:
+    """Return the size of libsvm's cache of kernel rows: two copies of X, but 20 to 200 MB."""
+    n_entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
+    return float(np.clip(2 * 8 * n_entries / 2**20, 20, 200))

@@ -1,0 +1,51 @@
+"""What options can be set to, without importing the packages that do the work.
+
+``imcc COMMAND --help`` and the completion in a shell show these words, and must not wait for
+scikit-learn.  ``tests/cli/test_start.py`` compares each with the package that owns it.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+
+# imcc.metrics.METRICS, and what else an experiment measures.
+METRICS = ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision")
+ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
+
+# imcc.estimators
+KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
+SPANS = ("train", "augmented")
+PAPER_WEIGHTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
+
+# imcc.calibration and imcc.inspection
+CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
+CALIBRATIONS = ("linear", "platt", "isotonic")
+EXPLANATIONS = ("evidence", "support", "features")
+
+# imcc.datasets
+FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")
+FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "csv", "parquet", "npz")
+NOMINAL = ("onehot", "ordinal", "error")
+INDEX_BASES = ("auto", "zero", "one")
+GROUPS = ("all", "paper", "regular", "large", "other")
+DEFAULT_DATASET = "yeast"
+TIMEOUT = 30.0
+
+# imcc.comparison, imcc.experiment and imcc.report
+MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
+EACH = "each"
+OWN = "own"
+TABLE_FORMATS = ("markdown", "latex")
+FIGURE_FORMATS = ("svg", "pdf", "png")
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Return the names of ``imcc.datasets.list_datasets()``, from the file that it reads.
+
+    >>> "yeast" in dataset_names()
+    True
+    """
+    registry = importlib.resources.files("imcc").joinpath("datasets", "registry.json")
+    return tuple(entry["name"] for entry in json.loads(registry.read_text("utf-8"))["datasets"])

@@ -1,0 +1,140 @@
+"""What commands read and write: data, model files, and checks of where results go."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from imcc._utils.errors import Message, given, named
+from imcc.cli._choices import dataset_names
+from imcc.cli._options import STDIN
+from imcc.cli._terminal import say
+
+if TYPE_CHECKING:
+    from imcc.datasets import Dataset
+    from imcc.persistence import ModelCard
+
+
+def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
+    """Return a named data set, or the one in a file or in several that belong together."""
+    from imcc.datasets import load_dataset, read
+
+    if not _is_name(inputs):
+        return read(sources(inputs, reading), **reading)
+    if reading:
+        options = Message(*[part for name in reading for part in (", ", named(name))][1:])
+        raise ValueError(
+            f"{inputs[0]} is the name of a data set: " + options + " is for files (a file of that "
+            f"name is ./{inputs[0]})"
+        )
+    return load_dataset(inputs[0])
+
+
+def _is_name(inputs: tuple[str, ...]) -> bool:
+    return len(inputs) == 1 and inputs[0].lower() in dataset_names()
+
+
+def load_matching(
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    card: ModelCard,
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+) -> tuple[Any, Any]:
+    """Return rows with the columns of a model, and its labels if asked for."""
+    from imcc.datasets import Coding, match_dataset, read_matching
+
+    wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
+    if _is_name(inputs):
+        named_data = load(inputs, reading)
+        return match_dataset(named_data, card.feature_names, card.label_names, **wanted)
+    coding = Coding.from_dict(card.columns) if card.columns else None
+    files = sources(inputs, reading)
+    return read_matching(
+        files, card.feature_names, card.label_names, coding=coding, **wanted, **reading
+    )
+
+
+def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
+    """Return the files that are named, which must exist; ``-`` is the standard input."""
+    from imcc.datasets import dataset_info
+
+    found: list[Any] = []
+    for name in inputs:
+        if name == STDIN:
+            found.append(_standard_input(reading))
+        elif not Path(name).exists():
+            if "." not in name:
+                dataset_info(name)  # raises, with the names of data sets that may be meant
+            raise FileNotFoundError(f"there is no file {name}")
+        else:
+            found.append(name)
+    return found
+
+
+def _standard_input(reading: dict[str, Any]) -> Any:
+    from imcc.datasets import FORMATS, Content
+
+    # Without a name to tell the format from, it is CSV unless --format says otherwise.
+    suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
+    content = sys.stdin.buffer.read()
+    limit = reading.get("max_bytes")
+    return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
+
+
+# What a setting is, whether or not it is the default.
+_ALWAYS = ("n_clusters", "alpha", "beta", "gamma", "kernel", "width_scale")
+
+
+def shown_setting(card: ModelCard) -> dict[str, str]:
+    """Return the parameters of a model to show: not those left at their defaults."""
+    from imcc.estimators import IMCCClassifier
+
+    defaults = IMCCClassifier().get_params()
+    return {
+        name: f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in card.params.items()
+        if value is not None
+        and (name in _ALWAYS or name not in defaults or value != defaults[name])
+    }
+
+
+def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
+    """Load a model and its card; at a terminal, types that are not trusted are asked for."""
+    from imcc.persistence import ModelFile, UntrustedModelError
+
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    file = ModelFile(path)
+    try:
+        return file.load(trust), file.card
+    except UntrustedModelError as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        types = "\n".join(f"  {name}" for name in error.types)
+        say(
+            f"{path} has parts of types that are not known to be harmless:\n{types}\n"
+            "Loading them may run code of theirs.",
+            err=True,
+        )
+        if not click.confirm("Load them?", default=False, err=True):
+            raise
+        return file.load([*trust, *error.types]), file.card
+
+
+def check_output(path: str, force: bool) -> Path:
+    """Say before the work, not after it, that a file cannot be written."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
+    if target.is_file() and not force:
+        raise FileExistsError(
+            f"{target} already exists; overwrite it with " + given("overwrite", True)
+        )
+    return target

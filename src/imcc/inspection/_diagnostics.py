@@ -1,0 +1,320 @@
+"""Every label judged by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.utils import check_array
+
+from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
+from imcc._utils.validation import check_count, check_thresholds, label_matrix
+from imcc.calibration import Cuts, cuts
+from imcc.inspection._tables import as_frame, as_text
+from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
+
+
+@dataclass(frozen=True)
+class LabelDiagnosis:
+    """What one label's predictions are worth.
+
+    Attributes
+    ----------
+    label : str
+    support : int
+        Rows that have the label.
+    predicted : int
+        Rows for which it is predicted.
+    threshold : float
+        The score from which on it is predicted.
+    precision : float
+        The share of the predictions that are right; NaN if there are none.
+    recall : float
+        The share of the rows with the label that are found; NaN if there are none.
+    f1 : float
+        2 TP / (support + predicted); 0 if both are 0 (see :func:`imcc.metrics.label_f1`).
+    auc : float
+        The chance that a row with the label is scored above one without; NaN if all rows agree.
+    average_precision : float
+        The area under precision against recall; NaN if no row has the label.  (Over the rows of
+        one label; :func:`imcc.metrics.average_precision` is over the labels of one row.)
+    best_threshold, best_f1 : float
+        The threshold with the largest F1 on these very rows, and that F1: how much is to be gained
+        at most.  Choose thresholds on other rows; see :class:`imcc.calibration.TunedThresholds`.
+    """
+
+    label: str
+    support: int
+    predicted: int
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+    auc: float
+    average_precision: float
+    best_threshold: float
+    best_f1: float
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """The labels, one by one and together.
+
+    Attributes
+    ----------
+    labels : tuple of LabelDiagnosis
+    n_rows : int
+    macro_f1 : float
+        The mean over all labels; see :func:`imcc.metrics.macro_f1`.
+    macro_f1_present : float
+        The mean over the labels that rows have or are predicted to have.
+    macro_auc : float
+        The mean over the labels where it is defined.
+    micro_f1, micro_precision, micro_recall : float
+        Of all decisions together.
+    """
+
+    labels: tuple[LabelDiagnosis, ...]
+    n_rows: int
+    macro_f1: float
+    macro_f1_present: float
+    macro_auc: float
+    micro_f1: float
+    micro_precision: float
+    micro_recall: float
+
+    def __repr__(self) -> str:
+        title = (
+            f"Diagnostics of {len(self.labels):,} labels on {self.n_rows:,} rows: macro-F1 "
+            f"{self.macro_f1:.3f}, micro-F1 {self.micro_f1:.3f}, macro-AUC {self.macro_auc:.3f}"
+        )
+        names = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
+        rows = [[getattr(label, name) for name in names] for label in self.labels]
+        return as_text(title, names, rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by label, with the other columns of :class:`LabelDiagnosis`.
+        """
+        names = [field.name for field in fields(LabelDiagnosis) if field.name != "label"]
+        return as_frame(
+            {name: [getattr(label, name) for label in self.labels] for name in names},
+            index={"label": [label.label for label in self.labels]},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words, with None for what is undefined."""
+        return to_plain(asdict(self))
+
+
+@dataclass(frozen=True)
+class ThresholdCurve:
+    """Precision, recall and F1 of one label for every threshold that makes a difference.
+
+    Attributes
+    ----------
+    label : str
+    thresholds : ndarray of shape (n_cuts,)
+        Falling.
+    precision : ndarray of shape (n_cuts,)
+        NaN where nothing is predicted.
+    recall, f1 : ndarray of shape (n_cuts,)
+        The recall is NaN if no row has the label; the F1 is then 0.
+    """
+
+    label: str
+    thresholds: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    f1: np.ndarray
+
+    def __repr__(self) -> str:
+        title = f"ThresholdCurve of {printable(self.label)}: {len(self.thresholds):,} thresholds"
+        if np.isnan(self.f1).all():
+            return title
+        best = int(np.nanargmax(self.f1))
+        return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per threshold, falling.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``threshold``, ``precision``, ``recall`` and ``f1``.
+        """
+        return as_frame(
+            {
+                "threshold": self.thresholds,
+                "precision": self.precision,
+                "recall": self.recall,
+                "f1": self.f1,
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, with None for what is undefined."""
+        return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+
+def diagnose(
+    y_true: Any,
+    scores: Any,
+    *,
+    thresholds: Any = None,
+    label_names: Sequence[str] | None = None,
+) -> Diagnostics:
+    """Judge every label on held-out rows.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        The true labels, coded {0, 1}, {-1, +1} or boolean.
+    scores : array-like of shape (n_samples, n_labels)
+        Scores of the same rows.
+    thresholds : float or array-like of shape (n_labels,), optional
+        The score from which on a label counts as predicted; 0 unless given.
+    label_names : sequence of str, optional
+        ``label0, label1, ...`` unless given.
+
+    Returns
+    -------
+    Diagnostics
+
+    Examples
+    --------
+    >>> from imcc.inspection import diagnose
+    >>> truth = [[1, 0], [1, 0], [0, 1], [0, 0]]
+    >>> scores = [[0.8, -0.9], [-0.2, -0.7], [0.1, -0.1], [-0.6, -0.4]]
+    >>> first, second = diagnose(truth, scores, label_names=["cat", "dog"]).labels
+    >>> first.label, first.precision, first.recall, first.auc, first.best_f1
+    ('cat', 0.5, 0.5, 0.75, 0.8)
+    >>> second.f1, second.best_threshold, second.best_f1
+    (0.0, -0.25, 1.0)
+    """
+    on, scores, names = checked(y_true, scores, label_names)
+    limits = check_thresholds(thresholds, on.shape[1])
+    predicted = scores >= limits
+    labels = tuple(
+        _diagnose_label(names[j], on[:, j], scores[:, j], predicted[:, j], float(limits[j]))
+        for j in range(on.shape[1])
+    )
+    right, marked, there = (int(v.sum()) for v in (on & predicted, predicted, on))
+    return Diagnostics(
+        labels=labels,
+        n_rows=len(on),
+        macro_f1=macro_f1(on, predicted),
+        macro_f1_present=macro_f1_present(on, predicted),
+        macro_auc=_mean_defined([label.auc for label in labels]),
+        micro_f1=micro_f1(on, predicted),
+        micro_precision=_share(right, marked),
+        micro_recall=_share(right, there),
+    )
+
+
+def threshold_curve(
+    y_true: Any,
+    scores: Any,
+    *,
+    label_names: Sequence[str] | None = None,
+    max_points: int | None = None,
+) -> list[ThresholdCurve]:
+    """Return precision, recall and F1 of every label against its threshold.
+
+    Parameters
+    ----------
+    y_true, scores, label_names
+        As for :func:`diagnose`.
+    max_points : int, optional
+        Keep at most so many thresholds per label, evenly spread over all of them, but always the
+        first, the last and the best one (for drawing; everything is kept unless given).
+
+    Examples
+    --------
+    >>> from imcc.inspection import threshold_curve
+    >>> (curve,) = threshold_curve([[1], [0], [1]], [[0.5], [0.25], [0.0]])
+    >>> curve.thresholds.round(3).tolist(), curve.f1.round(2).tolist()
+    ([0.5, 0.375, 0.125, 0.0], [0.0, 0.67, 0.5, 0.8])
+    """
+    on, scores, names = checked(y_true, scores, label_names)
+    if max_points is not None:
+        check_count("max_points", max_points)
+    return [_curve(names[j], cuts(on[:, j], scores[:, j]), max_points) for j in range(on.shape[1])]
+
+
+def _curve(name: str, found: Cuts, max_points: int | None) -> ThresholdCurve:
+    marked = found.tp + found.fp
+    f1 = f1_of_counts(found.tp, found.fp, found.n_on - found.tp)
+    kept = np.arange(len(marked))
+    if max_points is not None and len(kept) > max_points:
+        kept = np.unique(np.linspace(0, len(marked) - 1, max_points).round().astype(int))
+        kept = np.union1d(kept, [int(f1.argmax())])
+    return ThresholdCurve(
+        name,
+        found.thresholds[kept],
+        _shares(found.tp, marked)[kept],
+        _shares(found.tp, np.full(len(marked), found.n_on))[kept],
+        f1[kept],
+    )
+
+
+def _diagnose_label(
+    name: str, on: np.ndarray, scores: np.ndarray, predicted: np.ndarray, threshold: float
+) -> LabelDiagnosis:
+    right, marked, there = (int(v.sum()) for v in (on & predicted, predicted, on))
+    found = cuts(on, scores)
+    f1 = f1_of_counts(found.tp, found.fp, found.n_on - found.tp)
+    best = int(f1.argmax())
+    return LabelDiagnosis(
+        label=name,
+        support=there,
+        predicted=marked,
+        threshold=threshold,
+        precision=_share(right, marked),
+        recall=_share(right, there),
+        f1=float(f1_of_counts(right, marked - right, there - right)),
+        auc=float(roc_auc_score(on, scores)) if 0 < there < len(on) else np.nan,
+        average_precision=float(average_precision_score(on, scores)) if there else np.nan,
+        best_threshold=float(found.thresholds[best]) if there else np.nan,
+        best_f1=float(f1[best]) if there else np.nan,
+    )
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def _shares(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _mean_defined(values: Sequence[float]) -> float:
+    defined = [value for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else float("nan")
+
+
+def checked(
+    y_true: Any, scores: Any, label_names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return labels as booleans, scores of the same shape, and the labels' names."""
+    on = label_matrix(y_true, "y_true")
+    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
+    if scores.shape != on.shape:
+        raise ValueError(
+            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        )
+    if label_names is None:
+        return on, scores, [f"label{j}" for j in range(on.shape[1])]
+    if isinstance(label_names, str) or len(label_names) != on.shape[1]:
+        raise ValueError(
+            f"label_names must be {on.shape[1]} names, one per label, got {label_names!r}"
+        )
+    return on, scores, [str(name) for name in label_names]

@@ -1,0 +1,167 @@
+"""Pictures of the diagnostics: small multiples, one per label."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.optional import require
+from imcc._utils.validation import check_count
+from imcc.inspection._diagnostics import ThresholdCurve
+from imcc.inspection._reliability import Reliability
+
+SUFFIXES = (".png", ".svg", ".pdf")
+# Told apart without colour as well: by line style, and by how dark they are.
+_PRECISION, _RECALL, _F1 = ("#5b9bd5", "--"), ("#d98b3f", ":"), ("#1f3b66", "-")
+_LONGEST_NAME = 26
+
+
+def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
+    """Return a name for a picture: in one line, not too long, and no mathematics."""
+    name = " ".join(name.split())
+    name = name if len(name) <= longest else name[: longest - 1] + "…"
+    return name.replace("$", r"\$")
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a picture; the same data give the same file."""
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
+    metadata = {"Date": None} if target.suffix.lower() == ".svg" else None
+    figure.savefig(target, dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
+    return target
+
+
+def draw_threshold_curves(
+    curves: Sequence[ThresholdCurve],
+    path: str | os.PathLike[str],
+    *,
+    thresholds: Sequence[float] | None = None,
+    max_labels: int = 12,
+) -> Path:
+    """Draw precision, recall and F1 against the threshold, a small picture for each label.
+
+    Parameters
+    ----------
+    curves : sequence of ThresholdCurve
+        Of :func:`threshold_curve`.
+    path : path
+        The picture: ``.png``, ``.svg`` or ``.pdf``.
+    thresholds : sequence of float, optional
+        The thresholds in use, marked by a line; 0 unless given.
+    max_labels : int
+        Only the first labels are drawn, this many at most.
+    """
+    limits = [0.0] * len(curves) if thresholds is None else list(thresholds)
+    if len(limits) != len(curves):
+        raise ValueError(f"thresholds has {len(limits)} entries for {len(curves)} curves")
+
+    def draw(axes: Any, index: int) -> None:
+        curve = curves[index]
+        for values, (colour, style) in (
+            (curve.precision, _PRECISION),
+            (curve.recall, _RECALL),
+            (curve.f1, _F1),
+        ):
+            axes.plot(curve.thresholds, values, style, color=colour, linewidth=1.4)
+        if np.isfinite(limits[index]):
+            axes.axvline(limits[index], color="#999999", linewidth=0.9)
+        best = int(curve.f1.argmax())
+        if curve.f1[best] > 0:
+            axes.plot(curve.thresholds[best], curve.f1[best], "o", color=_F1[0], markersize=4)
+        axes.set_title(short_name(curve.label), fontsize=8.5, loc="left")
+        axes.set_ylim(-0.02, 1.04)
+
+    figure = _grid(len(curves), max_labels, draw, "threshold", "")
+    entries = [
+        _line("precision", *_PRECISION),
+        _line("recall", *_RECALL),
+        _line("F1 (dot: the best)", *_F1),
+        _line("threshold in use", "#999999", "-"),
+    ]
+    figure.legend(handles=entries, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5)
+    return save_figure(figure, path)
+
+
+def draw_reliability(
+    labels: Sequence[Reliability], path: str | os.PathLike[str], *, max_labels: int = 12
+) -> Path:
+    """Draw observed shares against probabilities, a small picture for each label.
+
+    Parameters
+    ----------
+    labels : sequence of Reliability
+        Of :func:`reliability`.
+    path : path
+        The picture: ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int
+        Only the first labels are drawn, this many at most.
+    """
+
+    def draw(axes: Any, index: int) -> None:
+        label = labels[index]
+        axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
+        filled = label.counts > 0
+        x, y = label.predicted[filled], label.observed[filled]
+        axes.plot(x, y, "-", color=_F1[0], linewidth=1.2)
+        sizes = 8 + 70 * label.counts[filled] / label.counts.max()
+        axes.scatter(x, y, s=sizes, color=_PRECISION[0], edgecolor=_F1[0], zorder=3, linewidth=0.8)
+        axes.set_title(
+            f"{short_name(label.label)}\nBrier {label.brier:.3f}, error "
+            f"{label.calibration_error:.3f}",
+            fontsize=8.5,
+            loc="left",
+        )
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_ylim(-0.03, 1.03)
+
+    figure = _grid(len(labels), max_labels, draw, "estimated probability", "share with the label")
+    entries = [
+        _line("what happens (size: number of rows)", _F1[0], "-"),
+        _line("as it should be", "#bbbbbb", "-"),
+    ]
+    figure.legend(handles=entries, loc="outside upper left", ncols=2, frameon=False, fontsize=8.5)
+    return save_figure(figure, path)
+
+
+def _grid(
+    count: int, max_labels: int, draw: Callable[[Any, int], None], below: str, beside: str
+) -> Any:
+    """Make small pictures in rows of up to four."""
+    check_count("max_labels", max_labels)
+    shown = min(count, max_labels)
+    if shown == 0:
+        raise ValueError("there is nothing to draw: no labels were given")
+    module = require("matplotlib.figure", "report", "Drawing")
+    columns = min(4, shown)
+    rows = -(-shown // columns)
+    # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
+    figure = module.Figure(
+        figsize=(max(2.4 * columns, 5.5), 2.1 * rows + 0.6), layout="constrained"
+    )
+    every = figure.subplots(rows, columns, squeeze=False).ravel()
+    for index, axes in enumerate(every):
+        if index >= shown:
+            axes.set_axis_off()
+            continue
+        draw(axes, index)
+        axes.tick_params(labelsize=7.5)
+        axes.grid(color="#e4e4e4", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for edge in ("top", "right"):
+            axes.spines[edge].set_visible(False)
+        if index % columns == 0 and beside:
+            axes.set_ylabel(beside, fontsize=8)
+        if index + columns >= shown:
+            axes.set_xlabel(below, fontsize=8)
+    return figure
+
+
+def _line(label: str, colour: str, style: str) -> Any:
+    lines = require("matplotlib.lines", "report", "Drawing")
+    return lines.Line2D([], [], color=colour, linestyle=style, label=label)

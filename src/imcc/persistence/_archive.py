@@ -1,0 +1,274 @@
+"""The archive in a model file: arrays checked before anything is built, classes by short names.
+
+skops writes a zip archive: ``schema.json`` describes the objects, and every array is a member of
+its own.  Ours differs from it in four ways:
+
+* Our classes are named by the table :mod:`imcc._utils.names` (module ``imcc``, class the short
+  name) instead of by module paths, so that moving a class breaks no file.
+* Nothing is packed, neither the members nor the arrays inside of a sparse matrix: no part of a file
+  can be larger than the file, so that what is read is bounded by its size.
+* Members and objects are numbered in the order in which the schema names them, not by addresses in
+  memory: the same model gives the same bytes.
+* Every array is checked when it is read: its header against its length, and the structure of sparse
+  matrices in full, which SciPy's compiled code relies on without looking.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.names import CLASSES, PARTS
+from imcc.persistence._errors import ModelFileError
+
+SCHEMA = "schema.json"
+CARD = "imcc.json"
+# What stands for a module in the names of our classes.
+_OURS = "imcc"
+_COMPRESSED_FORMATS = ("csr", "csc")
+_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+_PARTS = ("data", "format", "indices", "indptr", "shape")
+_WHERE = {**CLASSES, **PARTS}
+_NAMES = {tuple(where.split(":")): name for name, where in _WHERE.items()}
+
+
+def to_stored(data: bytes) -> bytes:
+    """Return the archive that goes into a file, from what skops wrote."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = json.loads(archive.read(SCHEMA))
+        members: dict[str, str] = {}
+        numbers: dict[Any, int] = {}
+        for node in _nodes(schema):
+            if (short := _NAMES.get((node["__module__"], node["__class__"]))) is not None:
+                node["__module__"], node["__class__"] = _OURS, short
+            if "__id__" in node:
+                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers))
+            if isinstance(node.get("file"), str):
+                suffix = node["file"].rpartition(".")[2]
+                node["file"] = members.setdefault(node["file"], f"{len(members)}.{suffix}")
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as stored:
+            for name, number in members.items():
+                content = archive.read(name)
+                content = _unpacked(content) if name.endswith(".npz") else content
+                stored.writestr(zipfile.ZipInfo(number), content)
+            stored.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, separators=(",", ":")))
+    return out.getvalue()
+
+
+def from_stored(data: bytes, writer: str, path: str) -> bytes:
+    """Return what skops reads, from the archive in a file, with all arrays checked.
+
+    Parameters
+    ----------
+    data : bytes
+        A model file, or what :func:`to_stored` gave.
+    writer : str
+        The version that wrote it, for messages.
+    path : str
+        The file, for messages.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            schema = json.loads(archive.read(SCHEMA))
+            for node in _nodes(schema):
+                if node["__module__"] == _OURS:
+                    _lengthen(node, writer, path)
+            _check_shared(schema, path)
+            _check_trees(schema, archive, path)
+            out = io.BytesIO()
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as runnable:
+                for name in archive.namelist():
+                    if name in (SCHEMA, CARD):
+                        continue
+                    content = archive.read(name)
+                    _check_member(name, content, path)
+                    runnable.writestr(zipfile.ZipInfo(name), content)
+                runnable.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema))
+        return out.getvalue()
+    except ModelFileError:
+        raise
+    # A damaged archive or array makes zipfile, json and NumPy raise nearly anything.
+    except Exception as error:
+        raise ModelFileError(
+            f"the model cannot be put together: the file is damaged ({type(error).__name__}: "
+            f"{error})",
+            path,
+        ) from error
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a schema that describe an object, in the order of the file."""
+    waiting = [schema]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            # In the entries of a user's dictionary these keys have dictionaries as values.
+            if isinstance(found.get("__class__"), str) and isinstance(found.get("__module__"), str):
+                yield found
+            waiting += reversed(found.values())
+        elif isinstance(found, list):
+            waiting += reversed(found)
+
+
+def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
+    name = node["__class__"]
+    if name not in _WHERE:
+        raise ModelFileError(
+            f"the model has a part {name!r}, which this version of imcc does not know; the file "
+            f"was written by imcc {writer}: install that version or a newer one",
+            path,
+        )
+    node["__module__"], node["__class__"] = _WHERE[name].split(":")
+
+
+def _check_shared(schema: Any, path: str) -> None:
+    """Check that entries with the same number describe the same object.
+
+    skops takes the first one for all of them, whatever the others say.
+    """
+    described: dict[Any, tuple[Any, ...]] = {}
+    for node in _nodes(schema):
+        number, loader = node.get("__id__"), node.get("__loader__")
+        if number is None or loader == "CachedNode":
+            continue
+        content = node.get("content")
+        said = (
+            loader,
+            node["__module__"],
+            node["__class__"],
+            node.get("file"),
+            content if isinstance(content, (str, int, float, bool)) else len(content or ()),
+        )
+        if described.setdefault(number, said) != said:
+            raise ModelFileError(
+                "the file is damaged: its schema describes one object in two ways", path
+            )
+
+
+# Arrays
+
+
+def _check_member(name: str, content: bytes, path: str) -> None:
+    if name.endswith(".npy"):
+        _read_array(content, name, path)
+    elif name.endswith(".npz"):
+        _check_sparse(content, name, path)
+
+
+def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
+    """Return an array without copying it, if its header fits its length."""
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ModelFileError(f"the file is damaged: its array {name} has no known format", path)
+    start = stream.tell()
+    count = math.prod(shape)
+    if (
+        dtype.hasobject
+        or any(length < 0 for length in shape)
+        or count * dtype.itemsize != len(content) - start
+        or (count > 0 and dtype.itemsize == 0)
+    ):
+        raise ModelFileError(f"the file is damaged: its array {name} makes no sense", path)
+    flat = np.frombuffer(content, dtype, count=count, offset=start) if count else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _check_sparse(content: bytes, name: str, path: str) -> None:
+    """Check a sparse matrix in full: lengths, types, order and bounds."""
+
+    def require(holds: bool) -> None:
+        if not holds:
+            raise ModelFileError(
+                f"the file is damaged: its sparse matrix {name} makes no sense", path
+            )
+
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        names = [info.filename.removesuffix(".npy") for info in members]
+        require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
+        require(len(set(names)) == len(names))
+        require({*_PARTS} <= {*names} <= {*_PARTS, "_is_array"})
+        parts = {
+            part: _read_array(archive.read(info), f"{name}/{part}", path)
+            for part, info in zip(names, members, strict=True)
+        }
+    kind = parts["format"].item()
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+    require(kind in _COMPRESSED_FORMATS)
+    require(parts["shape"].shape == (2,) and parts["shape"].dtype.kind in "iu")
+    check_compressed(
+        kind,
+        tuple(parts["shape"].tolist()),
+        parts["data"],
+        parts["indices"],
+        parts["indptr"],
+        require,
+    )
+
+
+def check_compressed(
+    kind: str,
+    shape: tuple[int, ...],
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    require: Any,
+) -> None:
+    """Check everything that SciPy's compiled code relies on in a CSR or CSC matrix.
+
+    Parameters
+    ----------
+    kind : {"csr", "csc"}
+    shape : (int, int)
+    data, indices, indptr : ndarray
+        Its three arrays.
+    require : callable
+        Called with each condition; raises where it does not hold.
+    """
+    require(len(shape) == 2 and min(shape) >= 0)
+    major, minor = shape if kind == "csr" else shape[::-1]
+    require(all(part.ndim == 1 for part in (data, indices, indptr)))
+    require(data.dtype.kind in "biuf" and data.dtype.isnative)
+    require(all(part.dtype in _INDEX_TYPES for part in (indices, indptr)))
+    require(len(indptr) == major + 1 and len(indices) == len(data))
+    require(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices))
+    require(bool((indptr[1:] >= indptr[:-1]).all()))
+    if len(indices):
+        require(int(indices.min()) >= 0 and int(indices.max()) < minor)
+
+
+def _unpacked(content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as packed, zipfile.ZipFile(out, "w") as stored:
+        for name in packed.namelist():
+            stored.writestr(zipfile.ZipInfo(name), packed.read(name))
+    return out.getvalue()
+
+
+# Trees
+
+
+def _check_trees(schema: Any, archive: zipfile.ZipFile, path: str) -> None:
+    """Check what scikit-learn's trees are made from: their constructor reads without looking."""
+    for node in _nodes(schema):
+        if node.get("__loader__") != "TreeNode":
+            continue
+        n_features, n_classes, n_outputs = node["__reduce__"]["args"]["content"]
+        features, outputs = (int(json.loads(part["content"])) for part in (n_features, n_outputs))
+        classes = _read_array(archive.read(n_classes["file"]), n_classes["file"], path)
+        if features < 1 or classes.shape != (outputs,) or classes.dtype.kind != "i":
+            raise ModelFileError("the file is damaged: a tree in it makes no sense", path)
+        if outputs < 1 or classes.min() < 1:
+            raise ModelFileError("the file is damaged: a tree in it makes no sense", path)

@@ -1,0 +1,190 @@
+"""What is checked in a model that has been loaded, before anybody uses it.
+
+A file whose checksum is right can still hold nonsense: a checksum protects against accidents, not
+against someone who computes it anew.  Compiled code of SciPy and scikit-learn follows indices
+without looking, so those are checked here, wherever they are in the model.  Only attributes and
+containers are looked at; no method of a loaded object is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.tree._tree import Tree
+
+from imcc._utils.names import name_of
+from imcc.persistence._about import count_of, kept_names
+from imcc.persistence._archive import check_compressed
+from imcc.persistence._card import ModelCard
+from imcc.persistence._errors import ModelFileError
+
+# Attributes of ours that may rightly be NaN or infinite: scores of searches.
+_MAY_BE_ANYTHING = frozenset({"best_score_", "default_score_"})
+# Attributes of any estimator that are numbers to compute with.
+_COEFFICIENTS = frozenset({"coef_", "dual_coef_", "_dual_coef_", "intercept_", "_intercept_"})
+
+
+def check_model(model: Any, card: ModelCard | None, path: str) -> None:
+    """Check a loaded model: its structure, its numbers, and that the card is its own.
+
+    Parameters
+    ----------
+    model : object
+        What was loaded.
+    card : ModelCard or None
+        What the file says about it.
+    path : str
+        The file, for messages.
+
+    Raises
+    ------
+    ModelFileError
+        If an index points outside, a coefficient is not finite, or the card names other features or
+        labels than the model has.
+    """
+    for found in _objects(model):
+        if sp.issparse(found):
+            _check_sparse(found, path)
+        elif isinstance(found, Tree):
+            _check_tree(found, path)
+        else:
+            _check_numbers(found, path)
+            _check_width(found, path)
+    if card is not None:
+        _check_card(model, card, path)
+
+
+def _objects(model: Any) -> Iterator[Any]:
+    """Yield every object that a model holds, each once, without calling anything of theirs."""
+    seen: set[int] = set()
+    waiting = [model]
+    while waiting:
+        found = waiting.pop()
+        if found is None or isinstance(found, (str, bytes, int, float, np.generic, type)):
+            continue
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, np.ndarray):
+            if found.dtype.hasobject:
+                waiting += list(found.flat)
+            continue
+        if isinstance(found, dict):
+            waiting += [*dict.keys(found), *dict.values(found)]
+            continue
+        yield found
+        if sp.issparse(found) or isinstance(found, Tree):
+            continue
+        if isinstance(found, (list, tuple, set, frozenset)):
+            waiting += list(found)
+        waiting += list(getattr(found, "__dict__", {}).values())
+
+
+def _check_sparse(matrix: Any, path: str) -> None:
+    def require(holds: bool) -> None:
+        if not holds:
+            raise ModelFileError(
+                f"the file is damaged: a sparse matrix of shape {matrix.shape} makes no sense", path
+            )
+
+    require(matrix.format in ("csr", "csc"))
+    parts = matrix.data, matrix.indices, matrix.indptr
+    check_compressed(matrix.format, matrix.shape, *parts, require)
+
+
+def _check_tree(tree: Any, path: str) -> None:
+    """Check that every way through a tree ends: children lie behind their parents."""
+    # The number of nodes is checked first: reading the nodes relies on it.
+    holds = 1 <= tree.node_count <= tree.capacity
+    if holds:
+        state = tree.__getstate__()
+        nodes, values = state["nodes"], state["values"]
+        left, right = nodes["left_child"], nodes["right_child"]
+        leaf = left == -1
+        here = np.arange(tree.node_count)
+        split = ~leaf
+        holds = bool(
+            (right[leaf] == -1).all()
+            and (left[split] > here[split]).all()
+            and (right[split] > here[split]).all()
+            and (left < tree.node_count).all()
+            and (right < tree.node_count).all()
+            and (nodes["feature"][split] >= 0).all()
+            and (nodes["feature"][split] < tree.n_features).all()
+            and np.isfinite(values).all()
+        )
+    if not holds:
+        raise ModelFileError("the file is damaged: a tree in it makes no sense", path)
+
+
+def _check_width(found: Any, path: str) -> None:
+    """Check that a tree looks at no more features than its estimator lets through."""
+    held = getattr(found, "__dict__", {})
+    tree, width = held.get("tree_"), held.get("n_features_in_")
+    if isinstance(tree, Tree) and width != tree.n_features:
+        raise ModelFileError(
+            f"the file is damaged: a tree of {tree.n_features} features in a model of {width}", path
+        )
+
+
+def _check_numbers(found: Any, path: str) -> None:
+    short = name_of(type(found))
+    for name, value in _attributes(found):
+        if (short is None and name not in _COEFFICIENTS) or name in _MAY_BE_ANYTHING:
+            continue
+        if not _is_finite(value):
+            kind = type(found).__name__
+            raise ModelFileError(
+                f"the model makes no sense: {kind}.{name} has values that are not finite (NaN or "
+                "infinity)",
+                path,
+            )
+
+
+def _attributes(found: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(found, tuple):
+        yield from zip(getattr(found, "_fields", ()), found, strict=False)
+    # What a user may set to anything is no number to compute with.
+    given = type(found)._get_param_names() if isinstance(found, BaseEstimator) else ()
+    for name, value in getattr(found, "__dict__", {}).items():
+        if name not in given:
+            yield name, value
+
+
+def _is_finite(value: Any) -> bool:
+    if sp.issparse(value):
+        value = value.data
+    if isinstance(value, (float, np.floating)) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ):
+        return bool(np.isfinite(value).all())
+    return True
+
+
+def _check_card(model: Any, card: ModelCard, path: str) -> None:
+    for what, named in (("feature", card.feature_names), ("label", card.label_names)):
+        count = _careful(lambda what=what: count_of(model, what), path)  # type: ignore[misc]
+        if count is not None and count != len(named):
+            raise ModelFileError(
+                f"the file is damaged: its model has {count} {what}s, its card names {len(named)}",
+                path,
+            )
+        kept = _careful(lambda what=what: kept_names(model, what), path)  # type: ignore[misc]
+        if kept is not None and kept != named:
+            raise ModelFileError(
+                f"the file is damaged: its card names other {what}s than its model", path
+            )
+
+
+def _careful(read: Callable[[], Any], path: str) -> Any:
+    """Return what is read from a model whose attributes may be anything."""
+    try:
+        return read()
+    except Exception as error:
+        raise ModelFileError(
+            f"the model makes no sense ({type(error).__name__}: {error})", path
+        ) from error

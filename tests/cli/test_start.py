@@ -1,0 +1,150 @@
+"""Help and completion are there at once: nothing that computes is imported for them."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import imcc
+from imcc.cli import _choices as choices
+from imcc.cli._app import CONTENTS, app
+from tests.cli.test_model_commands import commands
+
+HEAVY = ("numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "pyarrow", "dask", "skops")
+
+
+def loaded(program, *arguments, **environment):
+    """Run a program; return which heavy packages it has imported, and what it printed."""
+    ending = "\nimport json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program + ending, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return {name for name in json.loads(done.stderr.splitlines()[-1]) if name in HEAVY}, done.stdout
+
+
+RUN = """
+import sys
+from imcc.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=lambda p: " ".join(p) or "-")
+def test_help_imports_nothing_heavy(path):
+    heavy, text = loaded(RUN, *path, "--help")
+    assert "Usage: imcc" in text
+    assert heavy == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("imcc pre", "predict"),
+        ("imcc experiment ", "resume"),
+        ("imcc tune --met", "--metric"),
+        ("imcc tune --metric ", "coverage"),
+        ("imcc tune ye", "yeast"),
+    ],
+)
+def test_completion_imports_nothing_heavy(words, expected):
+    there = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    heavy, text = loaded(RUN, _IMCC_COMPLETE="bash_complete", **there)
+    assert expected in text
+    assert heavy == set()
+
+
+def test_the_version_imports_nothing_heavy():
+    heavy, text = loaded(RUN, "--version")
+    assert text == f"imcc, version {imcc.__version__}\n"
+    assert heavy == set()
+
+
+def test_import_imcc_imports_nothing_heavy():
+    heavy, _ = loaded("import imcc; dir(imcc); imcc.__version__")
+    assert heavy == set()
+    heavy, _ = loaded("import imcc; imcc.metrics")
+    assert "sklearn" in heavy
+    assert not heavy & {"matplotlib", "dask", "skops"}
+
+
+def test_every_name_of_the_package_is_there():
+    assert [name for name in dir(imcc) if not hasattr(imcc, name)] == []
+    assert sorted(imcc.__all__) == sorted(set(dir(imcc)) - {"__version__"})
+    assert not hasattr(imcc, "nothing")
+
+
+def test_the_summaries_are_the_commands_own():
+    for path, command in commands():
+        if len(path) == 1:
+            (summary,) = (part[path[0]][1] for part in CONTENTS.values() if path[0] in part)
+            own = command.get_short_help_str(limit=200).removesuffix(".")
+            assert own.startswith(summary.removesuffix(".").removesuffix("..")), path
+
+
+def test_the_root_lists_every_command(imcc):
+    text = imcc("--help").stdout
+    assert [name for name in app.places if f"\n  {name} " not in text] == []
+
+
+def offered(function, *arguments, **wrong):
+    """The words that a function says it takes, when it is given another."""
+    with pytest.raises(ValueError, match=r"one of|these are written") as caught:
+        function(*arguments, **wrong)
+    listed = re.split(r"one of|these are written:", str(caught.value))[-1].split(", got")[0]
+    return tuple(word.strip(" '") for word in listed.split(","))
+
+
+def test_the_choices_are_those_of_the_packages(pets, tmp_path):
+    import imcc
+
+    data, labels = imcc.datasets, ["happy", "sad", "hungry"]
+    train = data.read(pets / "train.csv", labels=labels)
+    assert tuple(imcc.metrics.METRICS) == choices.METRICS
+    assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
+    assert tuple(imcc.calibration.CRITERIA) == choices.CRITERIA
+    assert choices.EACH == imcc.experiment.EACH
+    defaults = imcc.IMCCClassifierCV().get_params()
+    weights = {defaults[name] for name in ("alphas", "betas", "gammas")}
+    assert weights == {choices.PAPER_WEIGHTS}
+    assert defaults["n_clusters"] == choices.PAPER_N_CLUSTERS
+    fit = imcc.IMCCClassifier(span="?").fit
+    assert offered(fit, train.X, train.Y) == choices.SPANS
+    for kernel in choices.KERNELS:
+        X = abs(train.X) if kernel == "chi2" else train.X
+        imcc.IMCCClassifier(4, kernel=kernel, random_state=0).fit(X, train.Y)
+    scores = train.Y - 0.5
+    assert (
+        offered(imcc.inspection.probabilities, scores, train.Y, method="?") == choices.CALIBRATIONS
+    )
+    explainer = imcc.inspection.Explainer(imcc.load_model(pets / "model.skops"), train.X, train.Y)
+    assert offered(explainer.explain, train.X[:1], 0, "?") == choices.EXPLANATIONS
+    assert offered(data.list_datasets, "?") == choices.GROUPS
+    assert choices.dataset_names() == tuple(data.list_datasets())
+    assert offered(data.read, pets / "train.csv", format="?") == choices.FORMATS
+    assert offered(data.write, train, tmp_path / "t.mat") == choices.FORMATS_WRITTEN
+    assert offered(data.read, pets / "train.csv", labels=labels, nominal="?") == choices.NOMINAL
+    (tmp_path / "t.svm").write_text("0 1:2\n")
+    assert offered(data.read, tmp_path / "t.svm", index_base="?") == choices.INDEX_BASES
+    timeout = inspect.signature(data.fetch_datasets).parameters["timeout"].default
+    assert timeout == choices.TIMEOUT
+    assert choices.DEFAULT_DATASET in choices.dataset_names()
+    table = imcc.published.table("coverage").to_scores()
+    assert offered(imcc.comparison.compare, table, missing="?") == choices.MISSING
+    assert offered(imcc.report.format_tables, tmp_path, format="?") == choices.TABLE_FORMATS
+    assert (
+        offered(imcc.report.write_figures, tmp_path, tmp_path, format="?") == choices.FIGURE_FORMATS
+    )
+    wrong = {"format": "latex", "selection": "?"}
+    assert {choices.OWN, choices.EACH} <= set(offered(imcc.report.format_tables, tmp_path, **wrong))

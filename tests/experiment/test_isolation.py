@@ -1,0 +1,298 @@
+"""Tasks that end or block their process, stores that disappear, and runs that end in time."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from imcc.experiment import Experiment, Store, StoreError, run, run_task
+from imcc.experiment._executors import ProcessExecutor, SerialExecutor, WorkerDiedError
+from imcc.experiment._runner import run_alone
+from imcc.experiment._task import choose_threads
+from tests.experiment.conftest import ALLOW, DICE
+
+RUDE = "imcc_test_methods.Rude"
+
+
+def rude(pets_file, *hows, good=1, log="", **options):
+    methods = {how: {"estimator": RUDE, "params": {"how": how, "log": str(log)}} for how in hows}
+    methods |= {f"good{i}": DICE for i in range(good)}
+    return Experiment(pets_file, methods, **{"n_repeats": 1, "allow": ALLOW} | options)
+
+
+def is_gone(pid, seconds=20):
+    deadline = time.time() + seconds
+    while time.time() < deadline:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("sys.exit", "called sys.exit(3)"),
+        ("os._exit", "exit code 0"),
+        ("segfault", "SIGSEGV"),
+    ],
+)
+def test_a_method_that_ends_the_process_is_a_failure(pets_file, tmp_path, how, said):
+    path = tmp_path / "x.sqlite"
+    summary = run(rude(pets_file, how), path)
+    assert summary.n_computed == 1
+    assert [f.key.method for f in summary.failures] == [how]
+    assert said in summary.failures[0].error
+    with Store(path) as store:
+        assert said in store.failures()[0].error
+        assert store.running() == []
+    assert len(run(rude(pets_file, how), path).failures) == 1  # it does not block the next run
+
+
+def test_a_method_that_hangs_is_ended(pets_file, tmp_path):
+    log = tmp_path / "log"
+    experiment = rude(pets_file, "hang with a child", log=log)
+    summary = run(experiment, tmp_path / "x.sqlite", timeout=3)
+    assert summary.n_computed == 1
+    assert "longer than the timeout of 3 s" in summary.failures[0].error
+    assert all(is_gone(pid) for pid in log.read_text().split())
+
+
+def test_what_a_method_prints_is_not_taken_for_a_result(pets_file, tmp_path):
+    assert run(rude(pets_file, "print"), tmp_path / "x.sqlite").n_computed == 2
+
+
+@pytest.mark.slow
+def test_a_task_alone_reports_how_it_ended(pets_file, tmp_path):
+    for how, timeout, said in (
+        ("segfault", None, "SIGSEGV"),
+        ("hang", 2.0, "timeout"),
+        ("sys.exit", None, "sys.exit"),
+    ):
+        log = tmp_path / "log"
+        task = rude(pets_file, how, good=0, log=log).resolve().tasks()[0]
+        assert said in run_alone(timeout, task, 1).error
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killing_the_runner_leaves_no_workers_behind(pets_file, tmp_path, jobs):
+    program = f"""
+import sys
+from imcc.experiment import Experiment, run
+method = {{"estimator": {RUDE!r}, "params": {{"how": "hang with a child", "log": sys.argv[2]}}}}
+experiment = Experiment(sys.argv[1], {{"m": method}}, n_repeats=1, allow={ALLOW!r})
+run(experiment, sys.argv[3], n_jobs={jobs})
+"""
+    log = tmp_path / "log"
+    arguments = [pets_file, log, tmp_path / "x.sqlite"]
+    runner = subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)])
+    deadline = time.time() + 60
+    while not (log.exists() and len(log.read_text().split()) == 2) and time.time() < deadline:
+        time.sleep(0.05)
+    pids = log.read_text().split()
+    runner.send_signal(signal.SIGKILL)
+    runner.wait()
+    assert all(is_gone(pid) for pid in pids)
+
+
+def test_ours_are_computed_here_and_others_are_not(pets, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "imcc.experiment._runner.make_executor",
+        lambda *_, isolate: made.append(isolate) or SerialExecutor(),
+    )
+    for number, (method, options) in enumerate(
+        [
+            ("kernel_ridge", {}),
+            ("sklearn.neighbors.KNeighborsClassifier", {}),
+            ("sklearn.neighbors.KNeighborsClassifier", {"isolate": False}),
+            ("kernel_ridge", {"isolate": True}),
+            ("kernel_ridge", {"timeout": 60}),
+            ("kernel_ridge", {"budget": 60}),
+        ]
+    ):
+        experiment = Experiment(pets, {"m": method}, n_repeats=1)
+        run(experiment, tmp_path / f"{number}.sqlite", **options)
+    assert made == [False, True, False, True, True, True]
+
+
+def test_workers_are_used_again_and_replaced_when_they_die():
+    executor = ProcessExecutor(1)
+    try:
+        pids = [call_and_wait(executor, os.getpid) for _ in range(2)]
+        assert pids[0] == pids[1] != os.getpid()
+        with pytest.raises(WorkerDiedError, match="exit code 5"):
+            call_and_wait(executor, os._exit, 5)
+        assert call_and_wait(executor, os.getpid) != pids[0]
+        with pytest.raises(WorkerDiedError, match="ZeroDivisionError"):
+            call_and_wait(executor, divmod, 1, 0)
+        stuck = executor.submit(time.sleep, 600)
+        assert executor.wait([stuck], 0.2) == []
+        executor.stop(stuck)
+        assert call_and_wait(executor, abs, -1) == 1
+    finally:
+        executor.close()
+
+
+def call_and_wait(executor, function, *arguments):
+    handle = executor.submit(function, *arguments)
+    assert executor.wait([handle], 60) == [handle]
+    return executor.result(handle)
+
+
+# Stores that disappear.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("how", ["deleted", "replaced", "replaced by a store"])
+def test_a_store_that_disappears_stops_the_run(small, tmp_path, how, jobs):
+    path = tmp_path / "x.sqlite"
+    other = tmp_path / "other.sqlite"
+    Store.create(other, small).close()
+
+    def make_trouble(progress):
+        if progress.n_done == 2 and other.exists():
+            if how == "deleted":
+                path.unlink()
+                other.unlink()
+            else:
+                if how == "replaced":
+                    other.write_bytes(b"something else")
+                os.replace(other, path)
+
+    with pytest.raises(StoreError, match=f"was {how.split()[0]}"):
+        run(small, path, n_jobs=jobs, progress=make_trouble)
+
+
+def test_a_store_that_disappears_at_the_very_end_is_not_a_success(small, tmp_path):
+    path = tmp_path / "x.sqlite"
+
+    def make_trouble(progress):
+        if progress.n_done == 6 and path.exists():
+            path.unlink()
+
+    with pytest.raises(StoreError, match="was deleted"):
+        run(small, path, progress=make_trouble)
+
+
+# Random numbers and threads.
+
+
+def test_global_generators_are_seeded_for_each_task(pets_file):
+    experiment = rude(pets_file, "draw", good=0, n_repeats=2).resolve()
+    first, second = experiment.tasks()
+    random.seed(1)
+    np.random.seed(1)
+    one = run_task(first, 1)
+    before = random.random(), np.random.rand()
+    again = run_task(first, 1)
+    assert one.selections == again.selections
+    assert run_task(second, 1).selections != one.selections
+    random.seed(1)
+    np.random.seed(1)
+    assert before == (random.random(), np.random.rand())
+
+
+@pytest.mark.slow
+def test_rows_of_such_methods_are_the_same_in_any_process(pets_file, tmp_path):
+    experiment = rude(pets_file, "draw", good=0, n_repeats=3)
+    expected = [run_task(task, 1).selections for task in experiment.resolve().tasks()]
+    for jobs in (1, 2):
+        path = tmp_path / f"{jobs}.sqlite"
+        run(experiment, path, n_jobs=jobs)
+        with Store(path) as store:
+            assert [row.selections for row in store.runs()] == expected
+
+
+class Sized:
+    def __init__(self, n_rows, n_features, n_labels):
+        self.n_rows, self.n_features, self.n_labels = n_rows, n_features, n_labels
+
+
+def test_small_tasks_get_one_thread(pets):
+    assert choose_threads(Sized(2417, 103, 14), 8) == 1
+    assert choose_threads(Sized(5000, 462, 26), 8) == 8
+    assert choose_threads(Sized(5000, 462, 26), None) is None
+    task = Experiment(pets, "kernel_ridge", n_repeats=1).tasks()[0]
+    assert run_task(task, available=2).environment["threads"] == 1
+    assert run_task(task, 2).environment["threads"] == 2
+    assert run_task(task, 2).selections == run_task(task, 1).selections
+
+
+# Time.
+
+
+@pytest.mark.slow
+def test_a_run_ends_when_its_time_is_over_and_goes_on_later(pets_file, tmp_path):
+    slow = {"estimator": DICE, "params": {"delay": 0.3}}
+    experiment = Experiment(pets_file, {"slow": slow}, n_repeats=80, allow=ALLOW)
+    path = tmp_path / "x.sqlite"
+    summary = run(experiment, path, budget=0)
+    assert (summary.n_computed, summary.n_out_of_time) == (0, 80)
+    start = time.perf_counter()
+    summary = run(experiment, path, budget=20)
+    assert time.perf_counter() - start < 28
+    assert 0 < summary.n_computed < 80
+    assert summary.n_out_of_time == summary.n_missing == 80 - summary.n_computed
+    assert summary.failures == []
+    with Store(path) as store:
+        assert store.running() == []
+    done = summary.n_computed
+    summary = run(experiment.subset(n_repeats=done + 1), path)
+    assert (summary.n_computed, summary.n_missing, summary.n_out_of_time) == (1, 0, 0)
+
+
+@pytest.mark.slow
+def test_what_is_expected_to_take_too_long_does_not_begin(pets_file, tmp_path):
+    log = tmp_path / "log"
+    methods = {
+        "slow": {"estimator": DICE, "params": {"delay": 4.0, "log": str(log)}},
+        "quick": DICE,
+    }
+    experiment = Experiment(pets_file, methods, n_repeats=1, allow=ALLOW)
+    path = tmp_path / "x.sqlite"
+    run(experiment, path)
+    more = Experiment(pets_file, methods, n_repeats=3, allow=ALLOW)
+    summary = run(more, path, budget=3.9)
+    assert len(log.read_text().split()) == 1
+    assert summary.n_out_of_time >= 2
+
+
+@pytest.mark.slow
+def test_long_tasks_begin_first(pets_file, tmp_path):
+    log = tmp_path / "log"
+    methods = {
+        name: {"estimator": DICE, "params": {"delay": delay}}
+        for name, delay in (("quick", 0.0), ("slow", 0.5), ("middle", 0.2))
+    }
+    experiment = Experiment(pets_file, methods, n_repeats=1, allow=ALLOW)
+    run(experiment, tmp_path / "x.sqlite")
+    order = []
+    more = Experiment(pets_file, methods, n_repeats=2, allow=ALLOW)
+    first = []
+    run(
+        more,
+        tmp_path / "x.sqlite",
+        progress=lambda p: order.append(p.last.key.method) if p.last else first.append(p.remaining),
+    )
+    assert order == ["slow", "middle", "quick"]
+    assert 0.6 < first[0] < 5  # known from the rows that were there
+    assert not log.exists()
+
+
+@pytest.mark.parametrize("options", [{"timeout": 0}, {"budget": -1}, {"timeout": "soon"}])
+def test_wrong_times_are_refused(small, tmp_path, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        run(small, tmp_path / "x.sqlite", **options)
+    assert not (tmp_path / "x.sqlite").exists()

@@ -1,0 +1,289 @@
+"""Nothing that a file names is imported or called, until it is run and allowed."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.multiclass import OneVsRestClassifier
+
+import imcc.report
+from imcc.datasets import Dataset
+from imcc.experiment import (
+    Experiment,
+    ExperimentError,
+    Failure,
+    Store,
+    StoreError,
+    export,
+    load_experiment,
+    merge,
+    run,
+    run_task,
+)
+from imcc.published import compare_with_published
+from tests.experiment.conftest import DICE
+
+
+def touch(path):
+    """The description of a call that leaves a trace."""
+    return {"estimator": "os.system", "params": {"command": f"touch {path}"}}
+
+
+def descriptions(trace):
+    """Methods that call os.system when they are built, in one way or another."""
+    evil = touch(trace)
+    nested = {"estimator": "sklearn.multiclass.OneVsRestClassifier", "params": {"estimator": evil}}
+    return {
+        "itself": evil,
+        "nested": nested,
+        "nested twice": {
+            "estimator": "sklearn.multiclass.OneVsRestClassifier",
+            "params": {"estimator": nested},
+        },
+        "in ours": {"estimator": "IMCCClassifierCV", "params": {"clusterer": evil}},
+        "a default": {
+            "estimator": "IMCCClassifierCV",
+            "params": {},
+            "defaults": {"clusterer": evil},
+        },
+        "in a list": {"estimator": "IMCCClassifierCV", "params": {"kernels": [evil]}},
+        "in a tuple": {"estimator": "IMCCClassifierCV", "params": {"kernels": {"tuple": [evil]}}},
+        "in a table": {"estimator": "IMCCClassifierCV", "params": {"cv": {"table": {"a": evil}}}},
+        "in a grid": {
+            "estimator": "sklearn.neighbors.KNeighborsClassifier",
+            "params": {},
+            "grid": {"metric": [evil]},
+        },
+        "by a colon": {"estimator": "os:system", "params": {"command": f"touch {trace}"}},
+        "subprocess": {"estimator": "subprocess.Popen", "params": {"args": ["touch", str(trace)]}},
+        "a function of an allowed package": {
+            "estimator": "sklearn.utils.Bunch",
+            "params": {},
+        },
+    }
+
+
+WAYS = list(descriptions("x"))
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return tmp_path / "trace"
+
+
+def hostile_store(path, method, where="methods"):
+    """A store with a row, whose description names what it should not."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    data = Dataset(X, [[0, 1], [1, 0], [1, 1]] * 10, name="pets")
+    experiment = Experiment(data, {"m": "kernel_ridge"}, n_repeats=2, cv=2)
+    with Store.create(path, experiment) as store:
+        store.add(run_task(experiment.tasks()[0], 1))
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("SELECT value FROM meta").fetchone()
+        plain = json.loads(text)
+        if where == "methods":
+            plain["methods"]["m"] = method
+        else:
+            plain["sensitivity"] = {"datasets": plain["datasets"], **method}
+        connection.execute("UPDATE meta SET value = ?", (json.dumps(plain),))
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("where", ["methods", "sensitivity"])
+@pytest.mark.parametrize("way", WAYS)
+def test_looking_at_a_store_runs_nothing(tmp_path, trace, way, where):
+    method = descriptions(trace)[way]
+    if where == "sensitivity":
+        method = {"params": {"clusterer": touch(trace)}, "defaults": {"cv": method}}
+    path = hostile_store(tmp_path / "x.sqlite", method, where)
+    with Store(path, read_only=True) as store:
+        assert len(store.runs()) == 1
+        store.scores("coverage")
+        store.missing()
+        store.failures()
+        repr(store.experiment)
+        store.experiment.to_dict()
+        compare_with_published(store)
+        export(store, tmp_path / "out.csv")
+    if way in ("itself", "in ours"):  # which takes a while
+        imcc.report.write_report(path, tmp_path / "out.html")
+    imcc.report.format_tables(path, format="markdown")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_merging_runs_nothing(tmp_path, trace, way):
+    path = hostile_store(tmp_path / "x.sqlite", descriptions(trace)[way])
+    with Store(path) as store:
+        export(store, tmp_path / "out.csv")
+        for source in (tmp_path / "out.csv", path):
+            with pytest.raises((StoreError, ExperimentError), match=r"another|not known"):
+                merge(store, [source])
+        if way == "a default":  # all is said there, so nothing is built
+            Store.create(tmp_path / "other.sqlite", store.experiment).close()
+        else:
+            with pytest.raises(ExperimentError, match="not known"):
+                Store.create(tmp_path / "other.sqlite", store.experiment)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_running_and_resuming_refuse_before_anything_is_called(tmp_path, trace, way):
+    path = hostile_store(tmp_path / "x.sqlite", descriptions(trace)[way])
+    with Store(path) as store:
+        experiment = store.experiment
+        task = experiment.tasks()[0]
+    with pytest.raises(ExperimentError, match=r"not allowed|not a scikit-learn estimator"):
+        run(experiment, path)
+    with pytest.raises(ExperimentError, match="not a scikit-learn estimator"):
+        run(experiment, path, allow=["os", "subprocess"])  # even where the package is allowed
+    outcome = run_task(task)
+    assert isinstance(outcome, Failure)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_toml_file_runs_nothing_while_it_is_parsed(tmp_path, trace, way):
+    from imcc.report._reproduce import to_toml
+
+    plain = {"datasets": ["yeast"], "methods": {"m": descriptions(trace)[way]}}
+    path = tmp_path / "x.toml"
+    path.write_text(to_toml(plain))
+    experiment = load_experiment(path)
+    experiment.tasks()
+    experiment.to_dict()
+    with pytest.raises(ExperimentError, match=r"not allowed|not a scikit-learn estimator"):
+        experiment.run(tmp_path / "x.sqlite")
+    assert not trace.exists()
+    assert not (tmp_path / "x.sqlite").exists()
+
+
+def test_a_store_cannot_bring_its_own_permission(tmp_path, pets_file):
+    experiment = Experiment(pets_file, {"d": DICE}, n_repeats=1, allow=["imcc_test_methods"])
+    path = tmp_path / "x.sqlite"
+    run(experiment.subset(n_repeats=1), path)
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("SELECT value FROM meta").fetchone()
+        assert "allow" not in json.loads(text)
+        plain = json.loads(text) | {"allow": ["imcc_test_methods"], "n_repeats": 2}
+        connection.execute("UPDATE meta SET value = ?", (json.dumps(plain),))
+    connection.close()
+    with pytest.raises(StoreError, match="allow"):
+        Store(path)
+    with sqlite3.connect(path) as connection:
+        del plain["allow"]
+        connection.execute("UPDATE meta SET value = ?", (json.dumps(plain),))
+    connection.close()
+    with Store(path) as store:
+        wanted = store.experiment
+    with pytest.raises(ExperimentError, match="'imcc_test_methods' is not allowed"):
+        run(wanted, path)
+    assert run(wanted, path, allow=["imcc_test_methods"]).n_computed == 1
+
+
+def test_a_toml_file_that_is_run_may_name_the_packages_it_needs(tmp_path, pets_file):
+    path = tmp_path / "mine.toml"
+    text = f'n_repeats = 1\ndatasets = ["{pets_file}"]\nmethods = {{d = "{DICE}"}}\n'
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match="not allowed"):
+        load_experiment(path).run(tmp_path / "x.sqlite")
+    path.write_text('allow = ["imcc_test_methods"]\n' + text)
+    assert load_experiment(path).run(tmp_path / "x.sqlite").n_computed == 1
+    path.write_text("allow = [3]\n" + text)
+    with pytest.raises(ExperimentError, match="allow must name packages"):
+        load_experiment(path)
+
+
+def test_a_part_of_a_package_can_be_allowed(pets_file):
+    for allowed, path in (("sklear", "sklearn.svm.SVC"), ("os.path", "os.system")):
+        experiment = Experiment(pets_file, {"d": path}, n_repeats=1)
+        experiment.allow = (allowed,)
+        if path.startswith("os"):
+            with pytest.raises(ExperimentError, match="not allowed"):
+                experiment.resolve()
+        else:
+            experiment.resolve()  # scikit-learn is allowed anyway
+
+
+def test_an_estimator_that_was_given_as_an_object_is_allowed(tmp_path, pets):
+    from imcc_test_methods import Dice
+
+    experiment = Experiment(pets, {"d": Dice()}, n_repeats=1)
+    assert run(experiment, tmp_path / "x.sqlite").n_computed == 1
+    Experiment(pets, {"e": OneVsRestClassifier(Dice())}, n_repeats=1).resolve()
+    assert "trusted" not in json.dumps(experiment.to_dict())
+
+
+def test_parts_without_fit_cannot_be_described():
+    from sklearn.gaussian_process import GaussianProcessClassifier
+
+    with pytest.raises(ExperimentError, match="kernel is a RBF"):
+        Experiment("yeast", {"gp": GaussianProcessClassifier(RBF())})
+
+
+class Odd(ClassifierMixin, BaseEstimator):
+    """An estimator whose defaults cannot all be written into a description."""
+
+    def __init__(self, dtype=float, missing=float("nan"), limit=float("inf")):
+        self.dtype, self.missing, self.limit = dtype, missing, limit
+
+    def fit(self, X, Y):
+        return self
+
+
+def test_defaults_are_part_of_a_method(pets, monkeypatch):
+    before = Experiment(pets, {"o": Odd()}, n_repeats=1)
+    again = Experiment.from_dict(json.loads(json.dumps(before.to_dict())))
+    assert again.tasks()[0].fingerprint == before.tasks()[0].fingerprint
+    given = Experiment(pets, {"o": Odd(limit=float("inf"))}, n_repeats=1)
+    assert given.tasks()[0].fingerprint == before.tasks()[0].fingerprint
+    other = Experiment(pets, {"o": Odd(limit=3.0)}, n_repeats=1)
+    assert other.tasks()[0].fingerprint != before.tasks()[0].fingerprint
+    monkeypatch.setattr(Odd.__init__, "__defaults__", (float, float("nan"), 3.0))
+    changed = Experiment(pets, {"o": Odd()}, n_repeats=1)
+    assert changed.tasks()[0].fingerprint == other.tasks()[0].fingerprint
+    built = before.methods[0].build()  # the defaults of its time, not those of today
+    assert built.limit == float("inf")
+
+
+def test_a_changed_default_does_not_mix_with_old_rows(tmp_path, pets, monkeypatch):
+    path = tmp_path / "x.sqlite"
+    Store.create(path, Experiment(pets, {"o": Odd()}, n_repeats=1)).close()
+    monkeypatch.setattr(Odd.__init__, "__defaults__", (float, float("nan"), 3.0))
+    with pytest.raises(StoreError, match=r"limit is .*inf.* there, 3.0 here"):
+        Store.create(path, Experiment(pets, {"o": Odd()}, n_repeats=1))
+
+
+def test_a_new_parameter_is_warned_of(pets):
+    plain = Experiment(pets, {"o": Odd()}, n_repeats=1).to_dict()
+    del plain["methods"]["o"]["defaults"]["limit"]
+    method = Experiment.from_dict(plain).methods[0]
+    with pytest.warns(UserWarning, match="limit=inf"):
+        method.build(["tests"])
+
+
+def test_our_classes_are_stored_by_their_short_names(tmp_path):
+    paper = load_experiment("paper").resolve().to_dict()
+    text = json.dumps([method["estimator"] for method in paper["methods"].values()])
+    assert "imcc." not in text
+    assert "." not in paper["sensitivity"]["estimator"]
+
+
+def test_opening_imports_no_estimator_of_the_store(tmp_path, pets_file):
+    """In a new process, which would otherwise have them imported already."""
+    path = tmp_path / "x.sqlite"
+    experiment = Experiment(pets_file, {"n": "sklearn.neighbors.KNeighborsClassifier"})
+    Store.create(path, experiment.resolve()).close()
+    program = (
+        "import sys\nfrom imcc.experiment import Store\nbefore = set(sys.modules)\n"
+        f"Store({str(path)!r}, read_only=True).close()\n"
+        "print(sorted(m for m in set(sys.modules) - before if m.startswith(('sklearn', 'imcc'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr

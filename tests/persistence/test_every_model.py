@@ -1,0 +1,146 @@
+"""Every estimator, on dense and sparse rows, from arrays and frames: saved, loaded, the same."""
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._utils.names import CLASSES, PARTS, name_of
+from imcc.baselines import (
+    JFSC,
+    JFSCCV,
+    LIFT,
+    LLSF,
+    LLSFCV,
+    MAHR,
+    BinaryRelevanceSVM,
+    EnsembleClassifierChains,
+    ExtraTreesBaseline,
+    KernelRidgeBaseline,
+)
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.persistence import load_model, read_card, save_model, untrusted_types
+
+pytest.importorskip("skops")
+
+GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+IMCC = {"n_clusters": 4, "random_state": 0}
+MODELS = {
+    "rbf": IMCCClassifier(**IMCC),
+    "linear": IMCCClassifier(**IMCC, kernel="linear"),
+    "laplacian": IMCCClassifier(**IMCC, kernel="laplacian"),
+    "chi2": IMCCClassifier(**IMCC, kernel="chi2"),
+    "polynomial": IMCCClassifier(**IMCC, kernel="poly", kernel_params={"degree": 2}),
+    "augmented": IMCCClassifier(**IMCC, span="augmented"),
+    "nystroem": IMCCClassifier(**IMCC, approximation="nystroem", n_components=9),
+    "random landmarks": IMCCClassifier(
+        **IMCC, approximation="nystroem", n_components=9, landmarks="random"
+    ),
+    "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
+    "search": IMCCClassifierCV(**GRID, random_state=0),
+    "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
+    "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
+    "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
+    "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
+    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
+    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
+    "kernel ridge": KernelRidgeBaseline(cv=3),
+    "BRsvm": BinaryRelevanceSVM(),
+    "ECC": EnsembleClassifierChains(random_state=0),
+    "MAHR": MAHR(n_rounds=10),
+    "LIFT": LIFT(random_state=0),
+    "LLSF": LLSF(),
+    "LLSFCV": LLSFCV(budget=3, random_state=0),
+    "JFSC": JFSC(),
+    "JFSCCV": JFSCCV(budget=3, random_state=0),
+    "extra trees": ExtraTreesBaseline(n_estimators=3, random_state=0),
+}
+FEATURES, LABELS = [f"word {j}" for j in range(5)], list("pqrs")
+
+
+def as_sparse_frame(X):
+    return pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X), columns=FEATURES)
+
+
+ROWS = {
+    "dense array": np.asarray,
+    "dense float32": lambda X: X.astype(np.float32),
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+    "csc_array": sp.csc_array,
+    "dense frame": lambda X: pd.DataFrame(X, columns=FEATURES),
+    "sparse frame": as_sparse_frame,
+}
+
+
+@pytest.fixture(scope="module")
+def problem(small_problem):
+    X, Y, X_new, _ = small_problem
+    return np.maximum(X, 0), Y, np.maximum(X_new, 0)
+
+
+def test_no_estimator_is_left_out():
+    kinds = {type(model) for model in MODELS.values()}
+    assert {name_of(kind) for kind in kinds} - {None} == set(CLASSES)
+
+
+def saved_names(file):
+    """Return the names by which a file knows classes of ours."""
+    with zipfile.ZipFile(file) as archive:
+        waiting = [json.loads(archive.read("schema.json"))]
+    found = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("__module__"), str):
+                found.add((node["__module__"], node["__class__"]))
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return {(module, name) for module, name in found if module.split(".")[0] == "imcc"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip(problem, tmp_path, name, rows):
+    if name == "chi2" and rows not in ("dense array", "dense float32", "dense frame"):
+        pytest.skip("the chi2 kernel takes dense rows only")
+    X, Y, X_new = problem
+    X, X_new = ROWS[rows](X), ROWS[rows](X_new)
+    if "frame" in rows:
+        Y = pd.DataFrame(Y, columns=LABELS)
+    model = MODELS[name].fit(X, Y)
+    file = save_model(model, tmp_path / "m.skops")
+    card = read_card(file)
+    if "frame" in rows:
+        assert (card.feature_names, card.label_names) == (tuple(FEATURES), tuple(LABELS))
+    foreign = ["sklearn.tree._tree.Tree"] if name == "extra trees" else []
+    assert untrusted_types(file) == foreign
+    again = load_model(file, trusted=foreign)
+    np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(X_new)
+        np.testing.assert_array_equal(again.decision_function(X_new), scores)
+    used = saved_names(file)
+    assert {module for module, _ in used} == {"imcc"}  # no module path of ours
+    assert {short for _, short in used} <= {*CLASSES, *PARTS}
+
+
+def test_the_same_model_gives_the_same_bytes(problem, tmp_path):
+    X, Y, _ = problem
+    model = IMCCClassifier(**IMCC).fit(sp.csr_array(X), Y)
+    first = save_model(model, tmp_path / "a")
+    again = save_model(load_model(first), tmp_path / "b")
+    with zipfile.ZipFile(first) as one, zipfile.ZipFile(again) as two:
+        assert one.namelist() == two.namelist()
+        for name in one.namelist():
+            if name != "imcc.json":  # which has the time
+                assert one.read(name) == two.read(name)

@@ -1,0 +1,122 @@
+"""What pyproject.toml says is what the package needs."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import imcc
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+# Where a module has another name than its distribution.
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+
+
+def required(lines):
+    return {re.match(r"[\w-]+", line)[0] for line in lines}
+
+
+def top_imports(path):
+    """The packages that a file imports at its top level."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def test_every_import_is_declared():
+    core = required(PROJECT["dependencies"])
+    shell = core | required(PROJECT["optional-dependencies"]["cli"])
+    package = Path(imcc.__file__).parent
+    for path in package.rglob("*.py"):
+        allowed = shell if path.parent.name == "cli" else core
+        used = set(top_imports(path)) - set(sys.stdlib_module_names) - {"imcc"}
+        assert {DISTRIBUTIONS.get(name, name) for name in used} <= allowed, path
+
+
+def test_every_extra_that_a_message_names_has_the_package():
+    """require("pyarrow", "parquet", ...) tells to install an extra: it must bring the package."""
+    extras = PROJECT["optional-dependencies"]
+    found = 0
+    for path in Path(imcc.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "require"):
+                continue
+            words = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            if len(words) == 3 and path.name != "optional.py":
+                package = {"iterstrat": "iterative-stratification", "markupsafe": "jinja2"}.get(
+                    words[0].partition(".")[0], words[0].partition(".")[0]
+                )
+                assert package in required(extras[words[1]]), (path, words)
+                found += 1
+    assert found > 10
+
+
+def test_parquet_does_not_need_the_report():
+    extras = PROJECT["optional-dependencies"]
+    assert required(extras["parquet"]) == {"pyarrow"}
+    assert "pyarrow" not in required(extras["report"])
+    names = set(re.findall(r"[\w-]+", extras["all"][0])) - {"imcc"}
+    assert names == set(extras) - {"all", "docs", "dev", "gpu-tests"}
+
+
+def test_the_version_stands_in_one_place():
+    assert "version" not in PROJECT
+    assert PROJECT["dynamic"] == ["version"]
+    files = [ROOT / "pyproject.toml", *Path(imcc.__file__).parent.rglob("*.py")]
+    holders = [path for path in files if f'"{imcc.__version__}"' in path.read_text("utf-8")]
+    assert [path.name for path in holders] == ["__init__.py"]
+
+
+def test_without_click_the_command_says_what_to_install():
+    code = "import sys; sys.modules['click'] = None; from imcc.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        "imcc: the command line needs the package 'click': pip install 'imcc[cli]'\n"
+    )
+
+
+def test_tests_that_need_what_is_not_installed_are_skipped_but_not_in_ci(tmp_path):
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "test_top.py").write_text("import not_installed\ndef test(): pass\n")
+    (tmp_path / "test_inside.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def needs():\n    import not_installed\n"
+        "def test_fixture(needs): pass\n"
+        "def test_body():\n    import not_installed\n"
+        "def test_require():\n    raise ImportError('x', name='not_installed')\n"
+        "def test_ours():\n    raise ImportError('x', name='imcc.nothing')\n"
+        "def test_other():\n    raise ValueError('x')\n"
+        "def test_good(): pass\n"
+    )
+    counts = {}
+    for ci in ("false", "true"):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "--continue-on-collection-errors",
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "CI": ci},
+            capture_output=True,
+            text=True,
+        )
+        last = done.stdout.splitlines()[-1]
+        counts[ci] = {
+            word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)
+        }
+    assert counts["false"] == {"passed": 1, "failed": 2, "skipped": 4}
+    assert counts["true"] == {"passed": 1, "failed": 4, "error": 2}

@@ -1,0 +1,52 @@
+"""Sizes of blocks: in force within a with statement, and as before after it."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from imcc import IMCCClassifier
+from imcc._utils.config import Config, config_context, get_config
+
+
+def test_settings_are_in_force_within_the_statement_only():
+    before = get_config()
+    with config_context(width_rows=7) as inside:
+        assert get_config() is inside
+        assert get_config().width_rows == 7
+        with config_context(sum_entries=9):
+            assert (get_config().width_rows, get_config().sum_entries) == (7, 9)
+        assert get_config().sum_entries == Config().sum_entries
+    assert get_config() is before
+
+
+def test_an_error_inside_changes_nothing():
+    before = get_config()
+    with pytest.raises(RuntimeError), config_context(width_rows=7):
+        raise RuntimeError
+    assert get_config() is before
+
+
+def test_unknown_settings_are_named():
+    with (
+        pytest.raises(ValueError, match="no setting called 'with_rows'"),
+        config_context(with_rows=1),
+    ):
+        pass
+
+
+def test_every_setting_is_described():
+    assert all(field.name in Config.__doc__ for field in fields(Config))
+
+
+def test_no_size_of_blocks_changes_the_result():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    small = {field.name: 16 for field in fields(Config) if field.name.endswith("_entries")}
+    assert len(small) == 6
+    for model in ({}, {"kernel": "laplacian"}, {"kernel": "linear"}, {"approximation": "fourier"}):
+        scores = []
+        for settings in ({}, small):
+            with config_context(**settings):
+                clf = IMCCClassifier(3, random_state=0, **model).fit(X, X > 0)
+                scores.append(clf.decision_function(X))
+        np.testing.assert_allclose(*scores, rtol=1e-8)

@@ -1,0 +1,24 @@
+import pytest
+from sklearn.base import BaseEstimator
+
+import imcc
+import imcc.baselines
+import imcc.calibration
+from imcc._utils.names import CLASSES, class_of, name_of
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_name_leads_to_its_class_and_back(name):
+    assert name_of(class_of(name)) == name
+
+
+@pytest.mark.parametrize("room", [imcc, imcc.baselines, imcc.calibration], ids=lambda m: m.__name__)
+def test_every_public_estimator_has_a_name(room):
+    classes = [getattr(room, name) for name in room.__all__]
+    ours = [kind for kind in classes if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
+    assert ours
+    assert all(name_of(kind) is not None for kind in ours)
+
+
+def test_other_classes_have_none():
+    assert name_of(BaseEstimator) is None
