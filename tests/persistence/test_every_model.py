@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
 from imcc.baselines import (
     JFSC,
@@ -51,6 +51,9 @@ MODELS = {
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
     "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
     "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
+    "ensemble": KernelEnsembleClassifier(
+        views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
+    ),
     "kernel ridge": KernelRidgeBaseline(cv=3),
     "BRsvm": BinaryRelevanceSVM(),
     "ECC": EnsembleClassifierChains(random_state=0),

@@ -8,7 +8,8 @@
 3. **Virtual examples.**  On the best kernels, IMCC's own weights compete with ridge regression: all
    by the same folds of the same rows.  The share that they get there is their share of the
    ensemble.
-4. **Ensemble.**  Greedy choice with replacement on the held-out log-odds.
+4. **Ensemble.**  Greedy choice with replacement on the held-out log-odds, by their log loss, which
+   changes with every entry and so is less noisy than a metric of ranks.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Options:
     penalties: tuple[float, ...]
     etas: tuple[float, ...]
     n_members: int
+    weights: str
     calibrate: bool
     scoring: Any
     virtual: bool
@@ -201,7 +203,15 @@ class _Rows:
     def weight_of(self, part: np.ndarray) -> Array | None:
         return None if self.weight is None else asarray(self.weight[part], self.signs)
 
+    def weighting(self, part: np.ndarray) -> Criterion:
+        """Return what the weights of the members are chosen by."""
+        if self.options.weights == "scoring":
+            return self.criterion(part)
+        weight = None if self.weight is None else self.weight[part]
+        return Criterion(self.on[part], "log_loss", self.binary, weight, self.signs)
+
     def criterion(self, part: np.ndarray) -> Criterion:
+        """Return what kernels, penalties and couplings are chosen by."""
         weight = None if self.weight is None else self.weight[part]
         return Criterion(self.on[part], self.options.scoring, self.binary, weight, self.signs)
 
@@ -275,8 +285,10 @@ class _Search:
                 break
             pool += self._members(kernel, penalties[kernel], landmarks)
         criterion = self.data.criterion(self.all)
-        shares, value = choose_greedily(
-            [member.log_odds for member in pool], criterion, self.options.n_members
+        shares, _ = choose_greedily(
+            [member.log_odds for member in pool],
+            self.data.weighting(self.all),
+            self.options.n_members,
         )
         cross_fitted = self._cross_fit(pool)
         chosen = [(m, float(w)) for m, w in zip(pool, shares, strict=True) if w > 0]
@@ -287,8 +299,7 @@ class _Search:
             chosen += [
                 (self._fit_virtual(kernel, weights), share) for kernel, weights, share in settings
             ]
-            mean = _weighted_mean([(m.log_odds, w) for m, w in chosen])
-            value = criterion(mean)
+        value = criterion(_weighted_mean([(m.log_odds, w) for m, w in chosen]))
         chosen.sort(key=lambda pair: -pair[1])
         model = self._model(nothing, chosen, landmarks)
         return Fitted(
@@ -504,12 +515,14 @@ class _Search:
             ridges += own
             virtuals.append((kernel, weights, log_odds))
             self.clock.worked(self._virtual_work, f"virtual examples, {kernel.view} {kernel.name}")
-        rounds = self.options.n_members
-        _, without = choose_greedily(ridges, criterion, rounds)
-        shares, with_them = choose_greedily(
-            [*ridges, *(z for _, _, z in virtuals)], criterion, rounds
+        rounds, weighting = self.options.n_members, self.data.weighting(part)
+        everyone = [*ridges, *(z for _, _, z in virtuals)]
+        without, _ = choose_greedily(ridges, weighting, rounds)
+        shares, _ = choose_greedily(everyone, weighting, rounds)
+        gain = criterion(_weighted_mean(zip(everyone, shares, strict=True))) - criterion(
+            _weighted_mean(zip(ridges, without, strict=True))
         )
-        if not with_them > without + VIRTUAL_GAIN:
+        if not gain > VIRTUAL_GAIN:
             return None
         joined = shares[len(ridges) :]
         settings = [
@@ -595,7 +608,7 @@ class _Search:
                 maps = calibrate(scores, take_rows(signs, fold.train), own, self.options.calibrate)
                 inside.append(maps.log_odds(scores))
                 outside.append(maps.log_odds(take_rows(member.held_out, fold.test)))
-            shares, _ = choose_greedily(inside, self.data.criterion(fold.train), rounds)
+            shares, _ = choose_greedily(inside, self.data.weighting(fold.train), rounds)
             mean = _weighted_mean(zip(outside, shares, strict=True))
             out[asarray(fold.test, signs), :] = mean
         return self.data.criterion(self.all)(out)

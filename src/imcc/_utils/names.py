@@ -19,6 +19,7 @@ CLASSES: dict[str, str] = {
     "IMCCClassifierCV": "imcc.estimators.imcc_cv:IMCCClassifierCV",
     "JFSC": "imcc.baselines.jfsc:JFSC",
     "JFSCCV": "imcc.baselines.search_cv:JFSCCV",
+    "KernelEnsembleClassifier": "imcc.estimators.kernel_ensemble:KernelEnsembleClassifier",
     "KernelRidgeBaseline": "imcc.baselines.kernel_ridge:KernelRidgeBaseline",
     "LIFT": "imcc.baselines.lift:LIFT",
     "LLSF": "imcc.baselines.llsf:LLSF",
@@ -33,6 +34,10 @@ CLASSES: dict[str, str] = {
 PARTS: dict[str, str] = {
     "Chain": "imcc.baselines.ecc:Chain",
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
+    "EnsembleMember": "imcc._ensemble.model:Member",
+    "EnsembleModel": "imcc._ensemble.model:EnsembleModel",
+    "EnsembleSetting": "imcc._ensemble.model:Setting",
+    "EnsembleView": "imcc._ensemble.views:View",
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
     "IdentityMap": "imcc._core.maps:IdentityMap",

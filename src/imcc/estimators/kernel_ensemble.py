@@ -12,14 +12,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import Array, asarray, is_numpy, namespace, to_numpy
+from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.logistic import sigmoid
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel
-from imcc._ensemble.search import N_LANDMARKS, RECIPE, Fitted, Options, fit_ensemble
+from imcc._ensemble.search import (
+    N_LANDMARKS,
+    RECIPE,
+    Fitted,
+    Options,
+    fit_ensemble,
+    restricted,
+)
 from imcc._ensemble.selection import CRITERIA
 from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
 from imcc._search.fold import Fold
@@ -34,7 +39,7 @@ from imcc._utils.validation import (
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import LogOddsClassifierMixin
 from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
@@ -43,7 +48,7 @@ EXACT_ROWS = 8000
 REMEDY = "use fewer rows, a smaller exact_rows (Nyström features above it), or device=None"
 
 
-class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
+class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     r"""Multi-label classifier: calibrated kernel models in many views, weighted by leave-one-out.
 
     ``fit(X, y)`` needs no choice.  It tries kernels of several widths on several views of the
@@ -74,12 +79,16 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         Nyström features.
     n_members : int, default=12
         Rounds of the greedy choice, an upper bound on the number of members.
+    weights : {"log_loss", "scoring"}, default="log_loss"
+        What the greedy choice of members and their weights goes by: the log loss of the mean log-
+        odds, which is less noisy, or what ``scoring`` says.
     calibration : {"logistic"} or None, default="logistic"
         How scores become log-odds: for each label a line, slopes at least 0 and shrunk towards
         their common slope, fitted to the held-out scores.  None takes the scores as log-odds;
         probabilities are then not calibrated.
     scoring : str or callable, default="average_precision"
-        What decides: one of :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels
+        What decides between kernels, penalties and couplings: one of
+        :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels
         (bool) and log-odds, both of shape (n_samples, n_outputs), of which a greater value is
         better.  Where a ranking metric is undefined (one label only), "log_loss" takes its place;
         ``scoring_`` says what decided.
@@ -164,6 +173,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         coupling: Sequence[float] = ETAS,
         virtual_examples: bool = True,
         n_members: int = 12,
+        weights: str = "log_loss",
         calibration: str | None = "logistic",
         scoring: str | Callable[..., float] = "average_precision",
         cv: Any = "loo",
@@ -182,6 +192,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         self.coupling = coupling
         self.virtual_examples = virtual_examples
         self.n_members = n_members
+        self.weights = weights
         self.calibration = calibration
         self.scoring = scoring
         self.cv = cv
@@ -204,7 +215,8 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for; rows of weight 0 are left out.
+            How much each row counts in the fit, the calibration and the metric; rows of weight 0
+            are left out.  Widths and views are those of the rows without weights.
         groups : array-like of shape (n_samples,), optional
             Rows of a group are held out together.
 
@@ -219,15 +231,14 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         target = encode_target(y, X.shape[0], type(self).__name__)
         host = _small_indices(to_numpy(X))
         signs, weight = target.signs, None
+        folds = self._folds(host, target, groups)
         if sample_weight is not None:
             weight = _check_weight(sample_weight, X.shape[0])
             kept = np.flatnonzero(weight > 0)
             host, signs, weight = host[kept], signs[kept], weight[kept]
-            groups = None if groups is None else np.asarray(groups)[kept]
-            target = Target(signs, target.kind, target.classes, target.label_names)
-            if np.all(weight == weight[0]) and weight[0] == 1:
+            folds = None if folds is None else restricted(folds, kept)
+            if np.all(weight == 1):
                 weight = None
-        folds = self._folds(host, target, groups)
         views = choose_views(options.views if self.views != "auto" else "auto", host)
         if is_mostly_zero(host):
             host = _as_csr(host)
@@ -256,29 +267,6 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
         self._remember(fitted, given)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every label, or class, of every row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            For a 1-D training target: shape (n_samples, n_classes), each row summing to one.
-        """
-        check_is_fitted(self)
-        p = sigmoid(self._scores(X))
-        xp = namespace(p)
-        if self.target_kind_ == "multilabel":
-            return p
-        if self.target_kind_ == "multiclass":
-            return p / xp.sum(p, axis=1, keepdims=True)
-        if len(self.classes_) == 1:
-            return xp.ones_like(p)
-        return xp.concat([1 - p, p], axis=1)
-
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
         if isinstance(self.cv, str) and self.cv != "loo":
@@ -299,6 +287,7 @@ class KernelEnsembleClassifier(ScoringClassifierMixin, BaseEstimator):
             penalties=_axis("penalties", self.penalties),
             etas=tuple(sorted({float(eta) for eta in etas})),
             n_members=check_count("n_members", self.n_members),
+            weights=check_choice("weights", self.weights, ["log_loss", "scoring"]),
             calibrate=self.calibration is not None,
             scoring=scoring,
             virtual=bool(self.virtual_examples),
