@@ -25,6 +25,7 @@ ROOMS = [
     "calibration",
     "inspection",
     "persistence",
+    "tabular",
     "comparison",
     "published",
     "experiment",

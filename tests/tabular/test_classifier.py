@@ -117,7 +117,7 @@ def test_tags():
     assert read_tags(["b|a|a"]) == [["a", "b"]]
     assert read_tags([4, "4,27"]) == [["4"], ["27", "4"]]
     assert read_tags(['["x, y", "z"]', "[]"]) == [["x, y", "z"], []]
-    with pytest.raises(TableError, match="row 1 of the tags is not a JSON list"):
+    with pytest.raises(TableError, match="row 1: the tags are not a JSON list"):
         read_tags(['["x"]', "[x"])
     with pytest.raises(TableError, match="no row has a tag"):
         TableClassifier(IMCC).fit({"x": [1.5, 2.5]}, ["", ""])
@@ -129,7 +129,7 @@ def test_any_classifier_and_clone():
     copy = clone(model)
     assert copy.get_params()["drop"] == ["noise"]
     assert model.fit(frame, labels).predict_proba(frame).shape == (100, 3)
-    assert not hasattr(copy, "pipeline_")
+    assert not hasattr(copy, "estimator_")
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
-from imcc.tabular import TableEncoder, TableError
+from imcc.tabular import TableEncoder, TableError, UnknownValuesWarning
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -104,11 +104,12 @@ def test_values_that_training_did_not_have_are_counted():
     encoder = TableEncoder().fit(table())
     new = table()
     new.loc[:6, "town"] = "Mars"
-    with pytest.warns(UserWarning, match=r"'town' in 7 rows \(\['Mars'\]\)"):
+    with pytest.warns(UserWarning, match=r"'town' in 7 rows \('Mars'\)"):
         encoder.transform(new)
     new["town"] = "Mars"
-    with pytest.raises(TableError, match="none of the values of column 'town'"):
+    with pytest.warns(UnknownValuesWarning) as caught:
         encoder.transform(new)
+    assert caught[0].message.counts == {"town": {"Mars": 120}}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         missing = table().assign(town=None)
@@ -117,9 +118,9 @@ def test_values_that_training_did_not_have_are_counted():
 
 def test_words_where_training_had_numbers_and_the_reverse():
     encoder = TableEncoder().fit(table())
-    with pytest.raises(TableError, match="'abc' in row 2 is not a number"):
+    with pytest.raises(TableError, match="row 2: .* but 'abc' is not a number"):
         encoder.transform(table().astype({"size": object}).assign(size=["1", "2", *["abc"] * 118]))
-    with pytest.raises(TableError, match="none of the values of column 'town'"):
+    with pytest.warns(UnknownValuesWarning, match="'town' in 120 rows"):
         encoder.transform(table().assign(town=np.arange(120.0)))
     with pytest.raises(TableError, match="is neither 'no' nor 'yes'"):
         encoder.transform(table().assign(new="maybe"))
@@ -127,7 +128,7 @@ def test_words_where_training_had_numbers_and_the_reverse():
         encoder.transform(table().assign(sold="tomorrow"))
     with pytest.raises(TableError, match="is infinite"):
         encoder.transform(table().assign(size=np.inf))
-    with pytest.raises(TableError, match=r"no columns \['size'\]"):
+    with pytest.raises(TableError, match="the model needs are missing: 'size'"):
         encoder.transform(table().drop(columns="size"))
     # Columns that the model does not use may be anything, or be left out.
     encoder.transform(table().drop(columns=["key", "same"]).assign(extra="x"))

@@ -65,7 +65,7 @@ def test_newlines_in_quotes_and_no_header(tmp_path):
     [
         ("", "the file is empty"),
         ("  \n", "the file is empty"),
-        ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
+        ("a,b\n1,2\n1,2,3\n", "line 3: the row has 3 cells, and the first has 2"),
         ("a,a\n1,2\n", "columns have the same name"),
         ("a\0b,c\n1,2\n", "binary file"),
     ],

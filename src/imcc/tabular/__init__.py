@@ -7,22 +7,32 @@
 
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
-from imcc.tabular._encoder import TableEncoder
-from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix
-from imcc.tabular._read import read_table
+from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning
+from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
+from imcc.tabular._read import TableFile, is_table, iterate_table, read_table
 from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
+from imcc.tabular._toml import KnownColumns, read_schema, schema_text, write_schema
 
 __all__ = [
     "KINDS",
     "MISSING",
     "Column",
+    "KnownColumns",
     "Schema",
     "TableClassifier",
     "TableEncoder",
     "TableError",
+    "TableFile",
+    "UnknownValuesWarning",
     "indicator_columns",
     "infer_schema",
+    "is_table",
+    "iterate_table",
+    "read_schema",
     "read_table",
     "read_tags",
+    "schema_text",
     "tag_matrix",
+    "tag_separator",
+    "write_schema",
 ]

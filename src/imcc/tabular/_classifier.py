@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -17,19 +18,26 @@ from imcc._utils.validation import column_names, encode_target, label_matrix
 from imcc.estimators import IMCCClassifierCV
 from imcc.tabular._columns import as_table
 from imcc.tabular._encoder import WEIGHTS, TableEncoder, blocks_of
-from imcc.tabular._labels import check_separator, indicator_columns, read_tags, tag_matrix
-from imcc.tabular._schema import Schema
+from imcc.tabular._labels import (
+    check_separator,
+    indicator_columns,
+    read_tags,
+    tag_matrix,
+    tag_separator,
+)
+from imcc.tabular._schema import Schema, infer_schema
 
 # Weights of text against the other columns that are tried.
 _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
-# Rows that the weights are chosen on.
+# Rows that the weights are chosen on; with too few, the default does.
 _ROWS_TO_CHOOSE = 1000
+_FEWEST_ROWS = 20
 
 
 def _has(method: str) -> Any:
     def check(self: TableClassifier) -> bool:
-        if hasattr(self, "pipeline_"):
-            return hasattr(self.pipeline_, method)
+        if hasattr(self, "estimator_"):
+            return hasattr(self.estimator_, method)
         return hasattr(default_classifier() if self.estimator is None else self.estimator, method)
 
     return check
@@ -67,10 +75,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     ----------
     schema_ : Schema
         What the columns are, and what becomes of them.
-    pipeline_ : Pipeline
+    estimator_ : Pipeline
         The fitted steps, "table" and "classifier".
     weights_ : dict of str to float
     label_names_ : ndarray of str
+    tags_column_ : str or None
+        The column of the training table that held tags, if that is where the labels came from.
+    separator_ : str or None
+        What stands between its tags.
+    target_kind_ : "multilabel"
     classes_ : ndarray
         ``arange(n_labels)``.
     feature_names_in_ : ndarray of str
@@ -131,34 +144,41 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         check_separator(self.separator)
         table = as_table(X)
         Y, names, used = self._labels(table, y)
+        schema = infer_schema(
+            table,
+            kinds=self.kinds,
+            date_formats=self.date_formats,
+            drop=self.drop,
+            labels=used,
+            missing_words=self.missing_words,
+        )
+        weights = self._choose_weights(table, schema, Y)
         encoder = TableEncoder(
             kinds=self.kinds,
             date_formats=self.date_formats,
             drop=self.drop,
             missing_words=self.missing_words,
+            weights=weights,
         )
-        rest = table.drop_columns(used) if used else table
-        weights = self._choose_weights(encoder, rest, Y)
-        classifier = clone(self.estimator) if self.estimator is not None else None
-        pipeline = Pipeline(
-            [
-                ("table", clone(encoder).set_params(weights=weights)),
-                ("classifier", classifier or default_classifier(self.random_state)),
-            ]
-        ).fit(rest, Y)
-        self.pipeline_ = pipeline
+        features = encoder.fit_schema(table, schema)
+        given = default_classifier(self.random_state) if self.estimator is None else self.estimator
+        classifier = clone(given).fit(features, Y)
+        self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
+        self.tags_column_ = y if isinstance(y, str) else None
+        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
         self.classes_ = np.arange(len(names))
-        self.feature_names_in_ = np.array(rest.column_names, dtype=object)
-        self.n_features_in_ = len(rest.column_names)
+        self.target_kind_ = "multilabel"
+        self.feature_names_in_ = encoder.feature_names_in_
+        self.n_features_in_ = encoder.n_features_in_
         return self
 
     @property
     def schema_(self) -> Schema:
         """What the columns of the training table are."""
-        check_is_fitted(self, "pipeline_")
-        return self.pipeline_["table"].schema_
+        check_is_fitted(self, "estimator_")
+        return self.estimator_["table"].schema_
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of every row, as 0 and 1.
@@ -172,20 +192,20 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_labels)
         """
-        check_is_fitted(self, "pipeline_")
-        return self.pipeline_.predict(as_table(X))
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(as_table(X))
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every label of every row, shape (n_samples, n_labels)."""
-        check_is_fitted(self, "pipeline_")
-        return self.pipeline_.predict_proba(as_table(X))
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(as_table(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the classifier's scores of every label of every row."""
-        check_is_fitted(self, "pipeline_")
-        return self.pipeline_.decision_function(as_table(X))
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.decision_function(as_table(X))
 
     def predict_tags(self, X: Any, top: int | None = None) -> list[list[str]]:
         """Return the names of the predicted labels of every row.
@@ -211,11 +231,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features that the classifier sees."""
-        check_is_fitted(self, "pipeline_")
-        return self.pipeline_["table"].get_feature_names_out()
+        check_is_fitted(self, "estimator_")
+        return self.estimator_["table"].get_feature_names_out()
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "pipeline_")
+        return hasattr(self, "estimator_")
+
+    def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
+        """Return the same model with other fitted steps: without the table of a search, say."""
+        found = copy.copy(self)
+        found.estimator_, found.estimator = pipeline, clone(pipeline[-1])
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -247,24 +273,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         encode_target(matrix, table.num_rows, type(self).__name__)  # as many rows as the table
         return matrix, names, []
 
-    def _choose_weights(self, encoder: TableEncoder, table: Any, Y: np.ndarray) -> dict[str, float]:
+    def _choose_weights(self, table: Any, schema: Schema, Y: np.ndarray) -> dict[str, float]:
         if isinstance(self.weights, Mapping):
             return {**WEIGHTS, **self.weights}
         if self.weights != "auto":
             raise InvalidArgumentError(
                 "weights", f"must be 'auto' or a dict of block and weight, got {self.weights!r}"
             )
+        kinds = {"text" if name.startswith("text ") else name for name in blocks_of(schema)}
+        if "text" not in kinds or len(kinds) == 1 or table.num_rows < _FEWEST_ROWS:
+            return dict(WEIGHTS)
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
         part, labels = table.take(rows), Y[rows]
-        schema = clone(encoder).fit(part).schema_
-        kinds = {"text" if name.startswith("text ") else name for name in blocks_of(schema)}
-        if "text" not in kinds or len(kinds) == 1 or not labels.any():
+        if not labels.any():
             return dict(WEIGHTS)
         scores = {}
         for weight in _TEXT_WEIGHTS:
             tried = {**WEIGHTS, "text": weight}
-            features = clone(encoder).set_params(weights=tried).fit_transform(part)
+            features = TableEncoder(weights=tried).fit_schema(part, schema)
             ridge = IMCCClassifierCV(
                 alphas=(0.0,),
                 betas=(0.01, 0.1, 1.0, 10.0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ from imcc.tabular._schema import Column, Schema, TableError, infer_schema
 _MIN_FREQUENCY = 3
 # The most features of each of the two TF-IDF parts of a text column.
 _MAX_TERMS = 20_000
+# What stands for a missing value among categories.
+_MISSING_VALUE = "(missing)"
 #: The shares of the features' variance that a kind's columns have by default.
 WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
 
@@ -79,7 +81,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     block_columns_ : dict of str to int
         The number of the table's columns in each block.
     n_features_in_, feature_names_in_
-        Of the table.
+        Of the table's columns, without those that are dropped and labels.
 
     Examples
     --------
@@ -120,7 +122,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Infer the schema of a table, fit the transformers, and return the table's features."""
-        weights = _check_weights(self.weights)
         table = as_table(X)
         schema = infer_schema(
             table,
@@ -129,6 +130,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             drop=self.drop,
             missing_words=self.missing_words,
         )
+        return self.fit_schema(table, schema)
+
+    def fit_schema(self, X: Any, schema: Schema) -> Any:
+        """Fit the transformers for a schema that is known, and return the table's features.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+        schema : Schema
+            What the columns are, whatever the parameters of the encoder say.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
+        weights = _check_weights(self.weights)
+        table = as_table(X)
         if not schema.features:
             raise TableError(
                 "the table has no columns that could be features: "
@@ -142,8 +160,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.schema_ = schema
         self.encoder_ = encoder
         self.block_columns_ = {name: len(columns) for name, columns in blocks_of(schema).items()}
-        self.feature_names_in_ = np.array(table.column_names, dtype=object)
-        self.n_features_in_ = len(table.column_names)
+        self.feature_names_in_ = np.array(
+            [column.name for column in schema if column.kind != "label"], dtype=object
+        )
+        self.n_features_in_ = len(self.feature_names_in_)
         return _scaled(features, encoder, scales)
 
     def transform(self, X: Any) -> Any:
@@ -169,28 +189,37 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, in terms of the table's columns."""
         check_is_fitted(self)
-        names = []
-        for name in self.encoder_.get_feature_names_out():
-            block, _, rest = name.partition("__")
-            if block == "categories":
-                column = next(c for c in self.schema_.of_kind("category") if _begins(rest, c))
-                value = rest[len(column) + 1 :]
-                rest = f"{column}={'infrequent' if value == 'infrequent_sklearn' else value}"
-            elif block == "missing":
-                rest = f"{rest.removeprefix('missingindicator_')} is missing"
-            elif block.startswith("text "):
-                part, _, term = rest.partition("__")
-                quoted = f"'{term}'" if part == "words" else f"'...{term}...'"
-                rest = f"{block.removeprefix('text ')} has {quoted}"
-            names.append(rest)
+        names: list[str] = []
+        for step, transformer, columns in self.encoder_.transformers_:
+            if step == "remainder":
+                continue
+            if step == "categories":
+                names += _indicator_names(transformer, columns)
+            elif step == "missing":
+                names += [f"{column} is missing" for column in columns]
+            elif step.startswith("text "):
+                column = step.removeprefix("text ")
+                for part, vectorizer in transformer.transformer_list:
+                    terms = vectorizer.get_feature_names_out()
+                    form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
+                    names += [form.format(column, term) for term in terms]
+            else:
+                names += columns
         return np.array(names, dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 
 
-def _begins(text: str, column: str) -> bool:
-    return text.startswith(f"{column}_")
+def _indicator_names(encoder: OneHotEncoder, columns: list[str]) -> list[str]:
+    """Return the names of the indicators of categories, the rare ones together at the end."""
+    names = []
+    together = encoder.infrequent_categories_
+    for column, values, rare in zip(columns, encoder.categories_, together, strict=True):
+        among = set() if rare is None else set(rare)
+        names += [f"{column}={value}" for value in values if value not in among]
+        names += [f"{column}=infrequent"] if among else []
+    return names
 
 
 def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
@@ -312,6 +341,10 @@ def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, floa
     return features * factors
 
 
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
 def typed_frame(table: Any, schema: Schema) -> Any:
     """Return the feature columns of a table as a pandas data frame of numbers and text.
 
@@ -325,8 +358,8 @@ def typed_frame(table: Any, schema: Schema) -> Any:
     absent = [name for name in schema.features if name not in table.column_names]
     if absent:
         raise TableError(
-            f"the table has no columns {absent}, which the model uses; it has "
-            f"{table.column_names[:20]}"
+            f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
+            f"table has {_listed(table.column_names)}"
         )
     columns: dict[str, Any] = {}
     for column in schema:
@@ -335,7 +368,13 @@ def typed_frame(table: Any, schema: Schema) -> Any:
         values = table[column.name]
         if is_text(values):
             values, _ = clean_text(values, schema.missing_words)
-        columns |= _typed(column, values)
+        typed = _typed(column, values)
+        if taken := sorted(set(typed) & (set(columns) | (set(schema.features) - {column.name}))):
+            raise TableError(
+                f"the parts of the date {column.name!r} would be called like the column(s) "
+                f"{taken}: rename one of them"
+            )
+        columns |= typed
     return pandas.DataFrame(columns)
 
 
@@ -358,32 +397,43 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
         times, wrong = to_times(values, column.date_format)
         _refuse(column, values, wrong, f"is not a date in the format {column.date_format}")
         return _date_columns(column, times)
-    text = _as_text(values)
-    if column.kind == "text":
-        text = np.where(text == None, "", text)  # noqa: E711
-    else:
-        text = np.where(text == None, "(missing)", text)  # noqa: E711
-    return {column.name: text}
+    return {column.name: _as_text(values, "" if column.kind == "text" else _MISSING_VALUE)}
 
 
 def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
     rows = np.flatnonzero(wrong)
     if len(rows):
         first = values[int(rows[0])].as_py()
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         raise TableError(
-            f"column {column.name!r} is of the kind {column.kind}, but {first!r} in row "
-            f"{int(rows[0])} {problem}" + (f" (and {len(rows) - 1} more)" if len(rows) > 1 else "")
+            f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
+            "mend the table, or fit a model that knows the word or has another kind for the column",
+            int(rows[0]),
         )
 
 
-def _as_text(values: Any) -> np.ndarray:
-    """Return a column as an array of str, None where missing; 1.0 and 1 are the same text."""
+def _as_text(values: Any, missing: str) -> np.ndarray:
+    """Return a column as an array of str; 1.0 and 1 are the same text.
+
+    Equal cells share one object, so that a cell takes a pointer and no more.
+    """
     pa, pc = _arrow(), compute()
     if pa.types.is_floating(values.type):
-        numbers = to_numbers(values)
-        texts = [None if np.isnan(v) else f"{v:.15g}" for v in numbers]
-        return np.array(texts, dtype=object)
-    return np.array(pc.cast(values, pa.large_string()).to_pylist(), dtype=object)
+        values = pc.if_else(pc.is_nan(values), None, values)
+    if pa.types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    coded = pc.dictionary_encode(values)
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    if isinstance(coded, pa.ChunkedArray):  # of no chunk or, in old versions, of one
+        coded = (
+            coded.chunk(0) if coded.num_chunks else pa.array([], values.type).dictionary_encode()
+        )
+    words = coded.dictionary.to_pylist()
+    if pa.types.is_floating(values.type):
+        words = [f"{word:.15g}" for word in words]
+    lookup = np.array([*map(str, words), missing], dtype=object)
+    codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
+    return lookup[codes]
 
 
 def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
@@ -402,29 +452,45 @@ def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+class UnknownValuesWarning(UserWarning):
+    """A table has values of categories that the training table does not have.
+
+    Parameters
+    ----------
+    counts : mapping of str to mapping of str to int
+        For each column, the rows that have each value.
+    """
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        self.counts = counts
+        said = [
+            f"{name!r} in {sum(values.values())} rows ({', '.join(map(repr, sorted(values)[:3]))}"
+            f"{', ...' if len(values) > 3 else ''})"
+            for name, values in counts.items()
+        ]
+        super().__init__(
+            "values that the training table does not have count as rare, or as none: "
+            + "; ".join(said)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.counts,)
+
+
 def _warn_of_unknown_values(typed: Any, schema: Schema, encoder: ColumnTransformer) -> None:
     """Count the values of categories that the training table does not have."""
+    pandas = require("pandas", "tables", "Encoding tables")
     names = schema.of_kind("category")
     if not names:
         return
-    said = []
+    counts: dict[str, dict[str, int]] = {}
     known = encoder.named_transformers_["categories"].categories_
     for name, categories in zip(names, known, strict=True):
-        values = typed[name].to_numpy(dtype=object)
-        unknown = ~np.isin(values.astype(str), np.asarray(categories, dtype=str))
-        unknown &= values != "(missing)"
-        if unknown.all() and len(values) > 1:
-            raise TableError(
-                f"none of the values of column {name!r} occurs in the training table, for example "
-                f"{values[0]!r}, where that has {[str(c) for c in categories[:3]]}"
-            )
-        if unknown.any():
-            examples = sorted(set(values[unknown].tolist()))[:3]
-            said.append(f"{name!r} in {int(unknown.sum())} rows ({examples})")
-    if said:
-        warnings.warn(
-            "values that the training table does not have count as rare or as none: "
-            + "; ".join(said),
-            UserWarning,
-            stacklevel=3,
-        )
+        codes, values = pandas.factorize(typed[name].to_numpy(dtype=object))
+        there = {*categories, _MISSING_VALUE}
+        often = np.bincount(codes, minlength=len(values))
+        new = {str(v): int(often[j]) for j, v in enumerate(values) if v not in there}
+        if new:
+            counts[name] = new
+    if counts:
+        warnings.warn(UnknownValuesWarning(counts), stacklevel=3)

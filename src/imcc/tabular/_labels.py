@@ -15,6 +15,8 @@ from imcc.tabular._schema import TableError
 
 # What may stand between tags, if nothing is said, in the order in which it is looked for.
 SEPARATORS = ("|", ";", ",")
+#: In place of a separator: every cell is a JSON list.
+JSON = "json"
 
 
 def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
@@ -25,8 +27,8 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
     values : pyarrow array, or sequence of str, of lists or of None
         ``"news|sport"``, ``'["news", "sport"]'`` (JSON) or lists; a missing value is no tag.
     separator : str, optional
-        What stands between tags.  None recognises JSON lists, and else takes the first of ``|``,
-        ``;`` and ``,`` that occurs in any row.
+        What stands between tags, or "json" for lists as JSON.  None recognises JSON lists, and else
+        takes the first of ``|``, ``;`` and ``,`` that occurs in any row.
 
     Examples
     --------
@@ -35,13 +37,11 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
     >>> read_tags(['["a, b"]', '[]'])
     [['a, b'], []]
     """
-    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-    cells = [None if cell is None or cell != cell else cell for cell in cells]
-    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
-    if separator is None and texts and all(text[:1] == "[" for text in texts if text):
-        return [_from_json(cell, i) for i, cell in enumerate(cells)]
+    cells = _cells(values)
     if separator is None:
-        separator = next((s for s in SEPARATORS if any(s in text for text in texts)), None)
+        separator = tag_separator(cells)
+    if separator == JSON:
+        return [_from_json(cell, i) for i, cell in enumerate(cells)]
     rows = []
     for i, cell in enumerate(cells):
         if cell is None:
@@ -54,8 +54,44 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
         elif isinstance(cell, (int, float, np.integer)):
             rows.append([f"{cell:.15g}"])
         else:
-            raise TableError(f"row {i} of the tags is a {type(cell).__name__}, not text or a list")
+            raise TableError(f"the tags are a {type(cell).__name__}, not text or a list", i)
     return rows
+
+
+def _cells(values: Any) -> list[Any]:
+    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    return [None if cell is None or _is_nan(cell) else cell for cell in cells]
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, (float, np.floating)) and bool(np.isnan(cell))
+
+
+def tag_separator(values: Any, separator: str | None = None) -> str | None:
+    """Return what stands between the tags of a column: as given, or as recognised.
+
+    Parameters
+    ----------
+    values : pyarrow array, or sequence of str, of lists or of None
+    separator : str, optional
+        What was given.
+
+    Returns
+    -------
+    str or None
+        ``"json"`` for lists as JSON; None where no row has more than one tag, or all are lists.
+
+    Examples
+    --------
+    >>> tag_separator(["a;b", "c"]), tag_separator(['["a"]', ""]), tag_separator(["a", "b"])
+    (';', 'json', None)
+    """
+    if separator is not None:
+        return separator
+    texts = [cell.strip() for cell in _cells(values) if isinstance(cell, str)]
+    if any(texts) and all(text[0] == "[" for text in texts if text):
+        return JSON
+    return next((s for s in SEPARATORS if any(s in text for text in texts)), None)
 
 
 def _from_json(cell: str | None, row: int) -> list[str]:
@@ -64,9 +100,9 @@ def _from_json(cell: str | None, row: int) -> list[str]:
     try:
         found = json.loads(cell)
     except ValueError as error:
-        raise TableError(f"row {row} of the tags is not a JSON list: {cell!r}") from error
+        raise TableError(f"the tags are not a JSON list: {cell!r}", row) from error
     if not isinstance(found, list) or not all(isinstance(tag, (str, int)) for tag in found):
-        raise TableError(f"row {row} of the tags is not a JSON list of names: {cell!r}")
+        raise TableError(f"the tags are not a JSON list of names: {cell!r}", row)
     return _unique(str(tag).strip() for tag in found)
 
 
@@ -112,13 +148,15 @@ def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
             distinct = {str(v).lower() for v in values.drop_null().unique().to_pylist()}
             words = yes_no_words(distinct) or _alone(distinct)
         if arrow().types.is_null(values.type) or values.null_count:
-            raise TableError(f"label column {name!r} has missing values")
+            where = np.flatnonzero(np.asarray(values.is_null().to_numpy(), dtype=bool))
+            raise TableError(f"label column {name!r} has missing values", int(where[0]))
         flags, neither = to_flags(values, words)
         rows = np.flatnonzero(neither | np.isnan(flags))
         if len(rows):
             raise TableError(
-                f"label column {name!r} must be 0 or 1 (or yes and no), but row {int(rows[0])} is "
-                f"{values[int(rows[0])].as_py()!r}"
+                f"label column {name!r} must be 0 or 1 (or yes and no), not "
+                f"{values[int(rows[0])].as_py()!r}",
+                int(rows[0]),
             )
         matrix[:, j] = flags
     return matrix

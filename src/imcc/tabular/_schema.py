@@ -63,7 +63,27 @@ _BECOMES = {
 
 
 class TableError(ImccError, ValueError):
-    """A table does not hold what its schema says."""
+    """A table does not hold what its schema says.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, and what to do.
+    row : int, optional
+        The first row that is wrong, counted from 0.
+
+    Examples
+    --------
+    >>> print(TableError("column 'age' has 'abc', which is no number", row=7))
+    row 7: column 'age' has 'abc', which is no number
+    """
+
+    def __init__(self, problem: str, row: int | None = None) -> None:
+        self.problem, self.row = problem, row
+        super().__init__(problem if row is None else f"row {row}: " + problem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.row)
 
 
 @dataclass(frozen=True)
@@ -205,7 +225,6 @@ def infer_schema(
     drop: Collection[str] = (),
     labels: Collection[str] = (),
     missing_words: Collection[str] = (),
-    rows_start_at: int = 0,
 ) -> Schema:
     """Find out what the columns of a table are; the rules are at the head of this module.
 
@@ -222,8 +241,6 @@ def infer_schema(
         Columns that are labels.
     missing_words : collection of str, optional
         Further spellings of a missing value.
-    rows_start_at : int, default=0
-        The number of the first row in messages: 0 for a data frame, 2 for a file with a header.
 
     Returns
     -------
@@ -256,7 +273,7 @@ def infer_schema(
         if name in drop:
             continue
         kind = "label" if name in labels else kinds.get(name)
-        reader = _Reader(name, table[name], words, rows_start_at)
+        reader = _Reader(name, table[name], words)
         columns.append(reader.column(kind, date_formats.get(name)))
     return Schema(tuple(columns), words)
 
@@ -274,9 +291,9 @@ def _check_names(argument: str, names: Collection[str], table: Any) -> None:
 class _Reader:
     """What can be asked about one column while its kind is not known."""
 
-    def __init__(self, name: str, values: Any, words: Sequence[str], rows_start_at: int) -> None:
+    def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
         pa = arrow()
-        self.name, self.rows_start_at = name, rows_start_at
+        self.name = name
         self.is_text = is_text(values)
         self.spelled = 0
         if self.is_text:
@@ -304,7 +321,7 @@ class _Reader:
                 return base
             raise TableError(
                 f"column {self.name!r} holds lists or records, which cannot be features: leave it "
-                "out with " + given("drop") + ", or name it as the column of labels"
+                "out with " + given("drop", [self.name]) + ", or name it as the column of labels"
             )
         self.distinct = pc.unique(self.values.drop_null())
         examples = tuple(str(v) for v in self.distinct[:3].to_pylist())
@@ -332,7 +349,7 @@ class _Reader:
             raise TableError(
                 f"column {self.name!r} holds dates such as {self.distinct[0].as_py()!r}, in which "
                 f"day and month cannot be told apart: say which it is with "
-                + given("date_formats", text=f"{{{self.name!r}: {layout[0]!r}}}")
+                + given("date_formats", {self.name: layout[0]})
             )
         if layout is not None:
             return {"kind": "date", "date_format": layout, "has_time": "%H" in layout}
@@ -359,7 +376,7 @@ class _Reader:
                 raise TableError(
                     f"column {self.name!r}: the format of its dates is not known, an example is "
                     f"{self.distinct[0].as_py()!r}: say it with "
-                    + given("date_formats", text=f"{{{self.name!r}: '%d/%m/%Y'}}")
+                    + given("date_formats", {self.name: "%d/%m/%Y"})
                 )
             return {"kind": kind, "date_format": layout, "has_time": "%H" in layout}
         if kind == "date":
@@ -397,19 +414,17 @@ class _Reader:
         if not forced and n_numeric < _MOSTLY * n_present:
             return False
         where = np.flatnonzero(~np.asarray(pc.fill_null(numeric, True).to_numpy(), dtype=bool))
-        shown = ", ".join(
-            f"{self.values[int(i)].as_py()!r} (row {int(i) + self.rows_start_at})"
-            for i in where[:3]
-        )
-        more = f" and {len(where) - 3} more" if len(where) > 3 else ""
+        words = list(dict.fromkeys(self.values.take(where[:1000]).to_pylist()))
+        shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
         raise TableError(
             Message(
-                f"column {self.name!r}: {n_numeric} of its {n_present} values are numbers, but not "
-                f"{shown}{more}. If that means a missing value, say so with ",
-                given("missing_words", [self.values[int(where[0])].as_py()]),
+                f"column {self.name!r}: {n_numeric} of its {n_present} values are numbers, and "
+                f"{len(where)} are not ({shown}). If that means a missing value, say so with ",
+                given("missing_words", words[:3]),
                 "; if the column is no number, with ",
                 given("kinds", {self.name: "category"}),
-            )
+            ),
+            int(where[0]),
         )
 
     def counts_rows(self) -> bool:
