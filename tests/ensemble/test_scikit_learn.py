@@ -21,8 +21,8 @@ SMALL = {
 # Checks that do not apply, and why.  Nothing fails.
 SKIPPED = {
     "check_array_api_input": "needs SCIPY_ARRAY_API to be set before scipy is imported",
-    "check_sample_weight_equivalence_on_dense_data": "weights do not change widths, views and which "
-    "rows kernels are screened on; repeated rows do",
+    "check_sample_weight_equivalence_on_dense_data": "weights do not change widths, views and "
+    "which rows kernels are screened on; repeated rows do",
     "check_sample_weight_equivalence_on_sparse_data": "the same",
 }
 

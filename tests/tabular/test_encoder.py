@@ -118,7 +118,7 @@ def test_values_that_training_did_not_have_are_counted():
 
 def test_words_where_training_had_numbers_and_the_reverse():
     encoder = TableEncoder().fit(table())
-    with pytest.raises(TableError, match="row 2: .* but 'abc' is not a number"):
+    with pytest.raises(TableError, match=r"row 2: .* but 'abc' is not a number"):
         encoder.transform(table().astype({"size": object}).assign(size=["1", "2", *["abc"] * 118]))
     with pytest.warns(UnknownValuesWarning, match="'town' in 120 rows"):
         encoder.transform(table().assign(town=np.arange(120.0)))

@@ -68,7 +68,7 @@ def test_a_name_makes_numbers_an_id():
 def test_spellings_of_missing_are_counted():
     column = infer_schema({"x": ["1.5", "n/a", "-", "", None, "2.5", "NULL"]})["x"]
     assert (column.kind, column.missing, column.spelled) == ("number", 5, 3)
-    assert "indicator of missing" in column.becomes
+    assert "and a flag" in column.becomes
     assert "n/a" in MISSING
 
 

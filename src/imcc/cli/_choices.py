@@ -19,6 +19,9 @@ SPANS = ("train", "augmented")
 PAPER_WEIGHTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
 
+# What `imcc tune` fits.
+METHODS = ("kernel_ensemble", "imcc")
+
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")

@@ -95,7 +95,9 @@ def evaluate(
             raise InvalidArgumentError(
                 "model", "predicts one class per row, and has no labels to evaluate"
             )
-        X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=ignore_extra)
+        X, Y = load_matching(
+            inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+        )
         names = card.label_names
         scores = label_scores(model, X, len(names))
         tuned = first_with(model, "thresholds_")

@@ -7,7 +7,7 @@
 
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
-from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning
+from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
 from imcc.tabular._read import TableFile, is_table, iterate_table, read_table
 from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
@@ -24,6 +24,7 @@ __all__ = [
     "TableError",
     "TableFile",
     "UnknownValuesWarning",
+    "check_table",
     "indicator_columns",
     "infer_schema",
     "is_table",

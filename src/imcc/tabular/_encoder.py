@@ -378,6 +378,22 @@ def typed_frame(table: Any, schema: Schema) -> Any:
     return pandas.DataFrame(columns)
 
 
+def check_table(frame: Any, schema: Schema) -> None:
+    """Check that a table has the columns of a schema, with values of their kinds.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or dict of columns
+    schema : Schema
+
+    Raises
+    ------
+    TableError
+        With the first row that is wrong.
+    """
+    typed_frame(as_table(frame), schema)
+
+
 def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     """Return the columns of numbers or text that one column of a table becomes."""
     pc = compute()

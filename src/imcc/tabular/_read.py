@@ -109,12 +109,16 @@ class TableFile:
                 return line
         return None
 
-    @property
-    def size(self) -> int:
-        """The size of the file in bytes."""
-        if isinstance(self.source, Content):
-            return len(self.source.data)
-        return os.path.getsize(self.source)
+    def estimated_rows(self) -> int | None:
+        """Return about how many rows there are, from the size; None if that cannot be said."""
+        opened = self._opened()
+        if self._is_parquet:
+            return None
+        with _binary(opened) as file:
+            head = file.read(_SAMPLE)
+            size = file.seek(0, os.SEEK_END)
+        lines = head.count(b"\n")
+        return round(lines * size / len(head)) if lines else None
 
     @property
     def _is_parquet(self) -> bool:

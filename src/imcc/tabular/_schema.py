@@ -51,10 +51,10 @@ _KEY_NAME = re.compile(r"(^|[_\W])(id|key|uuid|guid|index|nr|no|number)$", re.IG
 FREQUENTLY_MISSING = 0.05
 
 _BECOMES = {
-    "number": "imputed by the median and scaled",
-    "category": "one indicator per value; rare values together",
-    "text": "TF-IDF of words and of parts of words",
-    "date": "day, month and weekday; hour if there is one",
+    "number": "scaled; median if missing",
+    "category": "an indicator per value",
+    "text": "TF-IDF of words and parts of words",
+    "date": "day, month, weekday, hour",
     "yes/no": "0 or 1",
     "id": "left out: it names rows",
     "constant": "left out: it is the same in every row",
@@ -130,7 +130,7 @@ class Column:
         """What becomes of the column, in words."""
         text = _BECOMES[self.kind]
         if self.kind in ("number", "date") and self.often_missing:
-            text += ", with an indicator of missing values"
+            text += ", and a flag"
         return text
 
     @property
