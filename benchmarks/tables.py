@@ -125,9 +125,9 @@ def make_table(n_rows: int = 800, seed: int = 0) -> tuple[pd.DataFrame, pd.DataF
     return table, labels
 
 
-def write_table(path: str) -> None:
+def write_table(path: str | Path, n_rows: int = 800, seed: int = 0) -> None:
     """Write the made-up table as a CSV file, with one ``n/a`` among the numbers."""
-    table, labels = make_table()
+    table, labels = make_table(n_rows, seed)
     shown = table.astype(object)
     shown.loc[int(np.flatnonzero(table["income"].isna())[0]), "income"] = "n/a"
     pd.concat([shown, labels], axis=1).to_csv(path, index=False)
