@@ -32,7 +32,7 @@ FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")
 FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "csv", "parquet", "npz")
 NOMINAL = ("onehot", "ordinal", "error")
 INDEX_BASES = ("auto", "zero", "one")
-GROUPS = ("all", "paper", "regular", "large", "other")
+GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 DEFAULT_DATASET = "yeast"
 TIMEOUT = 30.0
 

@@ -276,8 +276,8 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
 # What is said of the features of a data set, as facts and in JSON; a table's schema says more.
 _OF_FEATURES = ("features", "duplicate rows", "all-zero rows", "missing values")
 _KEYS_OF_FEATURES = (
-    *("n_features", "feature_type", "duplicate_rows", "conflicting_rows", "all_zero_rows"),
-    *("missing_values", "feature_density"),
+    *("feature_type", "duplicate_rows", "conflicting_rows", "all_zero_rows"),
+    "missing_values",
 )
 
 

@@ -22,7 +22,6 @@ from imcc.cli._options import (
 )
 from imcc.cli._tables import (
     are_tables,
-    fingerprint,
     print_schema,
     table_model,
     table_rows,
@@ -198,10 +197,12 @@ def _training(
 ) -> Dataset | _Training | None:
     if not inputs:
         return None
+    from imcc.tabular import table_fingerprint
+
     is_table = are_tables(inputs, reading)
     if is_table and (table_model(model) is not None or takes_frames(model, card)):
         X, Y, source = table_rows(model, card, inputs, reading, with_labels=True, ignore_extra=True)
-        _check_fingerprint(card, fingerprint(source.table), source.path)
+        _check_fingerprint(card, table_fingerprint(source.table), source.path)
         return _Training(X, Y)
     if "labels" not in reading and "label_prefix" not in reading and len(inputs) == 1:
         reading = _with_labels(inputs[0], reading, card)

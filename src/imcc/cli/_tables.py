@@ -8,7 +8,6 @@ model (:mod:`imcc.tabular`); other formats hold numbers, and are read as an
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -393,46 +392,17 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
 
     from imcc._utils.plain import to_plain
     from imcc.persistence import make_card, pairs_of
+    from imcc.tabular import table_fingerprint
 
     labels = labels_of(model, source)
     return replace(
         make_card(model, metrics=metrics),
         data_name=source.name,
         n_rows=source.table.num_rows,
-        fingerprint=fingerprint(source.table),
+        fingerprint=table_fingerprint(source.table),
         columns={"table": to_plain(model.schema_.to_dict())},
         label_pairs=pairs_of(labels),
     )
-
-
-def fingerprint(table: Any) -> str:
-    """Return a SHA-256 of the names and cells of a table, however it is cut into chunks."""
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    digest = hashlib.sha256()
-
-    class Sink:
-        """A file that only remembers what was written."""
-
-        closed = False
-
-        def write(self, data: Any) -> int:
-            digest.update(data)
-            return len(data)
-
-        def flush(self) -> None:
-            """Do nothing: all is written."""
-
-        def close(self) -> None:
-            self.closed = True
-
-    for j, name in enumerate(table.column_names):
-        if pa.types.is_nested(table[name].type) or pa.types.is_dictionary(table[name].type):
-            texts = [repr(value) for value in table[name].to_pylist()]
-            table = table.set_column(j, name, pa.array(texts, pa.string()))
-    pacsv.write_csv(table, pa.PythonFile(Sink(), mode="w"))
-    return digest.hexdigest()
 
 
 def table_model(model: Any) -> TableClassifier | None:

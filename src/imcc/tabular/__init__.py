@@ -9,7 +9,13 @@ from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
 from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
-from imcc.tabular._read import TableFile, is_table, iterate_table, read_table
+from imcc.tabular._read import (
+    TableFile,
+    is_table,
+    iterate_table,
+    read_table,
+    table_fingerprint,
+)
 from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
 from imcc.tabular._toml import KnownColumns, read_schema, schema_text, write_schema
 
@@ -33,6 +39,7 @@ __all__ = [
     "read_table",
     "read_tags",
     "schema_text",
+    "table_fingerprint",
     "tag_matrix",
     "tag_separator",
     "write_schema",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 from collections.abc import Iterator
@@ -383,3 +384,46 @@ def find_delimiter(sample: str, path: str) -> str:
         ),
         path,
     )
+
+
+def table_fingerprint(table: Any) -> str:
+    """Return a SHA-256 of the names and cells of a table, however it is cut into chunks.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"a": ["x", "y", "z"]})
+    >>> again = pa.concat_tables([table[:1], table[1:]])
+    >>> table_fingerprint(table) == table_fingerprint(again)
+    True
+    """
+    pa = arrow()
+    pacsv = require("pyarrow.csv", "tables", "Reading tables")
+
+    digest = hashlib.sha256()
+
+    class Sink:
+        """A file that only remembers what was written."""
+
+        closed = False
+
+        def write(self, data: Any) -> int:
+            digest.update(data)
+            return len(data)
+
+        def flush(self) -> None:
+            """Do nothing: all is written."""
+
+        def close(self) -> None:
+            self.closed = True
+
+    for j, name in enumerate(table.column_names):
+        if pa.types.is_nested(table[name].type) or pa.types.is_dictionary(table[name].type):
+            texts = [repr(value) for value in table[name].to_pylist()]
+            table = table.set_column(j, name, pa.array(texts, pa.string()))
+    pacsv.write_csv(table, pa.PythonFile(Sink(), mode="w"))
+    return digest.hexdigest()
