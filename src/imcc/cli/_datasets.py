@@ -282,10 +282,10 @@ _KEYS_OF_FEATURES = (
 
 
 def _print_description(facts: Description, top: int, table: bool = False) -> None:
-    rows = facts.facts()
+    about = facts.facts()
     if table:
-        rows = [row for row in rows if row[0] not in _OF_FEATURES]
-    print_table(facts.name, [("", "left"), ("", "left")], rows)
+        about = [row for row in about if row[0] not in _OF_FEATURES]
+    print_table(facts.name, [("", "left"), ("", "left")], about)
     counts = sorted(facts.label_counts.items(), key=lambda item: -item[1])[:top]
     if counts:
         most = max(counts[0][1], 1)

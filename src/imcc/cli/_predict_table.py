@@ -207,8 +207,9 @@ def _csv_text(columns: dict[str, list[Any]], heading: bool, raw: bool) -> str:
     buffer = io.StringIO(newline="")
     # The csv module leaves a carriage return without quotes unless everything is quoted.
     odd = any("\r" in name for name in columns)
-    quoting = csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
-    writer = csv.writer(buffer, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(
+        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
+    )
     if heading:
         writer.writerow(columns if raw else map(defused, columns))
     for row in zip(*columns.values(), strict=True):

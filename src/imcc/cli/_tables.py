@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from imcc.tabular import KnownColumns, Schema, TableClassifier, TableError, TableFile
 
 _FORMATS = ("csv", "parquet")
+# Columns of a table that are listed one by one.
+_MOST_SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".parquet")
 # Of the options that say how to read a file, those that are for tables.
 _READING = ("delimiter", "header", "encoding", "max_bytes", "member")
@@ -350,7 +352,11 @@ def schema_of(source: Input, known: KnownColumns) -> Schema:
 
 
 def print_schema(schema: Schema, title: str, drop: tuple[str, ...] = ()) -> None:
-    """Show what the columns are, and what becomes of them."""
+    """Show what the columns are, and what becomes of them; of very many, how many of each kind."""
+    headings = ("column", "kind", "missing", "examples", "what becomes of it")
+    if len(schema) > _MOST_SHOWN:
+        _print_kinds(schema, title)
+        return
     rows = []
     for column in schema:
         missing = f"{column.missing / max(column.n_rows, 1):.1%}" if column.missing else "-"
@@ -361,8 +367,23 @@ def print_schema(schema: Schema, title: str, drop: tuple[str, ...] = ()) -> None
         kind = f"{column.kind} (as you say)" if column.overruled else column.kind
         rows.append((column.name, kind, missing, shown, column.becomes))
     rows += [(name, "-", "-", "", "left out (as you say)") for name in drop]
-    headings = ("column", "kind", "missing", "examples", "what becomes of it")
     print_table(title, [(heading, "left") for heading in headings], rows)
+
+
+def _print_kinds(schema: Schema, title: str) -> None:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for column in schema:
+        groups.setdefault((column.kind, column.becomes), []).append(column)
+    rows = []
+    for (kind, becomes), columns in groups.items():
+        names = ", ".join(column.name for column in columns[:3]) + (", ..." * (len(columns) > 3))
+        missing = sum(column.missing for column in columns)
+        share = missing / max(sum(column.n_rows for column in columns), 1)
+        rows.append((len(columns), names, kind, f"{share:.1%}" if missing else "-", becomes))
+    headings = [("columns", "right")] + [
+        (text, "left") for text in ("called", "kind", "missing", "what becomes of them")
+    ]
+    print_table(title, headings, rows)
 
 
 def make_classifier(estimator: Any, known: KnownColumns, seed: int) -> TableClassifier:

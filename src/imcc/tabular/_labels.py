@@ -42,7 +42,7 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
         separator = tag_separator(cells)
     if separator == JSON:
         return [_from_json(cell, i) for i, cell in enumerate(cells)]
-    rows = []
+    rows: list[list[str]] = []
     for i, cell in enumerate(cells):
         if cell is None:
             rows.append([])

@@ -272,9 +272,9 @@ def infer_schema(
     for name in table.column_names:
         if name in drop:
             continue
-        kind = "label" if name in labels else kinds.get(name)
+        known = "label" if name in labels else kinds.get(name)
         reader = _Reader(name, table[name], words)
-        columns.append(reader.column(kind, date_formats.get(name)))
+        columns.append(reader.column(known, date_formats.get(name)))
     return Schema(tuple(columns), words)
 
 
