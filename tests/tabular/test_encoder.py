@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
 from imcc.tabular import TableEncoder, TableError, UnknownValuesWarning
+from imcc.tabular._encoder import make_column_transformer, typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -154,3 +155,49 @@ def test_a_clone_is_unfitted_and_nothing_to_learn_is_an_error():
     assert not hasattr(clone(encoder), "schema_")
     with pytest.raises(TableError, match="no columns that could be features"):
         TableEncoder().fit(pandas.DataFrame({"same": [1, 1, 1]}))
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_blocks_of_rows_change_nothing(sparse):
+    rng = np.random.default_rng(0)
+    n = 20_000
+    words = [f"w{k}" for k in range(40 if sparse else 2)]
+    frame = pandas.DataFrame({"size": rng.normal(size=n), "town": rng.choice(words, n)})
+    frame.loc[rng.random(n) < 0.1, "size"] = np.nan
+    encoder = TableEncoder()
+    whole = encoder.fit_transform(frame)
+    assert sp.issparse(whole) == sparse
+    assert whole.shape[0] == n
+    np.testing.assert_allclose(dense(encoder.transform(frame)), dense(whole), atol=1e-12)
+    parts = [dense(encoder.transform(frame[i : i + 3000])) for i in range(0, n, 3000)]
+    np.testing.assert_allclose(np.vstack(parts), dense(whole), atol=1e-12)
+    # As one ordinary ColumnTransformer that is fitted to all rows at once.
+    obvious = make_column_transformer(encoder.schema_)
+    obvious.set_params(transformer_weights=encoder.encoder_.transformer_weights)
+    found = obvious.fit_transform(typed_frame(pa.table(frame), encoder.schema_))
+    np.testing.assert_allclose(dense(found), dense(whole), atol=1e-12)
+    np.testing.assert_allclose(
+        [dense(whole)[:, :2].var(axis=0).sum(), dense(whole)[:, 2:].var(axis=0).sum()], [1, 1]
+    )
+    bad = frame.astype(object)
+    bad.loc[15_000, "size"] = "abc"
+    with pytest.raises(TableError) as caught:
+        encoder.transform(bad.astype(str).replace("nan", ""))
+    assert caught.value.row == 15_000
+    new = frame.assign(town=np.where(np.arange(n) % 2, "Mars", frame["town"]))
+    with pytest.warns(UnknownValuesWarning) as caught:
+        encoder.transform(new)
+    assert [w.message.counts for w in caught] == [{"town": {"Mars": n // 2}}]
+
+
+def test_names_of_features_when_columns_begin_alike():
+    frame = pandas.DataFrame(
+        {
+            "a": ["b_x", "y"] * 20,
+            "a_b": ["x", "z"] * 20,
+            "the__note": ["one two three", "two three four", "three four five six"] * 13 + ["one"],
+        }
+    )
+    names = TableEncoder(kinds={"the__note": "text"}).fit(frame).get_feature_names_out().tolist()
+    assert names[:4] == ["a=b_x", "a=y", "a_b=x", "a_b=z"]
+    assert "the__note has 'two three'" in names

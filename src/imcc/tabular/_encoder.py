@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
@@ -35,6 +36,9 @@ from imcc.tabular._schema import Column, Schema, TableError, infer_schema
 _MIN_FREQUENCY = 3
 # The most features of each of the two TF-IDF parts of a text column.
 _MAX_TERMS = 20_000
+# Rows that are encoded, and entries that are scaled, at a time.
+_BLOCK_ROWS = 8192
+_BLOCK_ENTRIES = 2**20
 # What stands for a missing value among categories.
 _MISSING_VALUE = "(missing)"
 #: The shares of the features' variance that a kind's columns have by default.
@@ -152,9 +156,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "the table has no columns that could be features: "
                 + "; ".join(f"{c.name!r} is {c.kind}" for c in schema)
             )
-        typed = typed_frame(table, schema)
-        encoder = make_column_transformer(schema)
-        features = encoder.fit_transform(typed)
+        encoder = _fit_column_transformer(table, schema)
+        features, _ = _encoded(table, schema, encoder)
         scales = _block_scales(encoder, features, schema, weights)
         encoder.set_params(transformer_weights=scales)
         self.schema_ = schema
@@ -179,12 +182,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        typed = typed_frame(as_table(X), self.schema_)
-        _warn_of_unknown_values(typed, self.schema_, self.encoder_)
-        with warnings.catch_warnings():
-            # Said above, with the values.
-            warnings.filterwarnings("ignore", message="Found unknown categories")
-            return self.encoder_.transform(typed)
+        features, unknown = _encoded(as_table(X), self.schema_, self.encoder_)
+        if unknown:
+            warnings.warn(UnknownValuesWarning(unknown), stacklevel=2)
+        return features
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, in terms of the table's columns."""
@@ -198,11 +199,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             elif step == "missing":
                 names += [f"{column} is missing" for column in columns]
             elif step.startswith("text "):
-                column = step.removeprefix("text ")
                 for part, vectorizer in transformer.transformer_list:
                     terms = vectorizer.get_feature_names_out()
                     form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
-                    names += [form.format(column, term) for term in terms]
+                    names += [form.format(columns, term) for term in terms]
             else:
                 names += columns
         return np.array(names, dtype=object)
@@ -239,7 +239,7 @@ def blocks_of(schema: Schema) -> dict[str, list[str]]:
         "numbers": schema.of_kind("number", "date", "yes/no"),
         "categories": schema.of_kind("category"),
     }
-    blocks |= {f"text {name}": [name] for name in schema.of_kind("text")}
+    blocks |= {f"text {j}": [name] for j, name in enumerate(schema.of_kind("text"))}
     return {name: columns for name, columns in blocks.items() if columns}
 
 
@@ -279,7 +279,7 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
         ("categories", indicators, schema.of_kind("category")),
     ]
     steps = [step for step in steps if step[2]]
-    for name in schema.of_kind("text"):
+    for j, name in enumerate(schema.of_kind("text")):
         # Terms of a single row say nothing, unless there are hardly any rows.
         least = 1 if schema[name].n_rows < 50 else 3
         words = TfidfVectorizer(
@@ -297,7 +297,7 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
             min_df=min(3, least),
             max_features=_MAX_TERMS,
         )
-        steps.append((f"text {name}", FeatureUnion([("words", words), ("parts", parts)]), name))
+        steps.append((f"text {j}", FeatureUnion([("words", words), ("parts", parts)]), name))
     return ColumnTransformer(steps)
 
 
@@ -313,9 +313,7 @@ def _block_scales(
     The variance of a block is the sum of the variances of its features, that is, half of the mean
     squared distance of two rows.
     """
-    squares = features.multiply(features) if sp.issparse(features) else features**2
-    means = np.ravel(features.mean(axis=0))
-    variances = np.ravel(squares.mean(axis=0)) - means**2
+    variances = _variances(features)
     blocks = blocks_of(schema)
     totals = dict.fromkeys(blocks, 0.0)
     for step, where in encoder.output_indices_.items():
@@ -332,20 +330,116 @@ def _block_scales(
     return scales
 
 
+def _variances(features: Any) -> np.ndarray:
+    """Return the variance of every feature, without another array of all entries."""
+    n_rows, n_columns = features.shape
+    sums, squares = np.zeros(n_columns), np.zeros(n_columns)
+    if sp.issparse(features):
+        for start in range(0, features.nnz, _BLOCK_ENTRIES):
+            part = slice(start, start + _BLOCK_ENTRIES)
+            where, values = features.indices[part], features.data[part]
+            sums += np.bincount(where, values, n_columns)
+            squares += np.bincount(where, values**2, n_columns)
+    else:
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            block = features[start : start + _BLOCK_ROWS]
+            sums += block.sum(axis=0)
+            squares += (block**2).sum(axis=0)
+    return squares / n_rows - (sums / n_rows) ** 2
+
+
 def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, float]) -> Any:
+    """Multiply the steps' features by their factors, in place."""
     factors = np.ones(features.shape[1])
     for step, factor in scales.items():
         factors[encoder.output_indices_[step]] = factor
     if sp.issparse(features):
-        return (features @ sp.diags_array(factors)).tocsr()
-    return features * factors
+        for start in range(0, features.nnz, _BLOCK_ENTRIES):
+            part = slice(start, start + _BLOCK_ENTRIES)
+            features.data[part] *= factors[features.indices[part]]
+    else:
+        features *= factors
+    return features
+
+
+def _fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
+    """Fit the transformer of a schema's columns to a table, one step at a time.
+
+    ``ColumnTransformer.fit`` transforms all rows, in all steps, to find out how many features there
+    are; here a few rows do that, with steps that have been fitted before.
+    """
+    unfitted = make_column_transformer(schema)
+    steps = []
+    for name, transformer, columns in unfitted.transformers:
+        typed = typed_frame(table, schema, {columns} if isinstance(columns, str) else set(columns))
+        steps.append((name, FrozenEstimator(clone(transformer).fit(typed[columns])), columns))
+    few = typed_frame(table.slice(0, _BLOCK_ROWS), schema)
+    with warnings.catch_warnings():
+        # A value that counts as rare among all rows.
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        encoder = ColumnTransformer(steps).fit(few)
+    encoder.transformers_ = [
+        (name, step.estimator if isinstance(step, FrozenEstimator) else step, columns)
+        for name, step, columns in encoder.transformers_
+    ]
+    encoder.transformers = unfitted.transformers
+    return encoder
+
+
+def _encoded(
+    table: Any, schema: Schema, encoder: ColumnTransformer
+) -> tuple[Any, dict[str, dict[str, int]]]:
+    """Return the features of a table, and how often values occur that training did not have.
+
+    A block of rows at a time, so that only the table and the features are in memory as a whole.
+    """
+    parts: list[Any] = []
+    unknown: dict[str, dict[str, int]] = {}
+    for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
+        try:
+            typed = typed_frame(table.slice(start, _BLOCK_ROWS), schema)
+        except TableError as error:
+            if error.row is None:
+                raise
+            raise TableError(error.problem, error.row + start) from error
+        _count_unknown_values(typed, schema, encoder, unknown)
+        with warnings.catch_warnings():
+            # Counted above, with the values.
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            parts.append(encoder.transform(typed))
+    return _stacked(parts), unknown
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Return blocks of rows as one matrix; the list is emptied on the way."""
+    if len(parts) == 1:
+        return parts[0].tocsr() if sp.issparse(parts[0]) else parts[0]
+    n_rows, n_columns = sum(part.shape[0] for part in parts), parts[0].shape[1]
+    if not sp.issparse(parts[0]):
+        dense = np.empty((n_rows, n_columns))
+        end = n_rows
+        while parts:
+            part = parts.pop()
+            dense[end - part.shape[0] : end] = part
+            end -= part.shape[0]
+        return dense
+    arrays = [[part.data, part.indices, np.diff(part.indptr)] for part in map(sp.csr_matrix, parts)]
+    parts.clear()
+    joined = []
+    for j in range(3):
+        joined.append(np.concatenate([entry[j] for entry in arrays]))
+        for entry in arrays:
+            entry[j] = None
+    data, indices, counts = joined
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)
+    return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
 
 
-def typed_frame(table: Any, schema: Schema) -> Any:
+def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
     """Return the feature columns of a table as a pandas data frame of numbers and text.
 
     Parameters
@@ -353,6 +447,8 @@ def typed_frame(table: Any, schema: Schema) -> Any:
     table : pyarrow.Table
     schema : Schema
         Says what each column is; a value that is not of its kind is an error.
+    only : collection of str, optional
+        The columns of the frame that are wanted; None is all.
     """
     pandas = require("pandas", "tables", "Encoding tables")
     absent = [name for name in schema.features if name not in table.column_names]
@@ -364,6 +460,9 @@ def typed_frame(table: Any, schema: Schema) -> Any:
     columns: dict[str, Any] = {}
     for column in schema:
         if column.name not in schema.features:
+            continue
+        made = date_parts(column) if column.kind == "date" else [column.name]
+        if only is not None and not set(made) & set(only):
             continue
         values = table[column.name]
         if is_text(values):
@@ -493,20 +592,20 @@ class UnknownValuesWarning(UserWarning):
         return type(self), (self.counts,)
 
 
-def _warn_of_unknown_values(typed: Any, schema: Schema, encoder: ColumnTransformer) -> None:
-    """Count the values of categories that the training table does not have."""
+def _count_unknown_values(
+    typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
+) -> None:
+    """Add up how often categories have values that the training table does not have."""
     pandas = require("pandas", "tables", "Encoding tables")
     names = schema.of_kind("category")
     if not names:
         return
-    counts: dict[str, dict[str, int]] = {}
     known = encoder.named_transformers_["categories"].categories_
     for name, categories in zip(names, known, strict=True):
         codes, values = pandas.factorize(typed[name].to_numpy(dtype=object))
         there = {*categories, _MISSING_VALUE}
         often = np.bincount(codes, minlength=len(values))
-        new = {str(v): int(often[j]) for j, v in enumerate(values) if v not in there}
-        if new:
-            counts[name] = new
-    if counts:
-        warnings.warn(UnknownValuesWarning(counts), stacklevel=3)
+        for j, value in enumerate(values):
+            if value not in there:
+                found = counts.setdefault(name, {})
+                found[str(value)] = found.get(str(value), 0) + int(often[j])

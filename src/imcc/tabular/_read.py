@@ -76,7 +76,8 @@ class TableFile:
 
     def read(self) -> Any:
         """Return the whole table."""
-        parts = list(self.parts(whole=True))
+        # Text is read part by part here, too: reading all of it at once takes twice the memory.
+        parts = list(self.parts(whole=self._is_parquet))
         return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
 
     def parts(self, *, whole: bool = False) -> Iterator[Any]:
