@@ -44,7 +44,10 @@ INSIDE = {
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
-    "_search": ["judges", "labels", "scorers", "grid", "folds", "fold", "search", "results"],
+    "_search": [
+        *("judges", "labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold"),
+        "results",
+    ],
     "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],
     "_stream": ["sources", "dask", "passes", "fitting"],
     "estimators": ["base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"],

@@ -79,8 +79,8 @@ def test_counting_changes_to_sorting_for_crowded_rows(monkeypatch):
     assert used == ["_counts_by_comparing", "_counts_by_sorting"]
 
 
-def test_more_than_255_labels_and_many_blocks(monkeypatch):
-    monkeypatch.setattr(m, "_BLOCK", 5000)
+def test_more_than_255_labels_and_many_blocks(config):
+    config(pair_entries=5000)
     rng = np.random.default_rng(1)
     truth, scores = rng.random((15, 600)) < 0.03, np.round(rng.normal(size=(15, 600)), 1)
     expected, found = naive.evaluate(truth, scores), m.evaluate(truth, scores)

@@ -16,7 +16,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def commands():
-    section = README.read_text("utf-8").partition("## A day without Python")[2]
+    section = README.read_text("utf-8").partition("## From the command line")[2]
     block = re.search(r"```sh\n(.*?)```", section, re.S)[1]
     return [line.partition("  #")[0].strip() for line in block.splitlines() if line.strip()]
 

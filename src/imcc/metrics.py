@@ -35,7 +35,29 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
 from imcc._backend.array import to_numpy
+from imcc._utils.config import get_config
 from imcc._utils.validation import check_choice, check_count, label_matrix
+
+__all__ = [
+    "METRICS",
+    "Judge",
+    "Metric",
+    "average_precision",
+    "coverage",
+    "evaluate",
+    "evaluate_rows",
+    "f1_of_counts",
+    "get_scorer",
+    "hamming_loss",
+    "label_f1",
+    "macro_f1",
+    "macro_f1_present",
+    "micro_f1",
+    "ndcg_at_k",
+    "one_error",
+    "precision_at_k",
+    "ranking_loss",
+]
 
 
 @dataclass(frozen=True)
@@ -58,9 +80,6 @@ METRICS: dict[str, Metric] = {
         Metric("average_precision", True, True),
     )
 }
-
-# Entries of the blocks in which labels are compared: small enough for a core's cache.
-_BLOCK = 2**19
 
 
 class Judge:
@@ -151,7 +170,7 @@ class Judge:
         n_labels, n_settings, _ = scores.shape
         rank = np.empty((n_settings, len(self.pair_rows)))
         found = np.empty_like(rank)
-        step = max(1, _BLOCK // (n_labels * n_settings))
+        step = max(1, get_config().pair_entries // (n_labels * n_settings))
         for start in range(0, len(self.pair_rows), step):
             pairs = slice(start, start + step)
             rows, labels = self.pair_rows[pairs], self.pair_labels[pairs]

@@ -40,6 +40,8 @@ BASELINES = [
     LLSFCV(**SMALL_AXES),
     JFSCCV(**SMALL_AXES, budget=3, halving=True, random_state=0),
     KernelRidgeBaseline(betas=[0.1, 1.0], width_scales=[1.0], cv=3),
+    LLSFCV(**SMALL_AXES, calibrate=True),
+    KernelRidgeBaseline(betas=[0.1, 1.0], width_scales=[1.0], cv=3, calibrate=True),
     ExtraTreesBaseline(20, random_state=0),
 ]
 every_baseline = pytest.mark.parametrize("baseline", BASELINES, ids=str)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC
 
-from imcc.baselines import EnsembleClassifierChains, _kernel_rows, ecc
+from imcc.baselines import EnsembleClassifierChains, ecc
 from tests.naive import baselines as naive
 
 ONE = {"n_chains": 1, "sample_fraction": 1.0, "scores": "margin"}
@@ -110,7 +110,7 @@ def test_x_is_not_copied_for_each_of_many_labels(form, copies):
 
 
 @pytest.mark.parametrize(("limit", "name"), [(2**30, "train_on_gram"), (0, "train_on_rows")])
-def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, limit, name):
+def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, config, limit, name):
     X, Y, *_ = small_problem
     matrices = []
     train = getattr(ecc, name)
@@ -119,22 +119,14 @@ def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, limit, na
         matrices.append(matrix)
         return train(matrix, on, C)
 
-    monkeypatch.setattr(_kernel_rows, "GRAM_LIMIT", limit)
+    config(gram_bytes=limit)
     monkeypatch.setattr(ecc, name, recorded)
     EnsembleClassifierChains(**ONE).fit(X, Y)
     assert len(matrices) == 4
     assert all(matrix is matrices[0] for matrix in matrices)
 
 
-def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
-    asked = []
-
-    def parallel(n_jobs, **how):
-        asked.append(n_jobs)
-        return list
-
-    monkeypatch.setattr(ecc, "Parallel", parallel)
-    monkeypatch.setattr(ecc, "delayed", lambda function: function)
+def test_n_jobs_reaches_joblib(small_problem, n_jobs_used):
     X, Y, *_ = small_problem
     EnsembleClassifierChains(2, scores="margin", n_jobs=3).fit(X, Y)
-    assert asked == [3]
+    assert n_jobs_used == {3}

@@ -187,18 +187,10 @@ def test_options_are_heard(small_problem):
     assert rough.n_iter_ < one.n_iter_
 
 
-def test_n_jobs_reaches_joblib(small_problem, monkeypatch):
-    asked = []
-    parallel = search_cv.Parallel
-
-    def recorded(n_jobs, prefer):
-        asked.append((n_jobs, prefer))
-        return parallel(n_jobs=1)
-
-    monkeypatch.setattr(search_cv, "Parallel", recorded)
+def test_n_jobs_reaches_joblib(small_problem, n_jobs_used):
     X, Y, *_ = small_problem
     LLSFCV(**AXES[LLSFCV], cv=3, n_jobs=2).fit(X, Y)
-    assert asked == [(2, "threads")]
+    assert n_jobs_used == {2}
 
 
 def test_groups_reach_the_splitter(small_problem):

@@ -116,7 +116,7 @@ def test_shapes_of_one_dimensional_targets():
         OneVsRestClassifier(LinearSVC()),
         RandomForestClassifier(20, random_state=0),
         GridSearchCV(IMCC, {"beta": [0.1, 1.0]}, cv=3),
-        IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], cv=3, random_state=0),
+        IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
 )
@@ -223,3 +223,68 @@ def test_check_estimator(method):
     )
     failed = {r["check_name"] for r in results if r["status"] != "passed"}
     assert failed <= {"check_array_api_input"}
+
+
+def test_probability_thresholds():
+    X, Y, X_new, _ = problem()
+    clf = MultilabelCalibrator(IMCC).fit(X, Y)
+    chances = clf.predict_proba(X_new)
+    limits = [0.1, 0.3, 0.5, 0.0, 1.0]
+    for wrapped in (clf, TunedThresholds(clf, cv="prefit").fit(X_new, problem()[3])):
+        found = wrapped.predict(X_new, probability_thresholds=limits)
+        np.testing.assert_array_equal(found, chances >= limits)
+        assert found.dtype == np.int64
+        one = wrapped.predict(X_new, probability_thresholds=0.3)
+        np.testing.assert_array_equal(one, chances >= 0.3)
+        assert (one != wrapped.predict(X_new)).any()
+        for wrong in (-0.1, 1.5, [0.2, 0.3], "a"):
+            with pytest.raises(ValueError, match=r"^probability_thresholds"):
+                wrapped.predict(X_new, probability_thresholds=wrong)
+        with pytest.raises(ValueError, match="give one of the two"):
+            wrapped.predict(X_new, thresholds=0, probability_thresholds=0.5)
+    with pytest.raises(ValueError, match="put the classifier into a MultilabelCalibrator"):
+        TunedThresholds(IMCC).fit(X, Y).predict(X_new, probability_thresholds=0.5)
+
+
+def test_probability_thresholds_of_vectors_of_classes():
+    X, y = make_classification(200, n_classes=3, n_informative=6, random_state=0)
+    words = np.where(y == 1, "yes", "no")
+    two = MultilabelCalibrator(IMCC).fit(X, words)
+    found = two.predict(X, probability_thresholds=0.2)
+    np.testing.assert_array_equal(found == "yes", two.predict_proba(X)[:, 1] >= 0.2)
+    with pytest.raises(ValueError, match="probability_thresholds has no meaning"):
+        MultilabelCalibrator(IMCC).fit(X, y).predict(X, probability_thresholds=0.2)
+    trees = TunedThresholds(RandomForestClassifier(9, random_state=0), cv=3).fit(X, words)
+    found = trees.predict(X, probability_thresholds=0.4)
+    np.testing.assert_array_equal(found == "yes", trees.predict_proba(X)[:, 1] >= 0.4)
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_maps_know_their_way_back(method):
+    X, Y, *_ = problem()
+    maps = MultilabelCalibrator(IMCC, method=method, min_support=20).fit(X, Y).maps_
+    for odds in (-3.0, -0.5, 0.0, 0.7, 3.0):
+        at = maps.scores_at(np.full(5, odds))
+        inside = np.isfinite(at)
+        scores = np.where(inside, at, 0.0)
+        np.testing.assert_allclose(maps.log_odds(scores[None])[0][inside], odds, atol=1e-9)
+        lower = maps.log_odds(scores[None] - 1e-6)[0]
+        assert (lower[inside] < odds).all()
+        far = np.where(at > 0, 1e6, -1e6)[None]
+        beyond = maps.log_odds(far)[0]
+        assert ((beyond < odds) == (at == np.inf))[~inside].all()
+    flat = fit_logistic_maps(-(Y - 0.5), Y > 0)  # the wrong way round: slope 0
+    assert (flat.slope == 0).all()
+    at = type(maps)(flat, {}).scores_at(np.array([-9.0, 9.0, -9.0, 9.0, 0.0]))
+    assert np.isinf(at).all()
+    assert list(at[:4]) == [-np.inf, np.inf, -np.inf, np.inf]
+
+
+def test_a_search_inside_runs_once_for_thresholds_of_a_calibrated_model():
+    X, Y, *_ = problem(80)
+    search = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], cv=3, random_state=0)
+    folds = KFold(3, shuffle=True, random_state=0)
+    tuned = TunedThresholds(MultilabelCalibrator(search, cv=folds), cv=folds).fit(X, Y)
+    best = tuned.estimator_.estimator_.best_estimator_
+    plain = TunedThresholds(MultilabelCalibrator(clone(best), cv=folds), cv=folds).fit(X, Y)
+    np.testing.assert_array_equal(tuned.thresholds_, plain.thresholds_)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import (
@@ -23,7 +24,16 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
-from imcc.calibration import CRITERIA, TunedThresholds, choose_thresholds, cross_fit_scores, cuts
+from imcc.calibration import (
+    CRITERIA,
+    MultilabelCalibrator,
+    TunedThresholds,
+    choose_thresholds,
+    cross_fit_scores,
+    cuts,
+    decision_thresholds,
+    label_scores,
+)
 from tests.naive import thresholds as naive
 
 NAIVE = {
@@ -224,6 +234,7 @@ class CountingCV(IMCCClassifierCV):
 
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0, 10.0], "gammas": [0.1], "n_clusters": [4, 8], "cv": 3}
+GRID["grid"] = "paper"  # one width
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])
@@ -384,3 +395,34 @@ def test_a_fit_that_fails_leaves_the_thresholds_as_they_were(small_problem):
         model.fit(X[:, :3], Y)
     assert vars(model) == before
     np.testing.assert_array_equal(model.predict(X_new), predicted)
+
+
+def test_prefit_leaves_the_model_as_it_is(rare):
+    X, Y, X_new, Y_new = rare
+    clf = IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y)
+    tuned = TunedThresholds(clf, cv="prefit", min_support=2).fit(X_new, Y_new)
+    assert tuned.estimator_ is clf
+    expected = choose_thresholds(Y_new, clf.decision_function(X_new), min_support=2)
+    np.testing.assert_array_equal(tuned.thresholds_, expected.thresholds)
+    with pytest.raises(ValueError, match="cv must be"):
+        TunedThresholds(clf, cv="fit").fit(X_new, Y_new)
+    with pytest.raises(NotFittedError):
+        TunedThresholds(IMCCClassifier(), cv="prefit").fit(X_new, Y_new)
+
+
+def test_decision_thresholds_are_those_that_predict(rare):
+    X, Y, X_new, _ = rare
+    base = IMCCClassifier(n_clusters=4, random_state=0)
+    tuned = TunedThresholds(base).fit(X, Y)
+    trees = ExtraTreesClassifier(9, random_state=0).fit(X, Y)
+    models = [
+        tuned,
+        make_pipeline(StandardScaler(), TunedThresholds(base)).fit(X, Y),
+        base.fit(X, Y),
+        MultilabelCalibrator(tuned, cv="prefit").fit(X_new, Y[:80]),
+        GridSearchCV(TunedThresholds(base), {"min_support": [5]}, cv=2).fit(X, Y),
+    ]
+    for model in models:
+        limits = decision_thresholds(model, 4)
+        np.testing.assert_array_equal(label_scores(model, X_new, 4) >= limits, model.predict(X_new))
+    np.testing.assert_array_equal(decision_thresholds(trees, 4), [0.5] * 4)

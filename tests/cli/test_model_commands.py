@@ -26,18 +26,8 @@ from imcc.metrics import evaluate as evaluate_metrics
 from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data
 
-GRID = (
-    "--method",
-    "imcc",
-    "--alphas",
-    "1",
-    "--betas",
-    "0.1,1",
-    "--gammas",
-    "0.1",
-    "--clusters",
-    "4,8",
-)
+GRID = ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1", "--clusters", "4,8")
+GRID += ("--method", "imcc", "--grid", "paper")  # one width
 NAMED = ("--labels", ",".join(LABELS))
 
 
@@ -115,6 +105,7 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
         ("--kernels", "linear"),
         ("--width-scales", "0.3"),
         ("--kernel-search",),
+        ("--grid", "default"),
         ("--thresholds", "f1"),
         ("--thresholds", "micro_f1"),
         ("--folds", "3"),

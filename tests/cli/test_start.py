@@ -114,11 +114,10 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert tuple(imcc.metrics.METRICS) == choices.METRICS
     assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
     assert tuple(imcc.calibration.CRITERIA) == choices.CRITERIA
+    fit = imcc.calibration.MultilabelCalibrator(imcc.IMCCClassifier(4), method="?").fit
+    assert offered(fit, train.X, train.Y) == choices.CALIBRATORS
     assert choices.EACH == imcc.experiment.EACH
-    defaults = imcc.IMCCClassifierCV().get_params()
-    weights = {defaults[name] for name in ("alphas", "betas", "gammas")}
-    assert weights == {choices.PAPER_WEIGHTS}
-    assert defaults["n_clusters"] == choices.PAPER_N_CLUSTERS
+    assert tuple(imcc.estimators.GRIDS) == choices.GRIDS
     fit = imcc.IMCCClassifier(span="?").fit
     assert offered(fit, train.X, train.Y) == choices.SPANS
     for kernel in choices.KERNELS:

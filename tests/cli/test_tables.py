@@ -92,7 +92,7 @@ def test_predictions_carry_ids_and_are_those_of_python(folder, imcc):
     found = json.loads(imcc(*start, "--json", "--top-k", 1).stdout)
     assert found[3]["ticket"] == ids[3]
     assert found[3]["top"] == [{"label": LABELS[best[3, 0]], "score": scores[3].max()}]
-    assert "--scores" in imcc(*start, "--proba", code=2).stderr  # IMCC has no probabilities
+    assert "imcc calibrate" in imcc(*start, "--proba", code=2).stderr
     imcc(*start, "--scores", "--proba", code=2)
 
 

@@ -109,7 +109,7 @@ def test_noise_rows_become_clusters_of_their_own(rows):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0] * 39, "one whole number for each of the 40 rows"),
+        ([0] * 39, "one integer for each of the 40 rows"),
         ([[0]] * 40, "shape"),
         ([0.5] * 40, "type float64"),
         ([-2] + [0] * 39, "gave the label -2"),

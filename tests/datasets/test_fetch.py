@@ -199,7 +199,9 @@ def test_no_room_on_the_disk(file, own_data_home, monkeypatch):
         free = 10
 
     monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: Full)
-    with pytest.raises(DataFetchError, match=r"no room for the file set/file.arff.*IMCC_DATA_HOME"):
+    with pytest.raises(
+        DataFetchError, match=r"not enough disk space for the file set/file.arff.*IMCC_DATA_HOME"
+    ):
         fetch.get_file(file)
     assert left_over(own_data_home) == []
 
@@ -246,7 +248,7 @@ def test_a_disk_that_fills_up_while_writing(file, own_data_home):
     )
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "there is no room for the file set/file.arff" in errors
+    assert "there is not enough disk space for the file set/file.arff" in errors
     assert left_over(own_data_home) == []
 
 

@@ -198,7 +198,7 @@ def test_as_many_rows_as_labels_must_be_said(mat, tmp_path):
 def test_labels_that_fit_neither_way(mat):
     parts, _ = labels_by_rows(9, 4, 3)
     parts["test_target"] = parts["test_target"].T
-    with pytest.raises(DataFormatError, match="do not go together, neither as rows x labels"):
+    with pytest.raises(DataFormatError, match="do not match, neither as rows x labels"):
         read(mat(parts))
     parts, _ = labels_by_rows(9, 4, 3)
     with pytest.raises(DataFormatError, match=r"rows x labels; say .* transpose_labels=True"):

@@ -61,9 +61,9 @@ def test_wrong_ways_to_name_labels(mulan):
         read(mulan, labels=1, label_prefix="a")
     with pytest.raises(ValueError, match="not both"):
         read(mulan, labels=mulan.with_suffix(".xml"), label_prefix="a")
-    with pytest.raises(DataFormatError, match="labels=5 asks for 5"):
+    with pytest.raises(DataFormatError, match="labels=5 requests 5"):
         read(mulan, labels=5)
-    with pytest.raises(DataFormatError, match="labels=0 asks for 0"):
+    with pytest.raises(DataFormatError, match="labels=0 requests 0"):
         read(mulan, labels=0)
     with pytest.raises(DataFormatError, match="no column has a name that starts with"):
         read(mulan, label_prefix="zzz")
@@ -169,7 +169,7 @@ def test_meka_counts_labels_in_the_relation(tmp_path, relation, labels, features
 def test_meka_counts_that_cannot_be(tmp_path, count):
     path = tmp_path / "meka.arff"
     path.write_text(ARFF.format(relation=f"m: -C {count}"))
-    with pytest.raises(DataFormatError, match=f"'-C {count}' asks for {abs(count)} label"):
+    with pytest.raises(DataFormatError, match=f"'-C {count}' requests {abs(count)} label"):
         read(path)
 
 

@@ -120,7 +120,7 @@ def test_npz_variables_and_orders(tmp_path):
     with pytest.raises(DataFormatError, match="Fortran order"):
         open_stream(path)
     np.savez(path, X=data, Y=np.eye(3, 2))
-    with pytest.raises(DataFormatError, match="do not go together"):
+    with pytest.raises(DataFormatError, match="do not match"):
         open_stream(path)
     np.savez(path, X=np.array([[None]]), Y=np.eye(1, 2))
     with pytest.raises(DataFormatError, match="Python objects"):

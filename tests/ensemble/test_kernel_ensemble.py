@@ -149,17 +149,16 @@ def test_every_parameter_has_an_effect(data, fitted, change):
     assert not np.allclose(other.decision_function(X), fitted.decision_function(X), atol=1e-6)
 
 
-def test_random_state_chooses_the_rows_of_the_screening(monkeypatch):
+def test_random_state_chooses_the_rows_of_the_screening(config):
     X, Y = make()
-    monkeypatch.setattr(search, "SCREEN_ROWS", (60, 90))
+    config(screen_rows=(60, 90))
     widths = [fast(random_state=seed).fit(X, Y).search_results_["score"][0] for seed in (0, 1)]
     assert widths[0] != widths[1]
 
 
-def test_screening_goes_from_parts_to_all_rows(monkeypatch):
+def test_screening_proceeds_from_parts_to_all_rows(config):
     X, Y = make()
-    monkeypatch.setattr(search, "SCREEN_ROWS", (60, 90))
-    monkeypatch.setattr(search, "SCREEN_KEEP", (5, 2))
+    config(screen_rows=(60, 90), screen_keep=(5, 2))
     table = fast().fit(X, Y).search_results_
     kernels = {
         n: {
@@ -168,7 +167,7 @@ def test_screening_goes_from_parts_to_all_rows(monkeypatch):
                 table["param_view"],
                 table["param_kernel"],
                 table["param_width_scale"],
-                table["n_rows"],
+                table["n_samples"],
                 strict=True,
             )
             if key[3] == n
@@ -444,7 +443,7 @@ def test_virtual_examples_compete_on_the_same_folds(data, monkeypatch):
     of_folds = table["stage"] == "folds"
     assert (table["param_n_clusters"][of_folds] > 0).any()
     assert (table["param_n_clusters"][of_folds] == 0).any()
-    assert set(table["n_rows"][of_folds]) == {len(X)}
+    assert set(table["n_samples"][of_folds]) == {len(X)}
     # The member is IMCC's model of the same setting.
     from imcc import IMCCClassifier
 

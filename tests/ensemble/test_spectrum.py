@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from imcc._ensemble.spectrum import Coupling, Spectrum
+from imcc._ensemble.spectrum import SHRINKAGE, Coupling, Spectrum
 from tests.backends import BACKENDS, array, host
 from tests.naive import ensemble as naive
 
@@ -52,7 +52,12 @@ def test_coupled_leave_one_out_is_exact_for_a_given_correlation_matrix(eta, weig
     centred = Y - np.average(Y, axis=0, weights=weight)
     covariance = centred.T @ (centred * (1 if weight is None else weight[:, None]))
     d = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(R, covariance / np.outer(d, d), atol=1e-12)
+    counts = np.ones(len(Y)) if weight is None else weight
+    rarer = np.minimum(counts @ (Y > 0), counts @ (Y < 0))
+    shrink = np.sqrt(rarer / (rarer + SHRINKAGE))
+    expected = covariance / np.outer(d, d) * np.outer(shrink, shrink)
+    np.fill_diagonal(expected, 1)
+    np.testing.assert_allclose(R, expected, atol=1e-12)
     spectrum = Spectrum.of_kernel(K.copy(), weight)
     rotated = Y @ coupling.vectors
     penalties = coupling.penalties(0.5, eta)

@@ -30,6 +30,7 @@ GRID = {
     "betas": [1e-3, 0.1, 10.0],
     "gammas": [0.0, 0.1, 10.0],
     "n_clusters": [3, 12],
+    "grid": "paper",  # one width
     "cv": KFold(3),
     "scoring": list(METRICS),
     "refit": "average_precision",

@@ -14,6 +14,7 @@ random = np.random.default_rng(0)
 X = random.normal(size=(30, 4))
 Y = (X[:, :3] + random.normal(size=(30, 3)) > 0).astype(int)
 SMALL = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [2], "cv": 2}
+SMALL["grid"] = "paper"  # one width
 ESTIMATORS = [
     IMCCClassifier(n_clusters=3, random_state=0),
     IMCCClassifier(n_clusters=3, kernel="linear", random_state=0),

@@ -55,6 +55,8 @@ def test_sparse_rows_give_the_dense_result(kernel):
 def test_average_precision_is_like_the_papers(name):
     found = []
     for X, Y, X_new, Y_new in split(name, n_splits=3):
-        search = IMCCClassifierCV(random_state=0, n_clusters=32, alphas=(0.01, 1.0)).fit(X, Y)
+        search = IMCCClassifierCV((0.01, 1.0), n_clusters=32, grid="paper", random_state=0).fit(
+            X, Y
+        )
         found.append(average_precision(Y_new, search.decision_function(X_new)))
     assert np.mean(found) > PAPER[name] - 0.03

@@ -176,7 +176,18 @@ def test_a_wrong_toml_file_is_named_in_the_message(tmp_path, text, message):
     assert "mine" in str(raised.value)
 
 
-def test_a_missing_or_unreadable_file_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("[1]", "must be an object")],
+)
+def test_a_wrong_json_file_is_named_in_the_message(tmp_path, text, message):
+    path = tmp_path / "mine.json"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=f"'mine'.*{message}"):
+        load_experiment(path)
+
+
+def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
     with pytest.raises(ExperimentError, match="paper, quick"):
         load_experiment("papers")
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe")

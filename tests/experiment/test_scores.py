@@ -79,7 +79,7 @@ def test_wrong_shapes_and_numbers_are_errors():
     X = np.zeros((2, 1))
     with pytest.raises(TypeError, match="neither"):
         centred_scores(object(), X, 3)
-    with pytest.raises(ValueError, match="scores a row"):
+    with pytest.raises(ValueError, match="scores per row"):
         centred_scores(Fake(np.zeros((2, 2))), X, 3)
     with pytest.raises(ValueError, match="not finite"):
         centred_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)

@@ -149,12 +149,10 @@ def test_running_and_resuming_refuse_before_anything_is_called(tmp_path, trace, 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_toml_file_runs_nothing_while_it_is_parsed(tmp_path, trace, way):
-    from imcc.report._reproduce import to_toml
-
+def test_a_file_runs_nothing_while_it_is_parsed(tmp_path, trace, way):
     plain = {"datasets": ["yeast"], "methods": {"m": descriptions(trace)[way]}}
-    path = tmp_path / "x.toml"
-    path.write_text(to_toml(plain))
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(plain))
     experiment = load_experiment(path)
     experiment.tasks()
     experiment.to_dict()

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._utils.wrappers import innermost
 from imcc.baselines import KernelRidgeBaseline
-from imcc.calibration import TunedThresholds
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     Explainer,
     draw_clusters,
@@ -168,6 +169,7 @@ def test_float32_rows(small_problem):
 def test_wrapped_models(small_problem):
     X, Y, X_new, _ = small_problem
     grid = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+    grid["width_scales"] = 1.0
     wrapped = [
         IMCCClassifierCV(**grid, random_state=0),
         make_pipeline(StandardScaler(), model()),
@@ -186,6 +188,21 @@ def test_wrapped_models(small_problem):
         assert (found.score >= found.threshold) == bool(clf.predict(X_new[:1])[0, 1])
         assert len(inspect_model(clf, X, Y).clusters) > 0
     assert explain(wrapped[2], X_new[0], 1, Y=Y).threshold == wrapped[2].thresholds_[1]
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_calibrated_models_are_explained_on_the_scores_of_the_model_inside(small_problem, method):
+    X, Y, X_new, _ = small_problem
+    calibrated = MultilabelCalibrator(model(), cv=3, method=method, min_support=5)
+    inner_tuned = MultilabelCalibrator(TunedThresholds(model(), cv=3), cv=3, method=method)
+    for clf in (calibrated, TunedThresholds(calibrated, cv=3), inner_tuned):
+        clf.fit(X, Y)
+        for row in range(10):
+            found = explain(clf, X_new[row], 1, X=X, Y=Y)
+            inside = innermost(clf).decision_function(X_new[row : row + 1])[0, 1]
+            assert found.score == pytest.approx(inside, abs=1e-10)
+            predicted = bool(clf.predict(X_new[row : row + 1])[0, 1])
+            assert (found.score >= found.threshold) == predicted
 
 
 def test_vectors_of_classes(small_problem):

@@ -52,3 +52,19 @@ def split_covariance(on, assignment):
         between += np.outer(cluster - mean, cluster - mean) / n
         within += np.outer(on[i] - cluster, on[i] - cluster) / n
     return between, within
+
+
+def resampled_measures(Y, P, rows, edges):
+    """Log loss, Brier score and calibration error of each label on the rows drawn, by loops."""
+    out = np.zeros((3, Y.shape[1]))
+    for j in range(Y.shape[1]):
+        sums = dict.fromkeys(range(len(edges) - 1), 0.0)
+        for i in rows:
+            p, y = P[i, j], Y[i, j]
+            inside = min(max(p, 1e-7), 1 - 1e-7)
+            out[0, j] -= np.log(inside if y else 1 - inside) / len(rows)
+            out[1, j] += (p - y) ** 2 / len(rows)
+            # The last bin with its left edge at or below p.
+            sums[max(b for b in sums if edges[b] <= p)] += p - y
+        out[2, j] = sum(abs(gap) for gap in sums.values()) / len(rows)
+    return out

@@ -32,6 +32,7 @@ from imcc.tabular import TableClassifier, TableEncoder
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 IMCC = {"n_clusters": 4, "random_state": 0}
 MODELS = {
     "rbf": IMCCClassifier(**IMCC),
@@ -46,15 +47,16 @@ MODELS = {
     ),
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
+    "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
     "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
-    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
-    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "ensemble": KernelEnsembleClassifier(
         views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
     ),
+    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
+    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "kernel ridge": KernelRidgeBaseline(cv=3),
     "BRsvm": BinaryRelevanceSVM(),
     "ECC": EnsembleClassifierChains(random_state=0),

@@ -46,11 +46,11 @@ from imcc.persistence import (
     save_model,
     untrusted_types,
 )
-from imcc.persistence import _card as card_module
 
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+GRID["grid"] = "paper"  # one width
 MODELS = {
     "rbf": IMCCClassifier(n_clusters=4, random_state=0),
     "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
@@ -166,10 +166,13 @@ def test_names_of_frames(data, tmp_path):
         assert (card.feature_names, card.label_names) == (tuple("abcde"), tuple("pqrs"))
 
 
-def test_many_labels_have_no_pairs(monkeypatch, data, tmp_path):
-    monkeypatch.setattr(card_module, "MOST_PAIRED_LABELS", 3)
-    model = IMCCClassifier(n_clusters=4).fit(data.X, data.Y)
-    assert read_card(save_model(model, tmp_path / "m", data)).label_pairs is None
+def test_many_labels_have_no_pairs(data, tmp_path):
+    for n_labels, paired in ((1000, True), (1001, False)):
+        names = [f"label {i}" for i in range(n_labels)]
+        many = Dataset(data.X, np.resize(data.Y, (90, n_labels)), list("abcde"), names, "many")
+        model = IMCCClassifier(n_clusters=4).fit(many.X, many.Y)
+        card = read_card(save_model(model, tmp_path / "m", many))
+        assert (card.label_pairs is not None) == paired
 
 
 # Trust

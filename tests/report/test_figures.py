@@ -8,6 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from imcc.published import compare_with_published
 from imcc.report import (
@@ -19,10 +20,10 @@ from imcc.report import (
     draw_time,
     write_figures,
 )
-from imcc.report._gather import gather
-from imcc.report._labels import Box, place_labels
 from imcc.report._picture import ACCENT, INK, style
+from imcc.report._results import gather
 from imcc.report._sensitivity import luminance
+from imcc.report._spread import spread_out
 from tests.report.synthetic import HOSTILE
 
 KINDS = ("control", "pairs", "surface", "beta", "clusters", "spread", "time", "paper")
@@ -78,9 +79,13 @@ def boxes(picture):
         for text in dict.fromkeys(drawn):
             # What is written, not the line that a box of text may have with it.
             extent = Text.get_window_extent(text, canvas.get_renderer())
-            placed.append((text.get_text(), Box(extent.x0, extent.y0, extent.x1, extent.y1)))
+            placed.append((text.get_text(), extent))
     width, height = figure.get_size_inches() * figure.dpi
-    return placed, Box(-0.5, -0.5, width + 0.5, height + 0.5)
+    return placed, Bbox([[-0.5, -0.5], [width + 0.5, height + 0.5]])
+
+
+def inside(whole, box):
+    return whole.contains(*box.min) and whole.contains(*box.max)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +100,10 @@ def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
     placed, whole = boxes(draw(results(name), kind))
     assert len(placed) >= 4
     for i, (text, box) in enumerate(placed):
-        assert whole.contains(box), f"{text!r} leaves the figure"
+        assert inside(whole, box), f"{text!r} leaves the figure"
         for other, other_box in placed[:i]:
             # Half a pixel: letters of one line may touch the line below.
-            inner = Box(box.left + 0.5, box.bottom + 0.5, box.right - 0.5, box.top - 0.5)
+            inner = box.padded(-0.5)
             assert not inner.overlaps(other_box), f"{text!r} covers {other!r}"
 
 
@@ -205,7 +210,7 @@ def test_a_critical_difference_longer_than_the_axis(results):
     few = compare(scores.select(scores.datasets[:2], ["imcc", "ecc"]), control="imcc")
     placed, whole = boxes(draw_critical_difference(few))
     assert any("longer than the axis" in text for text, _ in placed)
-    assert all(whole.contains(box) for _, box in placed)
+    assert all(inside(whole, box) for _, box in placed)
     with pytest.raises(ValueError, match="no ranks to test"):
         draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
 
@@ -312,20 +317,17 @@ def test_against_the_paper_reaches_zero_exactly_where_reproduced(results):
         draw_against_paper(beside, "macro_f1")
 
 
-def test_labels_find_free_places():
+def test_names_are_spread_out_as_little_as_needed():
     rng = np.random.default_rng(0)
-    points = rng.uniform(50, 350, size=(30, 2))
-    bounds = Box(0, 0, 400, 400)
-    placed = place_labels(points, [(60, 10)] * 30, bounds, radius=4)
-    for i, box in enumerate(placed):
-        assert bounds.contains(box)
-        assert not any(box.overlaps(other) for other in placed[:i])
-        assert not any(box.overlaps(Box(x - 4, y - 4, x + 4, y + 4)) for x, y in points)
-
-
-def test_labels_of_points_at_one_place():
-    placed = place_labels(np.full((6, 2), 200.0), [(60, 10)] * 6, Box(0, 0, 400, 400), radius=4)
-    assert len({(box.left, box.bottom) for box in placed}) == 6
+    for n in (2, 5, 20):
+        heights = np.sort(rng.uniform(size=n))
+        placed = spread_out(heights, 0.05)
+        assert np.all(np.diff(placed) > 0.05 - 1e-12)
+        assert placed[0] > -1e-12
+        assert placed[-1] < 1 + 1e-12
+    apart = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(spread_out(apart, 0.05), apart)
+    np.testing.assert_allclose(spread_out(np.full(3, 0.5), 0.1), [0.4, 0.5, 0.6])
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 
 from imcc.comparison import ScoreTable
-from imcc.report._compared import compare_what_is_there
+from imcc.report._results import compare_common_runs
 from imcc.report._verdict import verdict
 
 
@@ -12,7 +12,7 @@ def said(values, methods=None, control=None, greater=True):
     datasets = tuple(f"data{i}" for i in range(values.shape[0]))
     methods = tuple(methods or "abcdefghij"[: values.shape[1]])
     scores = ScoreTable("average_precision", greater, datasets, methods, values)
-    return verdict(compare_what_is_there(scores, control=control, test_size=0.2))
+    return verdict(compare_common_runs(scores, control=control, test_size=0.2))
 
 
 def ordered(n, k, noise=0.0, seed=0):
@@ -33,7 +33,9 @@ def test_a_clear_winner():
     # Nemenyi's critical difference of 5 methods on 15 data sets is 1.57.
     assert found.significant.short == "Against 3 of 4"
     assert "Nemenyi's test" in found.significant.long
-    assert "better than c, d and e; it cannot be told from b" in found.significant.long
+    assert (
+        "better than c, d and e; it is not significantly different from b" in found.significant.long
+    )
     assert found.not_different == ("b",)
     assert found.test.startswith("Friedman, p < 0.001")
 
@@ -56,7 +58,7 @@ def test_with_a_control_the_control_s_test():
 def test_no_difference_by_friedman():
     found = said(np.random.default_rng(1).random((6, 4, 3)))
     assert found.significant.short == "No"
-    assert "cannot tell the methods apart" in found.significant.long
+    assert "finds no significant difference" in found.significant.long
     assert len(found.not_different) == 3
 
 
@@ -77,14 +79,14 @@ def test_one_data_set_says_nothing_about_others():
     assert "0.810 ± 0.010 over 3 random splits" in found.winner.long
     assert found.lead.short == "0.003"
     assert found.significant.short == "Against 1 of 2"
-    assert "better than b; it cannot be told from c" in found.significant.long
+    assert "better than b; it is not significantly different from c" in found.significant.long
     assert "One data set says nothing about others" in found.significant.long
 
 
 def test_one_data_set_and_one_split():
     found = said([[[0.80], [0.70]]])
     assert found.winner.short == "a"
-    assert found.significant.short == "Cannot be said"
+    assert found.significant.short == "Not known"
     assert "no spread to test" in found.significant.long
 
 
@@ -107,16 +109,16 @@ def test_ties():
 def test_one_method_only():
     found = said(ordered(3, 1))
     assert found.winner.short == "One method only"
-    assert found.significant.short == "Cannot be said"
+    assert found.significant.short == "Not known"
     assert "nothing to test against" in found.significant.long
 
 
 def test_nothing_to_compare():
-    assert said(np.full((2, 2, 1), np.nan)).winner.short == "Cannot be said"
+    assert said(np.full((2, 2, 1), np.nan)).winner.short == "Not known"
     values = np.full((2, 2, 1), 0.5)
     values[0, 0] = values[1, 1] = np.nan
     found = said(values)
-    assert found.winner.short == "Cannot be said"
+    assert found.winner.short == "Not known"
     assert "no data set on which all methods have a repetition" in found.winner.long
 
 
@@ -124,7 +126,7 @@ def test_what_is_missing_is_left_out_and_named():
     values = ordered(5, 3)
     values[4, 2] = np.nan
     scores = ScoreTable("average_precision", True, tuple("vwxyz"), tuple("abc"), values)
-    compared = compare_what_is_there(scores)
+    compared = compare_common_runs(scores)
     assert compared.comparison.datasets == tuple("vwxy")
     assert compared.left_out == ("z: no repetition that all methods have",)
     assert "on 4 data sets" in verdict(compared).winner.long

@@ -24,7 +24,13 @@ AXES = {
     "gamma": [0.0, 0.1, 10.0],
     "n_clusters": [3, 12],
 }
-SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [3, 8]}
+SMALL = {
+    "alphas": [0.1, 10.0],
+    "betas": [0.1, 1.0],
+    "gammas": [0.1],
+    "n_clusters": [3, 8],
+    "grid": "paper",  # one width
+}
 
 
 def brute_force(X, Y, axes, cv, metrics=("average_precision",), **fixed):
@@ -166,12 +172,17 @@ def test_pairs_of_the_papers_grid_share_rho():
             assert decades[i] / (1 + decades[j]) == pytest.approx(rho, rel=1e-12)
 
 
-def test_defaults_are_the_papers_grid(small_problem):
+def test_the_papers_grid(small_problem):
     X, Y, *_ = small_problem
     with pytest.warns(ConvergenceWarning, match="n_clusters=128 is more than"):
-        search = IMCCClassifierCV(random_state=0, cv=3).fit(X, Y)
-    assert len(search.cv_results_["params"]) == 2058
+        search = IMCCClassifierCV(grid="paper", random_state=0, cv=3).fit(X, Y)
+    settings = search.cv_results_["params"]
+    assert len(settings) == 2058
     assert search.n_splits_ == 3
+    for name in ("alpha", "beta", "gamma"):
+        assert sorted({s[name] for s in settings}) == [10.0**k for k in range(-3, 4)]
+    assert sorted({s["n_clusters"] for s in settings}) == [8, 16, 32, 64, 128, 256]
+    assert {(s["kernel"], s["width_scale"]) for s in settings} == {("rbf", 1.0)}
 
 
 def test_results_have_the_shape_of_grid_search(small_problem):
@@ -465,7 +476,7 @@ def test_scorers_of_scikit_learn_are_those_of_single_fits(small_problem):
     ).fit(X, Y)
     named = {f"{name}s": axes[name] for name in ("alpha", "beta", "gamma", "kernel")}
     found = IMCCClassifierCV(
-        **named, n_clusters=axes["n_clusters"], cv=KFold(3), random_state=0,
+        **named, n_clusters=axes["n_clusters"], width_scales=1.0, cv=KFold(3), random_state=0,
         scoring={**scoring, "coverage": "coverage"}, refit="f1_macro",
     ).fit(X, Y)  # fmt: skip
     for name in scoring:

@@ -18,7 +18,7 @@ from imcc._utils.wrappers import (
 )
 from imcc.calibration import TunedThresholds
 
-SEARCH = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], cv=3, random_state=0)
+SEARCH = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Devices: how to get there, how much room there is, and what to say when there is none."""
+"""Devices: moving arrays to them, their free memory, and errors when it is used up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ChunkMover:
     """Brings the chunks of a stream to a device, one after the other.
 
     On the way to a GPU through torch, a chunk travels while the GPU works on the one before:
-    through memory that the GPU reads by itself (page-locked), in a queue of its own.  The host
+    through memory that the GPU reads by itself (page-locked), in a separate queue.  The host
     waits when it is a chunk or two ahead, so that the chunks on the device stay few.
 
     Parameters
@@ -192,8 +192,8 @@ def explained_memory_errors(what: str, remedy: str) -> Iterator[None]:
     except Exception as error:
         if not _is_out_of_memory(error):
             raise
-        said = ". ".join(str(error).split(". ")[:2])
-        raise MemoryError(f"{what} does not fit on the device ({said}): {remedy}") from error
+        reason = ". ".join(str(error).split(". ")[:2])
+        raise MemoryError(f"{what} does not fit on the device ({reason}): {remedy}") from error
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

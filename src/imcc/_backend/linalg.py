@@ -23,7 +23,7 @@ def eigh(A: Any) -> tuple[Any, Any]:
 
 def solve(A: Any, B: Any) -> Any:
     """Solve A X = B for stacks of matrices."""
-    # NumPy's solver, not SciPy's: each brings threads of its own, and in a search, where products
+    # NumPy's solver, not SciPy's: each has its own threads, and in a search, where products
     # and systems take turns thousands of times, the two pools slow each other down threefold.
     if is_numpy(A):
         return np.linalg.solve(A, B)
@@ -99,6 +99,6 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
 
 def symmetric_product(A: Any, B: Any) -> Any:
     """Return A B for a symmetric matrix A."""
-    # SciPy's product, not NumPy's: the two have threads of their own that keep a core busy for
+    # SciPy's product, not NumPy's: each of the two has its own threads, which keep a core busy for
     # a while after each call, and slow each other down when they take turns.
     return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B

@@ -130,7 +130,7 @@ def assign_rows(
         NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
         :func:`k_means`.
     n_clusters : int, sequence of int or None
-        A sequence asks for one clustering for each entry.  None leaves the number to the
+        A sequence gives one clustering per entry.  None leaves the number to the
         clusterer (32 for the k-means that is used without one).
     clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
         None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
@@ -192,17 +192,17 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
 
 
 def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
-    n_rows = X.shape[0]
+    n_samples = X.shape[0]
     if is_numpy(X):
         # On one thread: the order in which several add up their rows is not even the same from run
         # to run, and a row that is as near to one centre as to another may then change sides.
         with warnings.catch_warnings(), threadpool_limits(limits=1):
-            # Fewer distinct rows than clusters: said below, in this library's words.
+            # Fewer distinct rows than clusters: reported below, with this library's message.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = KMeans(min(n_clusters, n_rows), n_init=1, random_state=seed).fit(X)
+            model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed).fit(X)
         nearest = model.labels_
     else:
-        nearest = k_means(X, min(n_clusters, n_rows), seed)
+        nearest = k_means(X, min(n_clusters, n_samples), seed)
     found, labels = np.unique(nearest, return_inverse=True)
     if len(found) < n_clusters:
         warnings.warn(
@@ -272,16 +272,16 @@ def _read_labels(model: Any, X: Features) -> Any:
     )
 
 
-def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
+def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
     """Check a clusterer's labels; number the clusters 0, 1, ...; give noise rows their own.
 
     A noise row (-1, as DBSCAN has them) becomes a cluster with one member: it has no centre but
     itself, so nothing pulls its output elsewhere.
     """
     labels = np.asarray(labels)
-    if labels.shape != (n_rows,) or labels.dtype.kind not in "iu":
+    if labels.shape != (n_samples,) or labels.dtype.kind not in "iu":
         raise ValueError(
-            f"the clusterer {name} must give one whole number for each of the {n_rows} rows, got "
+            f"the clusterer {name} must give one integer for each of the {n_samples} rows, got "
             f"an array of shape {labels.shape} and type {labels.dtype}"
         )
     if labels.min() < -1:
@@ -291,8 +291,8 @@ def _compact(labels: Any, n_rows: int, name: str) -> np.ndarray:
     noise = labels == -1
     if noise.any():
         warnings.warn(
-            f"the clusterer {name} left {noise.sum()} of {n_rows} rows out as noise (-1): each of "
-            "them is a cluster of its own",
+            f"the clusterer {name} left {noise.sum()} of {n_samples} rows out as noise (-1): each "
+            "of them is a cluster",
             UserWarning,
             stacklevel=2,
         )
@@ -375,9 +375,9 @@ def _start(X: Array, squares: Array, n_clusters: int, random: np.random.RandomSt
 
     Random numbers are made on the host, all at once; nothing is read back.
     """
-    xp, n_rows = namespace(X), X.shape[0]
+    xp, n_samples = namespace(X), X.shape[0]
     n_trials = 2 + int(np.log(n_clusters))
-    first = asarray(np.array([random.randint(n_rows)]), X)
+    first = asarray(np.array([random.randint(n_samples)]), X)
     draws = asarray(random.random_sample((n_clusters, n_trials)), X)
     draws = xp.astype(draws, X.dtype, copy=False)
     # |x - y|^2 as one product: [-2x, |x|^2, 1] . [y, 1, |y|^2].
@@ -387,15 +387,15 @@ def _start(X: Array, squares: Array, n_clusters: int, random: np.random.RandomSt
     # The running sums that come with GPU libraries add up in an order that may change from run to
     # run; products with a triangular matrix do not.  So the rows are arranged in a square, filled
     # up with rows at a distance of zero, which are never drawn.
-    side = int(np.ceil(np.sqrt(n_rows)))
-    rest = xp.zeros((side * side - n_rows, right.shape[1]), dtype=X.dtype, device=X.device)
+    side = int(np.ceil(np.sqrt(n_samples)))
+    rest = xp.zeros((side * side - n_samples, right.shape[1]), dtype=X.dtype, device=X.device)
     right = xp.concat([right, rest], axis=0).T
     square = xp.ones((side, side), dtype=X.dtype, device=X.device)
     up_to, before = xp.triu(square), xp.triu(square, k=1)
 
     # Numbers that are on the device already: others keep it waiting.
     zero = xp.zeros((), dtype=X.dtype, device=X.device)
-    last = xp.full((), n_rows - 1, dtype=xp.int64, device=X.device)
+    last = xp.full((), n_samples - 1, dtype=xp.int64, device=X.device)
 
     chosen = [first]
     closest = xp.maximum(take(left, first, 0) @ right, zero)
@@ -460,5 +460,5 @@ def _filled(
 
 def _blocks(X: Array, n_columns: int) -> list[slice]:
     step = max(1, (block_entries(X) or X.shape[0] * n_columns) // n_columns)
-    n_rows = X.shape[0]
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    n_samples = X.shape[0]
+    return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]

@@ -153,15 +153,10 @@ def fit_arrays(
     """
     with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
         rows = on_device(X, settings.device)
-        signs = asarray(target.signs, rows)
-        # Labels that do not vary are the intercept alone, exactly.
-        constants = constant_labels(column_sums(signs), float(rows.shape[0]))
-        signs = signs - constants
         assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed)
-        virtual = virtual_examples(rows, signs, assignment)
-        # What overflows is an error below, not a warning here.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            model = fit_model(rows, signs, virtual, settings)
+        model, virtual, constants = fit_assigned(
+            rows, asarray(target.signs, rows), assignment, settings
+        )
         check_model(model, settings.setting, X, feature_names)
     columns = assignment[:, 0] if assignment.shape[1] == 1 else assignment
     return finished(
@@ -177,14 +172,57 @@ def fit_arrays(
     )
 
 
-def fit_model(X: Features, signs: Array, virtual: VirtualExamples, settings: FitSettings) -> Model:
+def fit_assigned(
+    X: Features,
+    signs: Array,
+    assignment: np.ndarray,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+) -> tuple[Model, VirtualExamples, Array]:
+    """Fit a model on rows whose clusters are known.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    signs : array of shape (n_samples, q)
+        Labels as -1 and +1.
+    assignment : ndarray of shape (n_samples, n_clusterings)
+    settings : FitSettings
+    landmarks : array or CSR matrix, optional
+        Those of Nyström's approximation, where they are known.
+
+    Returns
+    -------
+    model : Model
+        Of the labels less the constants; not checked for being finite.
+    virtual : VirtualExamples
+    constants : array of shape (q,)
+        What to add to the scores: labels that do not vary are the intercept alone, exactly.
+    """
+    constants = constant_labels(column_sums(signs), float(X.shape[0]))
+    signs = signs - constants
+    virtual = virtual_examples(X, signs, assignment)
+    # What overflows is an error of check_model, not a warning here.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return fit_model(X, signs, virtual, settings, landmarks), virtual, constants
+
+
+def fit_model(
+    X: Features,
+    signs: Array,
+    virtual: VirtualExamples,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+) -> Model:
     """Fit the kind of model that the settings ask for."""
     if not settings.has_features:
         return fit_kernel(X, signs, virtual, settings)
     feature_map: FeatureMap
     if settings.approximation is not None:
         sample = sample_rows(X, settings.approximation.sample_size, settings.seed)
-        feature_map = settings.approximation.fit(sample, settings.width_scale, settings.seed)
+        feature_map = settings.approximation.fit(
+            sample, settings.width_scale, settings.seed, landmarks
+        )
     else:
         feature_map = IdentityMap.fit(X)
         if X.shape[1] >= X.shape[0]:

@@ -1,8 +1,8 @@
 r"""From scores to probabilities: one logistic map per label, slopes shrunk towards each other.
 
 For label j the log-odds of a row with score f are ``a_j f + c_j`` (Platt 1999), fitted to held-out
-scores.  Rare labels do not determine a slope of their own, so the slopes share what they know.  In
-the standardised score ``u = (f - m_j) / s``, where m_j is the mean score of label j and s is one
+scores.  Rare labels do not determine their slope, so the slopes are shrunk towards each other.
+In the standardised score ``u = (f - m_j) / s``, where m_j is the mean score of label j and s is one
 scale for all labels (the root mean square of the labels' standard deviations), the map
 ``z = a_j u + c_j`` minimises, over a_j >= 0 and c_j,
 

@@ -11,7 +11,7 @@ FourierMap   ``sqrt(2/m) [cos(x Omega), sin(x Omega)]``                       rb
 
 The kernel map is the paper's restriction W = phi(X)^T A to the span of the training rows: a linear
 model W on psi gives the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It works on kernel values
-that are there already.  Nyström's map [1]_ is the kernel map with m landmarks L in place of all
+that already exist.  Nyström's map [1]_ is the kernel map with m landmarks L in place of all
 rows; with all rows as landmarks it *is* the exact one, as a map of rows.  The columns of Omega are
 drawn from the kernel's Fourier transform [2]_: normal for the rbf kernel, Cauchy for the laplacian,
 with the scale 1 / width.

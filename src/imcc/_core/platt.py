@@ -40,12 +40,12 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray) -> Sigmoid:
 
     Parameters
     ----------
-    margins : ndarray of shape (n_rows,)
-    on : ndarray of bool, shape (n_rows,)
+    margins : ndarray of shape (n_samples,)
+    on : ndarray of bool, shape (n_samples,)
     """
     n_on = int(np.count_nonzero(on))
     targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (len(on) - n_on + 2))
-    # In units of their own spread, Newton's matrix is well conditioned for any margins.
+    # In units of their spread, Newton's matrix is well conditioned for any margins.
     spread = float(margins.std())
     prior = Sigmoid(0.0, prior_log_odds(on))
     if spread <= _FLAT * (1 + float(np.abs(margins).max())):
@@ -92,7 +92,7 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
 
     Parameters
     ----------
-    on : ndarray of bool, shape (n_rows,)
+    on : ndarray of bool, shape (n_samples,)
     seed : int
         Shuffles the folds.
 

@@ -16,7 +16,7 @@ from imcc._backend.array import asarray, is_numpy, namespace, take_rows
 from imcc._utils.validation import Features
 
 
-def row_keys(seed: int, start: int, n_rows: int) -> np.ndarray:
+def row_keys(seed: int, start: int, n_samples: int) -> np.ndarray:
     """Return a random key for each of the rows ``start, start + 1, ...``.
 
     The finaliser of SplitMix64 [1]_, which is a permutation of the 64-bit numbers: no two rows have
@@ -30,7 +30,7 @@ def row_keys(seed: int, start: int, n_rows: int) -> np.ndarray:
     # Unsigned whole numbers of arrays wrap around; those of Python and NumPy's scalars complain.
     step = 0x9E3779B97F4A7C15
     offset = (seed + 1) * 0xD1B54A32D192ED03 + start * step
-    keys = np.arange(n_rows, dtype=np.uint64) * np.uint64(step)
+    keys = np.arange(n_samples, dtype=np.uint64) * np.uint64(step)
     keys += np.array([offset % 2**64], dtype=np.uint64)
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -78,12 +78,12 @@ class Sample:
         kept = _smallest(self.keys, size)
         return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
 
-    def likely(self, size: int, n_rows: int) -> Sample:
+    def likely(self, size: int, n_samples: int) -> Sample:
         """Keep the rows that have a chance to be among the smallest keys of so many rows.
 
         The bound is ten standard deviations above what is expected, and the same for all parts.
         """
-        share = (size + 10 * np.sqrt(size) + 50) / n_rows
+        share = (size + 10 * np.sqrt(size) + 50) / n_samples
         if share >= 1:
             return self
         kept = np.flatnonzero(self.keys < np.uint64(share * 2.0**64))

@@ -8,7 +8,7 @@ import numpy as np
 
 from imcc._backend.array import Array, asarray, namespace, submatrix, take_rows, to_numpy
 from imcc._ensemble.spectrum import Coupling, Spectrum
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Labels:
         return cls(signs, coupling, signs @ asarray(coupling.vectors, signs), weight)
 
     def of_rows(self, rows: np.ndarray) -> Labels:
-        """Return the labels of some rows, with correlations of their own."""
+        """Return the labels of some rows, with the correlations of these rows."""
         weight = None if self.weight is None else take_rows(self.weight, rows)
         return Labels.of(take_rows(self.signs, rows), weight)
 

@@ -1,7 +1,7 @@
 """The search for an ensemble: screen kernels, calibrate, couple, choose, fit.
 
 1. **Screening.**  Every kernel (view x kernel x width) is scored on a part of the rows, by
-   calibrated leave-one-out scores at its best penalty.  The best ones go on to a larger part, the
+   calibrated leave-one-out scores at its best penalty.  The best ones proceed to a larger part, the
    best of those to all rows (successive halving).
 2. **Members.**  On all rows each kernel gives up to two members from one eigendecomposition: the
    best penalty, and the best penalty and coupling of the labels.
@@ -39,14 +39,14 @@ from imcc._ensemble.selection import Criterion, choose_greedily
 from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import View, fit_view
 from imcc._ensemble.virtual import Weights, fit_one, held_out_grid
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 
 #: Which recipe this is: a change of what is tried or how it is chosen gets a new number.
 RECIPE = 1
-#: Rows of the rounds of the screening, and how many kernels go on to the next round.
-SCREEN_ROWS = (1000, 2000)
-SCREEN_KEEP = (10, 6)
+#: At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
+SCREEN_WIDTHS = 2
 #: Rows on which virtual examples compete at most, and the best kernels that they are tried on.
 VIRTUAL_ROWS = 1500
 VIRTUAL_KERNELS = 1
@@ -59,7 +59,7 @@ N_LANDMARKS = 1000
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for; see :class:`imcc.KernelEnsembleClassifier`."""
+    """The parameters; see :class:`imcc.KernelEnsembleClassifier`."""
 
     views: tuple[str, ...]
     kernels: tuple[str, ...]
@@ -95,11 +95,11 @@ class Kernel:
 class Trial:
     """One line of the table of what was tried.
 
-    ``value`` is the criterion (greater is better) of held-out scores of ``n_rows`` rows.
+    ``value`` is the criterion (greater is better) of held-out scores of ``n_samples`` rows.
     """
 
     stage: str
-    n_rows: int
+    n_samples: int
     setting: Setting
     value: float
 
@@ -319,8 +319,9 @@ class _Search:
     def _screen(self) -> tuple[list[Kernel], dict[Kernel, int]]:
         """Return the best kernels, best first, and the index of the best penalty of each."""
         n = self.data.n
-        sizes = [min(n, SCREEN_ROWS[0])] + [rows for rows in SCREEN_ROWS[1:] if rows < n]
-        keep = [*SCREEN_KEEP[: len(sizes) - 1], SCREEN_KEEP[-1]]
+        rounds, kept = get_config().screen_rows, get_config().screen_keep
+        sizes = [min(n, rounds[0])] + [rows for rows in rounds[1:] if rows < n]
+        keep = [*kept[: len(sizes) - 1], kept[-1]]
         groups = [(view, name) for view in self.options.views for name in self.options.kernels]
         n_kernels = len(groups) * len(self.options.width_scales)
         counts = [n_kernels, *keep[:-1]]
@@ -331,13 +332,13 @@ class _Search:
             part = np.sort(self.order[:size])
             found = self._round(part, kernels, {k: i for k, (_, i) in found.items()})
             ranked = sorted(found, key=lambda kernel: -found[kernel][0])
-            kernels = ranked[:count]
+            kernels = spread(ranked)[:count]
             if self.clock.is_up():
                 break
         return kernels, {kernel: found[kernel][1] for kernel in kernels}
 
     def _plan(self, sizes: list[int], counts: list[int], finalists: int) -> None:
-        """Say how much work there is, in units of that of one kernel on all rows."""
+        """Report how much work there is, in units of that of one kernel on all rows."""
         finalists = min(finalists, counts[-1])
         rounds = sum(count * self._work(size) for size, count in zip(sizes, counts, strict=True))
         self.clock.total = rounds + finalists * self._work(min(self.data.n, self._exact_limit))
@@ -654,7 +655,7 @@ class _Try:
 
 
 class _Tries:
-    """Held-out scores of one kernel: each penalty and coupling is computed once, when asked for.
+    """Held-out scores of one kernel: each penalty and coupling is computed once, when needed.
 
     Parameters
     ----------
@@ -816,7 +817,7 @@ def with_virtual(kernel: Kernel, weights: Weights) -> Setting:
 def calibrate(
     scores: Array, signs: Array, weight: np.ndarray | None, calibrated: bool
 ) -> LogisticMaps:
-    """Return the maps from held-out scores to log-odds; the identity if that is asked for."""
+    """Return the maps from held-out scores to log-odds; the identity if that is requested."""
     if calibrated:
         return fit_logistic_maps(scores, signs > 0, weight)
     q = scores.shape[1]
@@ -835,6 +836,18 @@ def climb(value: Callable[[int], float], start: int, n: int) -> int:
             break
     value(at)
     return at
+
+
+def spread(kernels: list[Kernel]) -> list[Kernel]:
+    """Return ranked kernels, those beyond the best SCREEN_WIDTHS of a view and kernel last."""
+    seen: dict[tuple[str, str], int] = {}
+    first: list[Kernel] = []
+    last: list[Kernel] = []
+    for kernel in kernels:
+        key = (kernel.view, kernel.name)
+        seen[key] = seen.get(key, 0) + 1
+        (first if seen[key] <= SCREEN_WIDTHS else last).append(kernel)
+    return first + last
 
 
 def restricted(folds: list[Fold], part: np.ndarray) -> list[Fold]:

@@ -18,7 +18,10 @@ of weight 2 is left out as a whole: leave-one-out of a row that stands there twi
 other one in.)
 
 **Coupled labels.**  The penalty tr(A' K A L^-1), L = (1 - eta) I + eta R with R the correlation
-matrix of the labels, lets labels that go together share what they learn.  In the eigenbasis V of R,
+matrix of the labels, lets correlated labels share what they learn.  R knows the label of the
+row that is left out, which shows for rare labels; so the correlations of labels j and k are shrunk
+by the factors (m_j / (m_j + c) m_k / (m_k + c))^(1/2), where m counts the rows of the rarer of a
+label's two values and c = SHRINKAGE.  In the eigenbasis V of R,
 with eigenvalues r_j, the labels Y V are independent ridge problems with the penalties
 lambda / (1 - eta + eta r_j), so leave-one-out stays exact for a given R.
 
@@ -38,13 +41,15 @@ from imcc._backend.device import block_entries
 from imcc._backend.linalg import eigh
 from imcc._core.kernels import row_blocks
 
+#: Correlations of a label with so many rows are shrunk by the square root of 1/2.
+SHRINKAGE = 10.0
 # Eigenvalues of a Gram matrix of features at or below this share of the largest are rounding.
 _RANK = 1e-12
 
 
 @dataclass(frozen=True)
 class Coupling:
-    """The eigenbasis of the labels' correlation matrix.
+    """The eigenbasis of the labels' shrunk correlation matrix.
 
     Attributes
     ----------
@@ -59,12 +64,18 @@ class Coupling:
 
     @classmethod
     def of(cls, signs: np.ndarray, weight: np.ndarray | None = None) -> Coupling:
-        """Decompose the correlation matrix of labels, none of which is constant."""
+        """Decompose the shrunk correlation matrix of labels."""
         centred = signs - np.average(signs, axis=0, weights=weight)
         scaled = centred if weight is None else centred * np.sqrt(weight)[:, None]
         norms = np.sqrt(np.sum(scaled**2, axis=0))
         scaled = scaled / np.where(norms > 0, norms, 1.0)
-        values, vectors = eigh(scaled.T @ scaled)
+        v = np.ones(len(signs)) if weight is None else weight
+        rarer = np.minimum(v @ (signs > 0), v @ (signs <= 0))
+        shrink = np.sqrt(rarer / (rarer + SHRINKAGE))
+        scaled = scaled * shrink
+        R = scaled.T @ scaled
+        R[np.diag_indices_from(R)] = 1.0
+        values, vectors = eigh(R)
         return cls(np.ascontiguousarray(vectors), np.maximum(values, 0.0))
 
     def penalties(self, penalty: float, eta: float) -> np.ndarray:
@@ -131,7 +142,7 @@ class Spectrum:
         return cls(features[:, :rank], values, root, n == rank), basis
 
     @property
-    def n_rows(self) -> int:
+    def n_samples(self) -> int:
         """Number of training rows."""
         return int(self.vectors.shape[0])
 
@@ -174,7 +185,7 @@ class Spectrum:
         """Return C_ii for several penalties, shape (n, n_penalties)."""
         columns = self._columns(penalties)
         weights, rest = self._weights(columns)
-        xp, n = namespace(self.vectors), self.n_rows
+        xp, n = namespace(self.vectors), self.n_samples
         parts = [
             self.vectors[block, :] ** 2 @ weights
             for block in row_blocks(n, self.vectors.shape[1], block_entries(self.vectors) or 2**18)
@@ -187,7 +198,7 @@ class Spectrum:
         rooted = self._rooted(signs)
         weights, rest = self._weights(columns)
         smooth = self.vectors @ (weights * projected)
-        ones = self._rooted(asarray(np.ones((self.n_rows, 1)), signs))
+        ones = self._rooted(asarray(np.ones((self.n_samples, 1)), signs))
         a = self.vectors @ (weights * (self.vectors.T @ ones))
         if rest is not None:
             smooth, a = smooth + rooted * rest, a + ones * rest

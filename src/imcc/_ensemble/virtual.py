@@ -15,7 +15,7 @@ from imcc._core.maps import KernelMap
 from imcc._core.solver import kernel_problem, solve_spectral
 from imcc._ensemble.held_out import FoldRidge, put_rows
 from imcc._ensemble.model import distances, make_kernel
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold
 from imcc._utils.validation import Features
 
 #: What is tried for members with virtual examples, for each kernel.
@@ -48,33 +48,30 @@ def held_out_grid(
 
     The folds' eigendecompositions are those of ridge regression.
     """
-    problems = []
-    for fold, own in zip(folds, ridge.ridges, strict=True):
+    settings = [
+        (alpha, beta, gamma, count)
+        for count in N_CLUSTERS
+        for beta in betas
+        for gamma in GAMMAS
+        for alpha in ALPHAS
+    ]
+    parts: list[list[Array]] = [[] for _ in settings]
+    # One fold at a time: its basis is as large as its kernel matrix.
+    for fold, own, across in zip(folds, ridge.ridges, ridge.across, strict=True):
         kernel_map = _kernel_map(own.spectrum.values, own.spectrum.vectors)
-        train = take_rows(rows, fold.train)
-        y = take_rows(signs, fold.train)
-        cross = kernel_map.train_sums(y.T)
-        by_count = []
+        train, y = take_rows(rows, fold.train), take_rows(signs, fold.train)
+        cross, tests = kernel_map.train_sums(y.T), kernel_map.transform(across)
+        problems = {}
         for count in N_CLUSTERS:
             virtual = cluster(train, y, count, seed)
             K_centers = make_kernel(kernel).finish(distances(kernel, virtual.centers, train), width)
-            by_count.append(kernel_problem(kernel_map, cross, K_centers, virtual))
-        problems.append((kernel_map, by_count))
-    mapped = [
-        kernel_map.transform(across)
-        for (kernel_map, _), across in zip(problems, ridge.across, strict=True)
-    ]
-    tests = [fold.test for fold in folds]
-    for i, count in enumerate(N_CLUSTERS):
-        for beta in betas:
-            for gamma in GAMMAS:
-                for alpha in ALPHAS:
-                    parts = []
-                    for (_, by_count), features in zip(problems, mapped, strict=True):
-                        W, b, _ = solve_spectral(by_count[i], alpha, beta, gamma)
-                        parts.append(features @ W + b)
-                    found = put_rows(parts, tests, tuple(signs.shape))
-                    yield (alpha, beta, gamma, count), found
+            problems[count] = kernel_problem(kernel_map, cross, K_centers, virtual)
+        for found, (alpha, beta, gamma, count) in zip(parts, settings, strict=True):
+            W, b, _ = solve_spectral(problems[count], alpha, beta, gamma)
+            found.append(tests @ W + b)
+    held_out = [fold.test for fold in folds]
+    for setting, found in zip(settings, parts, strict=True):
+        yield setting, put_rows(found, held_out, tuple(signs.shape))
 
 
 def fit_one(

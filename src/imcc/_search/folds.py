@@ -39,6 +39,17 @@ def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list
     return folds
 
 
+def check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
+    """Refuse folds that do not hold out each row exactly once."""
+    times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
+    if (times != 1).any():
+        raise ValueError(
+            "cv must hold out each row exactly once, so that each has one score: "
+            f"{int((times == 0).sum())} rows are never held out, {int((times > 1).sum())} more "
+            "than once"
+        )
+
+
 def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     """Return the label sets that scores are judged by.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from imcc._core.kernels import Kernel
 from imcc._search.fold import FoldResult
 from imcc._search.grid import Grid
 from imcc._search.scorers import greater_is_better
+from imcc._utils.optional import require
 from imcc.metrics import METRICS
 
 # Means closer than this, relative to the largest one, are tied.
@@ -199,6 +201,82 @@ def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
             first = place
         ranks[known[at]] = first + 1
     return ranks
+
+
+class EdgeOfGridWarning(UserWarning):
+    """The best setting of a search has the smallest or largest value of an axis."""
+
+
+def edges_of_grid(
+    results: Mapping[str, Any],
+    key: str,
+    axes: Mapping[str, Sequence[Any]],
+    bounds: Mapping[str, tuple[float, float]],
+) -> dict[str, tuple[float, str]]:
+    """Return the axes on which going further than the grid could give a better setting.
+
+    Those with at least three values of which all settings that share the first rank have the
+    smallest, or all have the largest, and that value is not a bound of the axis itself.
+
+    Parameters
+    ----------
+    results : mapping
+        ``cv_results_``.
+    key : str
+        The word of the deciding metric in the columns' names.
+    axes : mapping of str to sequence
+        The values of each parameter; those of parameters that are not numbers are left out.
+    bounds : mapping of str to (float, float)
+        The values of a parameter beyond which there is nothing, where it has such.
+
+    Returns
+    -------
+    dict of str to (value, "smallest" or "largest")
+
+    Examples
+    --------
+    >>> results = {"rank_test_score": [2, 1, 1], "params": [{"beta": b} for b in (10, 1, 0.1)]}
+    >>> edges_of_grid(results, "score", {"beta": [10, 1, 0.1]}, {})
+    {}
+    >>> results["rank_test_score"] = [3, 2, 1]
+    >>> edges_of_grid(results, "score", {"beta": [10, 1, 0.1]}, {})
+    {'beta': (0.1, 'smallest')}
+    """
+    ranked = zip(results["params"], results[f"rank_test_{key}"], strict=True)
+    first = [params for params, rank in ranked if rank == 1]
+    found: dict[str, tuple[float, str]] = {}
+    for name, values in axes.items():
+        if not all(isinstance(value, numbers.Real) for value in values) or len(set(values)) < 3:
+            continue
+        chosen = {params.get(name) for params in first}
+        low, high = bounds.get(name, (-np.inf, np.inf))
+        for value, side in ((min(values), "smallest"), (max(values), "largest")):
+            if chosen == {value} and low < value < high:
+                found[name] = (value, side)
+    return found
+
+
+def results_frame(results: Mapping[str, Any], key: str) -> Any:
+    """Return ``cv_results_`` as a data frame, the best setting first.
+
+    Parameters
+    ----------
+    results : mapping
+    key : str
+        The word of the metric to sort by in the columns' names.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per setting, labelled by its place in ``cv_results_``: parameters, then rank, mean
+        and standard deviation of the metric, then all other columns.
+    """
+    pandas = require("pandas", None, "A data frame")
+    frame = pandas.DataFrame(dict(results)).infer_objects()
+    shown = [f"{part}_test_{key}" for part in ("rank", "mean", "std")]
+    params = [name for name in frame.columns if name.startswith("param_")]
+    others = [name for name in frame.columns if name not in (*params, *shown)]
+    return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,42 @@ from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
 
 
+@dataclass(frozen=True)
+class FoldClusters:
+    """What is found in the training rows of a fold before any setting is judged.
+
+    Attributes
+    ----------
+    assignments : list of ndarray of shape (n_train, n_clusterings)
+        For every entry of ``grid.n_clusters``, the clusters of the training rows.
+    landmarks : array or CSR matrix, or None
+        Those of an approximation that has them.
+    """
+
+    assignments: list[np.ndarray]
+    landmarks: Features | None
+
+    def only(self, entry: int) -> FoldClusters:
+        """Return those of one entry of ``grid.n_clusters``."""
+        return FoldClusters([self.assignments[entry]], self.landmarks)
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """What a search finds.
+
+    Attributes
+    ----------
+    results : dict of (kernel index, width scale index) to list of FoldResult
+        Kernels without a width have the index 0 only.
+    clusters : list of FoldClusters
+        One for each fold.
+    """
+
+    results: dict[tuple[int, int], list[FoldResult]]
+    clusters: list[FoldClusters]
+
+
 def search(
     X: Features,
     target: Target,
@@ -39,7 +75,7 @@ def search(
     seed: int,
     n_jobs: int | None,
     progress: Callable[[int, int], None] | None,
-) -> dict[tuple[int, int], list[FoldResult]]:
+) -> SearchOutcome:
     """Score every setting on every fold.
 
     Parameters
@@ -61,8 +97,7 @@ def search(
 
     Returns
     -------
-    dict of (kernel index, width scale index) to list of FoldResult
-        Kernels without a width have the index 0 only.
+    SearchOutcome
     """
     judged = judged_labels(target.signs, target.kind)
     check_defined(scoring.names, judged, folds)
@@ -80,7 +115,8 @@ def search(
             for i, fold in enumerate(folds)
         )
     )
-    messages = {message for _, _, said in clustered.values() for message in said}
+    clusters = [clustered[i][0] for i in range(len(folds))]
+    messages = {message for _, said in clustered.values() for message in said}
     if messages:
         warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
 
@@ -97,13 +133,13 @@ def search(
                 search_fold,
                 share,
                 fold,
-                clustered[i][0],
+                clusters[i].assignments,
                 grid,
                 scoring.names,
                 width,
                 scale,
                 span,
-                clustered[i][1],
+                clusters[i].landmarks,
             )
             for w, scale in enumerate(scales)
             for i, fold in enumerate(folds)
@@ -117,7 +153,7 @@ def search(
         for w in range(len(scales)):
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]
         warn_if_indefinite(max(result.negative for result in results.values()))
-    return outcomes
+    return SearchOutcome(outcomes, clusters)
 
 
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
@@ -132,7 +168,7 @@ def _cluster_fold(
     clusterer: Any,
     seed: int,
     approximation: Approximation | None,
-) -> tuple[list[np.ndarray], Features | None, list[str]]:
+) -> tuple[FoldClusters, list[str]]:
     """Cluster the training rows of a fold for every entry of ``n_clusters``.
 
     Landmarks are chosen here too: they are the same for all kernels and widths.  The warnings come
@@ -146,4 +182,5 @@ def _cluster_fold(
     if approximation is not None and approximation.kind == "nystroem":
         sample = sample_rows(rows, approximation.sample_size, seed)
         landmarks = approximation.choose_landmarks(sample, seed)
-    return assignments, landmarks, [str(warning.message) for warning in caught]
+    said = [str(warning.message) for warning in caught]
+    return FoldClusters(assignments, landmarks), said

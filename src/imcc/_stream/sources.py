@@ -1,6 +1,6 @@
 """Where rows come from when they do not come as one array: chunks, read again and again.
 
-A source hands out chunks of rows with their labels; it applies a function to every chunk and
+A source yields chunks of rows with their labels; it applies a function to every chunk and
 merges what comes out.  So it makes no difference to an algorithm whether the
 chunks are slices of a memory-mapped array, parts of a file or blocks on other machines.
 """
@@ -339,7 +339,7 @@ def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray
 
 
 class _naming:  # noqa: N801 - read as a word of the with statement
-    """Say which chunk an error is in."""
+    """Return which chunk an error is in."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk

@@ -57,6 +57,13 @@ class Config:
         Chunks of a stream that may be on their way to a device before the host waits for it.
     dask_merge : int
         Parts that are merged in one task of Dask.
+    pair_entries : int
+        Comparisons of labels that the metrics hold at a time: about what a core's cache holds.
+    gram_bytes : int
+        The largest kernel matrix from which support vector machines are trained: 11,585 rows.
+    screen_rows, screen_keep : tuple of int
+        Rows of the rounds in which the kernels of an ensemble are screened, and how many kernels
+        each round keeps.
     """
 
     kernel_entries: int = 2**20
@@ -76,6 +83,10 @@ class Config:
     device_columns: int = 2048
     chunks_ahead: int = 2
     dask_merge: int = 8
+    pair_entries: int = 2**19
+    gram_bytes: int = 2**30
+    screen_rows: tuple[int, ...] = (1000, 2000)
+    screen_keep: tuple[int, ...] = (10, 6)
 
 
 _current = Config()

@@ -1,9 +1,9 @@
-"""Errors meant for users, in words that Python and the command line can both show.
+"""Errors meant for users, in terms that suit both Python and the command line.
 
 An error or a warning often names an argument: the one that is wrong, or one that would help.  In
 Python that is ``labels=-3``, at the command line ``--labels -3``.  A :class:`Message` is a text
 that remembers where in it arguments are named; it reads as Python would have it, and whoever
-shows it elsewhere asks :meth:`Message.render` for other words.
+shows it elsewhere calls :meth:`Message.render` with other words.
 
 >>> hint = "the file has no header; pass " + given("header", False) + " or " + given("labels")
 >>> print(hint)
@@ -32,7 +32,7 @@ class Argument:
     text : str or None
         In place of ``value``, a description of it that is shown as it is, such as ``"-k"``.
     is_subject : bool
-        Whether the message speaks of the argument (``labels``) or says to pass it (``labels=``).
+        Whether the message names the argument (``labels``) or says to pass it (``labels=``).
     """
 
     name: str
@@ -91,7 +91,7 @@ def given(name: str, value: Any = None, *, text: str | None = None) -> Message:
 
 
 def named(name: str) -> Message:
-    """Return the name of an argument, for a message that speaks of it.
+    """Return the name of an argument, for a message that names it.
 
     >>> print("there are fewer labels than " + named("n_labels") + " says")
     there are fewer labels than n_labels says

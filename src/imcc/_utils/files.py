@@ -27,7 +27,7 @@ def save(path: str | os.PathLike[str], data: bytes) -> Path:
 def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
     """Write a file as it is; it appears whole or not at all.
 
-    What is there already and is no ordinary file (a pipe, a device) is written to.
+    A target that exists and is not a regular file (a pipe, a device) is written to directly.
     """
     target = Path(path)
     if target.is_dir():

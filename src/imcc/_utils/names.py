@@ -1,7 +1,7 @@
 """The names under which files know our classes.
 
 Model files and experiment stores name classes by the short names of this table, never by the
-modules they happen to live in: when a class moves, its line here changes and every file that names
+modules that define them: when a class moves, its line here changes and every file that names
 it can still be read.  A short name, once released, is never given to another class.
 """
 
@@ -67,7 +67,7 @@ PARTS: dict[str, str] = {
 
 
 def class_of(name: str) -> Any:
-    """Return the estimator with a short name; it is imported when it is asked for.
+    """Return the estimator with a short name; it is imported when it is needed.
 
     >>> class_of("MAHR").__name__
     'MAHR'
@@ -77,7 +77,7 @@ def class_of(name: str) -> Any:
 
 
 def name_of(kind: type) -> str | None:
-    """Return the short name of a class; None if it is not one of ours.
+    """Return the short name of a class; None if it is not a class of imcc.
 
     >>> name_of(class_of("MAHR")), name_of(dict)
     ('MAHR', None)

@@ -28,7 +28,7 @@ def require(module: str, extra: str | None, purpose: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
-            raise  # The package is there, and something that it needs is not.
+            raise  # The package is installed, but one of its own requirements is missing.
         what = package if extra is None else f"'imcc[{extra}]'"
         raise ImportError(
             f"{purpose} needs the package {package!r}, which is not installed: pip install {what}",

@@ -18,7 +18,7 @@ def printable(text: object, *, keep: str = "") -> str:
     r"""Return text with control characters and escape sequences written out.
 
     A name in a file may hold sequences that move the cursor, change the title of the window or
-    write over what stands above; shown by this function they are words like any other.
+    overwrite the lines above; shown by this function they are plain text.
 
     Parameters
     ----------

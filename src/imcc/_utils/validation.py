@@ -2,7 +2,7 @@
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
 pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
-:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to speak the user's
+:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return the user's
 language on the way out.
 """
 
@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from imcc._backend.array import is_numpy, library, namespace, sum_of_squares, to_numpy
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, given
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
 
@@ -352,6 +352,13 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     return value
 
 
+def check_switch(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgumentError(name, f"must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_share(name: str, value: Any) -> float:
     """Return a number strictly between 0 and 1, or say what was wrong."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
@@ -360,23 +367,37 @@ def check_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
+def check_thresholds(thresholds: Any, n_outputs: int, name: str = "thresholds") -> np.ndarray:
     """Return a threshold for each output: zeros for None, a number for all, or an array.
 
-    Infinite ones are allowed (a label that is always or never predicted), NaN is not.
+    Infinite ones are allowed (a label that is always or never predicted), NaN is not.  ``name`` is
+    that of the argument, for messages.
     """
     if thresholds is None:
         return np.zeros(n_outputs)
     values = np.asarray(thresholds)
     if values.dtype.kind not in "iuf" or np.isnan(values).any():
-        raise InvalidArgumentError("thresholds", f"must be numbers, got {thresholds!r}")
+        raise InvalidArgumentError(name, f"must be numbers, got {thresholds!r}")
     if values.ndim > 0 and values.shape != (n_outputs,):
         raise InvalidArgumentError(
-            "thresholds",
+            name,
             f"must be one number or one for each of the {n_outputs} labels, got an array of shape "
             f"{values.shape}",
         )
     return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()
+
+
+def check_probability_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
+    """Return a probability for each output from one number for all, or an array."""
+    name = "probability_thresholds"
+    values = check_thresholds(thresholds, n_outputs, name)
+    if (values < 0).any() or (values > 1).any():
+        raise InvalidArgumentError(
+            name,
+            f"must be probabilities, between 0 and 1, got {thresholds!r}; scores are given as "
+            + given("thresholds"),
+        )
+    return values
 
 
 def draw_seed(random_state: Any) -> int:

@@ -4,8 +4,9 @@ A wrapper here is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
 * one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
-  :class:`imcc.tabular.TableClassifier`): they hand the rows on as they are;
-* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and the like).
+  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tabular.TableClassifier`): they hand
+  the rows on as they are;
+* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
 and count as models themselves.
@@ -31,7 +32,7 @@ def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
     model : estimator
         Fitted, or at least its pipelines are walked through.
     searches : bool, default=True
-        Whether to walk on from a search to its ``best_estimator_``.
+        Whether to continue from a search to its ``best_estimator_``.
 
     Examples
     --------
@@ -67,12 +68,19 @@ def transformers(model: Any) -> list[Any]:
 def best_setting(model: Any) -> Any:
     """Return an unfitted model with the setting that a fitted search has chosen.
 
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps.
+    A model that searched nothing is cloned as it is; a pipeline keeps its other steps, and a
+    wrapper of ours (calibrated, with thresholds) stays around the setting.  A search that has
+    calibrated its scores stays a search, of that setting alone: its scores are log-odds, and those
+    of the setting by itself are not.
     """
     if isinstance(model, Pipeline):
         steps = [(name, clone(step)) for name, step in model.steps[:-1]]
         name, last = model.steps[-1]
         return Pipeline([*steps, (name, best_setting(last))])
+    if _is_our_wrapper(model) and without_search(model)[1] is not None:
+        return clone(model).set_params(estimator=best_setting(model.estimator_))
+    if _is_calibrated_search(model):
+        return model.at_best_setting()
     return clone(getattr(model, "best_estimator_", model))
 
 
@@ -89,7 +97,8 @@ def without_search(model: Any) -> tuple[Any, Any]:
     Returns
     -------
     model : fitted estimator
-        The same wrappers around the search's ``best_estimator_``; the fitted parts are shared.
+        The same wrappers around the search's ``best_estimator_``; the fitted parts are shared.  A
+        search that has calibrated its scores stays, without its table: it has the probabilities.
     search : estimator or None
         None if nothing was searched; the model is then returned as it is.
     """
@@ -106,6 +115,11 @@ def without_search(model: Any) -> tuple[Any, Any]:
         found = copy.copy(model)
         found.estimator_, found.estimator = best, clone(best)
         return found, search
+    if _is_calibrated_search(model):
+        found = copy.copy(model)
+        for name in ("cv_results_", "search_"):
+            found.__dict__.pop(name, None)
+        return found, model
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_, model
     return model, None
@@ -132,6 +146,11 @@ def _inside(model: Any, searches: bool) -> Any | None:
     if _is_our_wrapper(model):
         return model.estimator_
     return getattr(model, "best_estimator_", None) if searches else None
+
+
+def _is_calibrated_search(model: Any) -> bool:
+    """Return whether a search of ours has calibrated scores, which its best model has not."""
+    return name_of(type(model)) is not None and hasattr(model, "calibration_")
 
 
 def _is_our_wrapper(model: Any) -> bool:

@@ -8,8 +8,8 @@ have weight zero, for which libsvm drops them before it begins, so nothing is co
 same solver with the same stopping rule on the same numbers: the machines are those that libsvm
 finds from the rows, up to rounding.
 
-A matrix of n_rows x n_rows numbers must fit: above :data:`GRAM_LIMIT` bytes, and where rows are so
-short that their products cost nothing, libsvm is given the rows.
+A matrix of n_samples x n_samples numbers must fit: above ``gram_bytes`` of the configuration, and
+where rows are so short that their products cost nothing, libsvm is given the rows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from imcc._core.kernels import row_blocks
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 from imcc.baselines._base import is_constant
 
-#: Bytes that a kernel matrix may have: 11,585 rows.
-GRAM_LIMIT = 2**30
 #: Features from which on a dense inner product costs libsvm more than looking it up.
 MIN_GRAM_FEATURES = 32
 # Megabytes of libsvm's cache next to a kernel matrix: a row of it is cheap to make again.
@@ -57,7 +56,7 @@ class KernelRows:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     gamma : float, optional
         The kernel is ``exp(-gamma |x - x'|^2)``; without it, the inner product.
     """
@@ -77,7 +76,7 @@ class KernelRows:
 
         Parameters
         ----------
-        on : ndarray of bool, shape (n_rows,)
+        on : ndarray of bool, shape (n_samples,)
             The label, of all rows.
         C : float
         rows : ndarray of int, optional
@@ -92,7 +91,7 @@ class KernelRows:
         return found if rows is None else found._replace(support=rows[found.support])
 
     def dense(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the weights of all rows in all machines, (n_rows, n_machines)."""
+        """Return the weights of all rows in all machines, (n_samples, n_machines)."""
         return dense_weights(machines, self.X.shape[0])
 
     def weights(self, machines: Sequence[Dual]) -> np.ndarray:
@@ -100,7 +99,7 @@ class KernelRows:
         return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
 
     def margins(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the margins of all rows by all machines, (n_rows, n_machines)."""
+        """Return the margins of all rows by all machines, (n_samples, n_machines)."""
         intercepts = np.array([machine.intercept for machine in machines])
         if self.gamma is None:
             return self.X @ self.weights(machines).T + intercepts
@@ -110,19 +109,19 @@ class KernelRows:
         return rbf_margins(self.X, self.X, self.gamma, dense) + intercepts
 
 
-def fits(n_rows: int) -> bool:
+def fits(n_samples: int) -> bool:
     """Whether the kernel matrix of that many rows is small enough."""
-    return 8 * n_rows**2 <= GRAM_LIMIT
+    return 8 * n_samples**2 <= get_config().gram_bytes
 
 
 def linear_gram(X: Features) -> np.ndarray:
-    """Return the inner products of all rows, (n_rows, n_rows), as an ndarray."""
+    """Return the inner products of all rows, (n_samples, n_samples), as an ndarray."""
     if sp.issparse(X):
         gram = np.ascontiguousarray((X @ X.T).toarray(), dtype=np.float64)
     else:
         X = np.asarray(X, dtype=np.float64)
         # NumPy would compute half of X @ X.T and mirror it number by number: that takes longer.
-        with np.errstate(over="ignore", invalid="ignore"):  # said below, with what to do
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below, with what to do
             gram = X @ np.ascontiguousarray(X.T)
     # The largest of a row's products in size is on the diagonal or bounded by two that are.
     largest = np.diagonal(gram)
@@ -168,9 +167,9 @@ def constant_machine(on: bool) -> Dual:
     return Dual(np.empty(0, dtype=np.intp), np.empty(0), 1.0 if on else -1.0)
 
 
-def dense_weights(machines: Sequence[Dual], n_rows: int) -> np.ndarray:
-    """Return the weights of all rows in all machines, (n_rows, n_machines)."""
-    out = np.zeros((n_rows, len(machines)))
+def dense_weights(machines: Sequence[Dual], n_samples: int) -> np.ndarray:
+    """Return the weights of all rows in all machines, (n_samples, n_machines)."""
+    out = np.zeros((n_samples, len(machines)))
     for column, machine in enumerate(machines):
         out[machine.support, column] = machine.coef
     return out

@@ -264,7 +264,7 @@ def label_distances(on: np.ndarray) -> np.ndarray:
 
 
 class _Rows:
-    """The rows, and a column of ones if asked for, which is appended to sparse rows only."""
+    """The rows, and a column of ones if requested, which is appended to sparse rows only."""
 
     def __init__(self, X: Features, ones: bool) -> None:
         n_samples, n_features = X.shape

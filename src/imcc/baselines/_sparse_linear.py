@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from imcc._utils.validation import Features, check_count, check_number
+from imcc._utils.validation import Features, check_count, check_number, check_switch
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._proximal import Problem, Weights, solve
 
@@ -96,8 +96,8 @@ class LearnedLabels:
     always : ndarray of bool, shape (q,)
         Labels that all training rows have.
     same_as : ndarray of int, shape (q,)
-        The first label with the same column: labels that no training row tells apart have the same
-        weights, to the last bit.
+        The first label with the same column: labels that are equal on all training rows have the
+        same weights, to the last bit.
     """
 
     learned: np.ndarray
@@ -106,7 +106,7 @@ class LearnedLabels:
 
     @classmethod
     def of(cls, on: np.ndarray) -> LearnedLabels:
-        """Look at the columns of a boolean label matrix."""
+        """Find constant and equal columns of a boolean label matrix."""
         always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
@@ -130,7 +130,7 @@ class LearnedLabels:
 
 
 def scaled(X: Features, unit_rows: bool) -> Features:
-    """Return the rows, each divided by its Euclidean length if asked for; zeros stay zeros."""
+    """Return the rows, each divided by its Euclidean length if requested; zeros stay zeros."""
     if not unit_rows:
         return X
     # By the largest entry first: squares of large entries would overflow.
@@ -140,10 +140,3 @@ def scaled(X: Features, unit_rows: bool) -> Features:
 def linear_scores(X: Features, W: np.ndarray) -> np.ndarray:
     """Return x W less the threshold, where the last row of W is for a column of ones."""
     return X @ W[:-1] + (W[-1] - THRESHOLD)
-
-
-def check_switch(name: str, value: Any) -> bool:
-    """Return a parameter that is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)

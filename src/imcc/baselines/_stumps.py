@@ -1,11 +1,11 @@
 """Decision stumps for many labels at once, found by one (sparse) matrix product.
 
-Every feature is cut into bins once.  B (n_bins x n_rows) says which row is in which bin of which
-feature; then for signed weights V (n_rows x q) the product B V has the sum of every label's weights
-in every bin, and running sums along a feature's bins are what lies left of each cut.  A stump that
-predicts the majority on both sides of a cut has the edge |left| + |right|; the best cut of each
-label is the largest one.  The cut after the last bin leaves all rows on the left: the constant
-hypothesis is among the candidates.
+Every feature is cut into bins once.  B (n_bins x n_samples) says which row is in which bin of which
+feature; then for signed weights V (n_samples x q) the product B V has the sum of each label's
+weights in each bin, and running sums along a feature's bins are what lies left of each cut.  A
+stump that predicts the majority on both sides of a cut has the edge |left| + |right|; the best cut
+of each label is the largest one.  The cut after the last bin leaves all rows on the left: the
+constant hypothesis is among the candidates.
 
 The fullest bin of a feature is not stored, as its sum is the total less the others'.  So the zeros
 of sparse features cost nothing, and B has at most one entry for each entry of X.
@@ -68,7 +68,7 @@ class BinnedRows:
     """
 
     def __init__(self, X: Features, max_bins: int) -> None:
-        self.n_rows = X.shape[0]
+        self.n_samples = X.shape[0]
         columns = X.tocsc() if sp.issparse(X) else X
         cuts, bin_counts, fullest, indices = [], [], [], []
         for feature in range(X.shape[1]):
@@ -96,7 +96,7 @@ class BinnedRows:
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(bin_counts))])
         stored = np.concatenate(indices)
         self._membership = sp.csr_matrix(
-            (np.ones(len(stored)), stored, indptr), shape=(len(self._feature), self.n_rows)
+            (np.ones(len(stored)), stored, indptr), shape=(len(self._feature), self.n_samples)
         )
 
     def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
@@ -128,7 +128,7 @@ class BinnedRows:
     def outputs(self, stumps: Stumps) -> np.ndarray:
         """Return what the stumps say of the training rows, (n_samples, q), without looking at X."""
         indices, indptr = self._membership.indices, self._membership.indptr
-        out = np.empty((self.n_rows, len(stumps.cut)))
+        out = np.empty((self.n_samples, len(stumps.cut)))
         for label, (feature, cut) in enumerate(zip(stumps.feature, stumps.cut, strict=True)):
             # The stored bins on the side that the bin not stored is not on: a slice of indices.
             if self._fullest[feature] > cut:

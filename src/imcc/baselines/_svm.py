@@ -30,7 +30,7 @@ class LinearScore:
     intercept: float
 
     def __call__(self, X: Features) -> np.ndarray:
-        """Return the scores of rows, (n_rows,)."""
+        """Return the scores of rows, (n_samples,)."""
         return X @ self.weights + self.intercept
 
 
@@ -58,7 +58,7 @@ def train_labels(
     Parameters
     ----------
     rows : KernelRows
-    on : ndarray of bool, shape (n_rows, q)
+    on : ndarray of bool, shape (n_samples, q)
     C : float
     scores : {"probability", "margin"}
     seed : int

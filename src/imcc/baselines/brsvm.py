@@ -43,7 +43,7 @@ class BinaryRelevanceSVM(BaselineClassifier):
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
         Weights (linear kernel).
-    dual_coef_ : ndarray of shape (n_rows, n_labels)
+    dual_coef_ : ndarray of shape (n_samples, n_labels)
         Weights of the training rows (rbf kernel).
     intercept_ : ndarray of shape (n_labels,)
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
@@ -51,10 +51,10 @@ class BinaryRelevanceSVM(BaselineClassifier):
 
     Notes
     -----
-    All machines read from one kernel matrix, n_rows x n_rows, which is computed once for all labels
-    and calibration folds; it is not kept.  Where it would have more than 1 GiB (11,585 rows), each
-    machine computes what it needs, which takes many times as long.  The scores do not depend on
-    ``n_jobs`` nor on the number of threads.
+    All machines read from one kernel matrix, n_samples x n_samples, which is computed once for
+    all labels and calibration folds; it is not kept.  Where it would have more than 1 GiB (11,585
+    rows), each machine computes what it needs, which takes many times as long.  The scores do not
+    depend on ``n_jobs`` nor on the number of threads.
 
     A label that is on in all training rows or in none gets the same score everywhere: the margin
     +1 or -1, or the log-odds of its smoothed share.

@@ -48,7 +48,7 @@ class Chain:
     intercept: np.ndarray
 
     def margins(self, X: Features) -> np.ndarray:
-        """Return the margins of all labels, (n_rows, q), each link using the labels predicted."""
+        """Return the margins of all labels, (n_samples, q), each link using the predicted ones."""
         n_features = X.shape[1]
         # What the features say to all links in one product; labels are added link by link.
         margins = X @ self.coef[:, :n_features].T.astype(X.dtype) + self.intercept
@@ -98,12 +98,12 @@ class EnsembleClassifierChains(BaselineClassifier):
 
     Notes
     -----
-    The inner products of all rows, n_rows x n_rows, are computed once.  Each chain has its own copy
-    of those of its rows, to which the labels that become features are added one by one.  Where the
-    matrix would have more than 1 GiB (11,585 rows), the links of a chain are trained from one
-    matrix of features with room for all labels, in which the columns of labels not reached yet are
-    zero; this takes many times as long.  The scores do not depend on ``n_jobs`` nor on the number
-    of threads.
+    The inner products of all rows, n_samples x n_samples, are computed once.  Each chain has its
+    own copy of those of its rows, to which the labels that become features are added one by
+    one.  Where the matrix would have more than 1 GiB (11,585 rows), the links of a chain are
+    trained from one matrix of features with space for all labels, in which the columns of labels
+    not reached yet are zero; this takes many times as long.  The scores do not depend on ``n_jobs``
+    nor on the number of threads.
 
     A label that is on in all rows of a sample or in none has the constant margin +1 or -1 there.
 
@@ -159,18 +159,20 @@ class EnsembleClassifierChains(BaselineClassifier):
 
     def _train(self, X: Features, on: np.ndarray) -> None:
         rng = np.random.default_rng(draw_seed(self.random_state))
-        n_rows, q = on.shape
+        n_samples, q = on.shape
         orders = [self._draw_order(q, rng) for _ in range(self.n_chains)]
-        size = max(1, round(self.sample_fraction * n_rows))
+        size = max(1, round(self.sample_fraction * n_samples))
         samples = [
-            np.sort(rng.choice(n_rows, size, replace=False)) if size < n_rows else np.arange(n_rows)
+            np.sort(rng.choice(n_samples, size, replace=False))
+            if size < n_samples
+            else np.arange(n_samples)
             for _ in range(self.n_chains)
         ]
         # libsvm releases the interpreter's lock: threads share X, processes would copy it.
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         # With one thread for products, the last digits do not depend on how many there could be.
         with threadpool_limits(1):
-            gram = linear_gram(X) if fits(n_rows) else None
+            gram = linear_gram(X) if fits(n_samples) else None
             chains = parallel(
                 delayed(train_chain)(X, on, rows, order, self.C, gram)
                 for rows, order in zip(samples, orders, strict=True)
@@ -209,13 +211,13 @@ def train_chain(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    on : ndarray of bool, shape (n_rows, q)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    on : ndarray of bool, shape (n_samples, q)
     rows : ndarray of int
         The rows to train on.
     order : ndarray of int, shape (q,)
     C : float
-    gram : ndarray of shape (n_rows, n_rows) or None
+    gram : ndarray of shape (n_samples, n_samples) or None
         Inner products of all rows, which is left as it is; without it, links are trained from the
         rows.
     """
@@ -253,18 +255,20 @@ def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[n
 
 def _link_from_rows(X: Features, labels: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
     """Return what trains a chain's links one after the other, each from the rows."""
-    room = _Room(X, labels)
+    extended = _ExtendedRows(X, labels)
     position = iter(range(labels.shape[1]))
 
     def train(on: np.ndarray) -> Dual:
-        found = constant_machine(on[0]) if is_constant(on) else train_on_rows(room.features, on, C)
-        room.show(next(position))
+        found = (
+            constant_machine(on[0]) if is_constant(on) else train_on_rows(extended.features, on, C)
+        )
+        extended.show(next(position))
         return found
 
     return train
 
 
-class _Room:
+class _ExtendedRows:
     """The features with a column for each label, which stays zero until the label is shown."""
 
     def __init__(self, X: Features, labels: np.ndarray) -> None:

@@ -75,7 +75,7 @@ class JFSC(SparseLinearClassifier):
     -----
     The publication measures the errors by the l2,1 norm, ``sum_i |x_i W - y_i|``, which forgives
     single rows.  Here it is the squared norm: the problem without Fisher's term is then LLSF
-    itself, what the two gain from each other can be told apart, the sums over the rows are made
+    itself, what the two gain from each other can be separated, the sums over the rows are made
     once for all settings (the l2,1 norm reweights the rows in every iteration), and labels in
     {0, 1} have no outliers to forgive.
 

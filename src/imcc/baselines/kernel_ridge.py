@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base_search import SearchMixin
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.imcc_cv import PAPER_WEIGHTS, IMCCClassifierCV
+from imcc.estimators.imcc_cv import PAPER_WEIGHTS, WIDTH_SCALES, IMCCClassifierCV
 
 
-class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
+class KernelRidgeBaseline(SearchMixin, BaseEstimator):
     """Kernel ridge regression on {-1, +1}: what is left of IMCC for alpha = gamma = 0.
 
     ::
@@ -33,7 +32,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         Factors on the width to try, for kernels that have one.
     kernel_params : dict or None, default=None
     width : "mean_distance" or float, default="mean_distance"
-    cv, scoring, refit, n_jobs, device
+    cv, scoring, refit, calibrate, n_jobs, device
         As for :class:`imcc.IMCCClassifierCV`.
 
     Attributes
@@ -44,6 +43,8 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         The search, with its ``cv_results_``.
     best_score_, best_index_, best_estimator_, cv_results_
         Those of the search.
+    calibration_ : LogisticMaps
+        The maps from scores to log-odds; with ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
@@ -62,12 +63,13 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         betas: Sequence[float] = PAPER_WEIGHTS,
         *,
         kernels: Sequence[str | Callable[..., float]] = ("rbf",),
-        width_scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0),
+        width_scales: Sequence[float] = WIDTH_SCALES,
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
+        calibrate: bool = False,
         n_jobs: int | None = None,
         device: str | None = None,
     ) -> None:
@@ -79,6 +81,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.device = device
 
@@ -110,11 +113,18 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
             cv=self.cv,
             scoring=self.scoring,
             refit=self.refit,
+            calibrate=self.calibrate,
             n_jobs=self.n_jobs,
             random_state=0,
             device=self.device,
         ).fit(X, y, groups)
-        for name in ("best_score_", "best_index_", "best_estimator_", "best_params_"):
+        for name in (
+            "best_score_",
+            "best_index_",
+            "best_estimator_",
+            "best_params_",
+            "calibration_",
+        ):
             self.__dict__.pop(name, None)
         self.search_ = search
         for name in (
@@ -127,6 +137,7 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
             "best_score_",
             "best_index_",
             "best_estimator_",
+            "calibration_",
         ):
             if hasattr(search, name):
                 setattr(self, name, getattr(search, name))
@@ -138,6 +149,11 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
             }
         return self
 
+    def at_best_setting(self) -> KernelRidgeBaseline:
+        """Return an unfitted search that has the chosen setting only; see ``calibrate``."""
+        axes = {f"{name}s": [value] for name, value in self.best_params_.items()}
+        return clone(self).set_params(**axes)
+
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the model of one setting that was searched, unfitted.
 
@@ -147,6 +163,3 @@ class KernelRidgeBaseline(ScoringClassifierMixin, BaseEstimator):
             An entry of ``cv_results_["params"]``.
         """
         return self.search_.estimator_for(params)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return self.search_._scores(X)

@@ -63,8 +63,8 @@ class LIFT(BaselineClassifier):
     matrix, which takes a fraction of the time.  The scores do not depend on ``n_jobs`` nor on the
     number of threads.
 
-    Where a group has fewer different rows than clusters asked for, it has that many clusters.  A
-    label that is on in all rows or in none has min(50, n) clusters of all rows, as in the authors'
+    Where a group has fewer distinct rows than clusters, it has that many clusters.  A label
+    that is on in all rows or in none has min(50, n) clusters of all rows, as in the authors'
     program, and the same score everywhere.
 
     References
@@ -146,9 +146,9 @@ def label_centers(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-    on : ndarray of bool, shape (n_rows,)
-    identity : ndarray of shape (n_rows,)
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    on : ndarray of bool, shape (n_samples,)
+    identity : ndarray of shape (n_samples,)
         Of :func:`row_identities`.
     ratio : float
     seed : int

@@ -66,8 +66,8 @@ class MAHR(BaselineClassifier):
         that are exact.
     min_loss : float or None, default=None
         A label whose exponential loss is below this has been learned and takes part in no more
-        rounds.  None is 1 / n_rows: then no training row is on the wrong side any more, as each of
-        those adds at least 1 / n_rows.  0 goes on to the end.
+        rounds.  None is 1 / n_samples: then no training row is on the wrong side any more, as each
+        of those adds at least 1 / n_samples.  0 uses all rounds.
 
     Attributes
     ----------
@@ -139,17 +139,17 @@ class MAHR(BaselineClassifier):
             self._boost(X, on)
 
     def _boost(self, X: Features, on: np.ndarray) -> None:
-        n_rows, q = on.shape
+        n_samples, q = on.shape
         signs = np.where(on, 1.0, -1.0)
         constant = np.array([is_constant(labels) for labels in on.T])
-        enough = 1 / n_rows if self.min_loss is None else self.min_loss
+        enough = 1 / n_samples if self.min_loss is None else self.min_loss
         binned = BinnedRows(X, self.max_bins)
         combined, total = np.zeros(on.shape), np.zeros(q)
         relationship = np.zeros((q, q))
         rounds: list[Round] = []
         losses = [np.ones(q)]
         learning = np.flatnonzero(~constant)
-        signs_of, exponentials = signs[:, learning], np.ones((n_rows, len(learning)))
+        signs_of, exponentials = signs[:, learning], np.ones((n_samples, len(learning)))
         for _ in range(2 * X.shape[1] if self.n_rounds is None else self.n_rounds):
             still = losses[-1][learning] >= enough
             if not still.all():
@@ -186,11 +186,11 @@ class MAHR(BaselineClassifier):
         Parameters
         ----------
         binned : BinnedRows
-        signs : ndarray of shape (n_rows, n_learning)
-        exponentials : ndarray of shape (n_rows, n_learning)
+        signs : ndarray of shape (n_samples, n_learning)
+        exponentials : ndarray of shape (n_samples, n_learning)
             exp(-sign H) before the round.  Its mean is the loss, which begins with 1 and never
-            rises, so no number in it exceeds n_rows.
-        combined : ndarray of shape (n_rows, q)
+            rises, so no number in it exceeds n_samples.
+        combined : ndarray of shape (n_samples, q)
             H of all labels before the round.
         total : ndarray of shape (q,)
             Sums of the weights in H.
@@ -201,16 +201,16 @@ class MAHR(BaselineClassifier):
         signed = exponentials / exponentials.sum(axis=0)
         signed *= signs
         stumps = binned.best_stumps(signed)
-        said = binned.outputs(stumps)
-        own = _weight(np.einsum("ij,ij->j", signed, said))
+        votes = binned.outputs(stumps)
+        own = _weight(np.einsum("ij,ij->j", signed, votes))
         moved = np.take(combined, learning, axis=1)
-        moved += own * said
+        moved += own * votes
         scale = 1 / np.where(total > 0, total, 1.0)
         source, reuse = learning, np.zeros(len(learning))
         if self.reuse:
-            # exp(-sign (H + own said)); sign and said are -1 or +1.
-            said *= signs
-            signed = exponentials * np.where(said > 0, np.exp(-own), np.exp(own))
+            # exp(-sign (H + own votes)); sign and votes are -1 or +1.
+            votes *= signs
+            signed = exponentials * np.where(votes > 0, np.exp(-own), np.exp(own))
             signed *= signs / signed.sum(axis=0)
             edges = (signed.T @ combined) * scale
             each = np.arange(len(learning))
@@ -246,10 +246,10 @@ class MAHR(BaselineClassifier):
         for done in self.rounds_:
             # ``take`` keeps the order of the entries in memory, which columns[:, at] does not.
             values = np.take(columns, np.searchsorted(used, done.feature), axis=1)
-            said = np.where(values <= done.threshold, done.left, done.right)
+            votes = np.where(values <= done.threshold, done.left, done.right)
             # H of before the round, of all labels.
             reused = np.take(scores, done.source, axis=1)
-            scores = scores + done.own * said + (done.reuse * done.scale) * reused
+            scores = scores + done.own * votes + (done.reuse * done.scale) * reused
         return scores + self._constant_scores
 
 

@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._search.folds import Fold, check_defined, judged_labels, make_folds
+from imcc._search.folds import Fold, check_defined, check_each_once, judged_labels, make_folds
 from imcc._search.grid import check_axis
 from imcc._search.results import (
     Best,
@@ -33,9 +33,11 @@ from imcc._search.results import (
 from imcc._search.scorers import check_scoring
 from imcc._utils.validation import (
     Features,
+    Target,
     check_count,
     check_features,
     check_number,
+    check_switch,
     draw_seed,
     encode_target,
 )
@@ -43,7 +45,6 @@ from imcc.baselines._proximal import Problem, UnboundedError, Weights, solve
 from imcc.baselines._sparse_linear import (
     LearnedLabels,
     SparseLinearClassifier,
-    check_switch,
     linear_scores,
     scaled,
 )
@@ -92,12 +93,15 @@ class SparseLinearCV(SearchClassifier):
         scoring = check_scoring(self.scoring, self.refit)
         metrics, decides = scoring.names, scoring.decides
         self._check_parameters(decides)
+        calibrate = self._check_calibrate()
         given = X
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         folds = make_folds(self.cv, X, target, groups)
         judged = judged_labels(target.signs, target.kind)
         check_defined(metrics, judged, folds)
+        if calibrate:
+            check_each_once(folds, X.shape[0])
         n_in_grid = len(settings)
         settings = self._drawn(settings)
         models = [self.estimator_for(setting) for setting in settings]
@@ -129,6 +133,8 @@ class SparseLinearCV(SearchClassifier):
         self.__dict__.pop("n_iter_", None)
         if decides is not None:
             self._decide(keys[decides], given, y)
+        if calibrate:
+            self._store_calibration(self._held_out_scores(X, target, folds), target)
         return self
 
     def _axes(self) -> dict[str, np.ndarray]:
@@ -189,6 +195,17 @@ class SparseLinearCV(SearchClassifier):
         self.n_iter_ = self.best_estimator_.n_iter_
         return True
 
+    def _held_out_scores(self, X: Features, target: Target, folds: Sequence[Fold]) -> np.ndarray:
+        """Score each row by a fit of the chosen setting without it."""
+        parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_fit_and_score)(self.estimator_for(self.best_params_), X, target.signs, fold)
+            for fold in folds
+        )
+        scores = np.empty(target.signs.shape)
+        for fold, part in zip(folds, parts, strict=True):
+            scores[fold.test] = part
+        return scores
+
     def estimator_for(self, params: Mapping[str, Any]) -> Any:
         """Return the model of one setting of the grid, unfitted.
 
@@ -222,10 +239,12 @@ class LLSFCV(SparseLinearCV):
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
+    calibrate : bool, default=False
+        Whether to fit probabilities, as for :class:`imcc.IMCCClassifierCV`.
     budget : int or None, default=None
         Settings to try, drawn at random from the grid; None is all of them.
     halving : bool, default=False
-        Whether only the better half of the settings goes on to the next fold (but no fewer than
+        Whether only the better half of the settings proceeds to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
@@ -254,6 +273,8 @@ class LLSFCV(SparseLinearCV):
         Seconds.
     n_iter_ : int
         Iterations of ``best_estimator_``.
+    calibration_ : LogisticMaps
+        The maps from scores to log-odds; with ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
@@ -290,6 +311,7 @@ class LLSFCV(SparseLinearCV):
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
+        calibrate: bool = False,
         budget: int | None = None,
         halving: bool = False,
         unit_rows: bool = False,
@@ -305,6 +327,7 @@ class LLSFCV(SparseLinearCV):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.budget = budget
         self.halving = halving
         self.unit_rows = unit_rows
@@ -331,10 +354,12 @@ class JFSCCV(SparseLinearCV):
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
+    calibrate : bool, default=False
+        Whether to fit probabilities, as for :class:`imcc.IMCCClassifierCV`.
     budget : int or None, default=None
         Settings to try, drawn at random from the grid; None is all of them.
     halving : bool, default=False
-        Whether only the better half of the settings goes on to the next fold (but no fewer than
+        Whether only the better half of the settings proceeds to the next fold (but no fewer than
         three), by the metric that decides.  Settings that are out have NaN for the other folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
@@ -363,6 +388,8 @@ class JFSCCV(SparseLinearCV):
         Seconds.
     n_iter_ : int
         Iterations of ``best_estimator_``.
+    calibration_ : LogisticMaps
+        The maps from scores to log-odds; with ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
@@ -400,6 +427,7 @@ class JFSCCV(SparseLinearCV):
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
+        calibrate: bool = False,
         budget: int | None = None,
         halving: bool = False,
         unit_rows: bool = False,
@@ -416,6 +444,7 @@ class JFSCCV(SparseLinearCV):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.budget = budget
         self.halving = halving
         self.unit_rows = unit_rows
@@ -424,6 +453,10 @@ class JFSCCV(SparseLinearCV):
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+
+def _fit_and_score(model: Any, X: Features, signs: np.ndarray, fold: Fold) -> np.ndarray:
+    return model.fit(X[fold.train], signs[fold.train])._scores(X[fold.test])
 
 
 @dataclass(frozen=True)
@@ -459,7 +492,7 @@ class Outcome:
 
     @classmethod
     def empty(cls, n_metrics: int, n_folds: int, n_settings: int) -> Outcome:
-        """Return room for the results."""
+        """Return empty arrays for the results."""
         shape = (n_folds, n_settings)
         return cls(
             np.full((n_metrics, *shape), np.nan),
@@ -514,9 +547,9 @@ def search_settings(
     candidates : sequence of Candidate
     metrics : sequence of str
     decides : int
-        Which of the metrics halving goes by.
+        Which of the metrics halving uses.
     halving : bool
-        Whether only the better half of the settings goes on to the next fold.
+        Whether only the better half of the settings proceeds to the next fold.
     fit_intercept, max_iter, tol
         As for the model.
     n_jobs : int or None

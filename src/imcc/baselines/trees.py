@@ -12,7 +12,7 @@ from imcc.baselines._base import BaselineClassifier, is_constant
 
 
 class ExtraTreesBaseline(BaselineClassifier):
-    """scikit-learn's extra-trees, one forest for all labels: what is there without any paper.
+    """scikit-learn's extra-trees, one forest for all labels: a baseline that needs no paper.
 
     Not in the paper's comparison.  The score of a label is the share of the trees' votes for it
     (the mean over the trees of the share of positive training rows in the leaf) less 1/2.

@@ -7,13 +7,18 @@ Without tuning a label is predicted where its score is at least 0 (Eq. 22 of the
 probability at least 1/2.  That is the right place for the share of wrong labels when scores are
 good estimates, and a poor one for the F1 of a rare label, whose scores seldom get there.
 :func:`choose_thresholds` finds the best cut of every label exactly; :class:`TunedThresholds` does
-so on cross-validated scores, for any classifier.
+so on cross-validated scores, for any classifier; those of a calibrated one are log-odds.
 """
 
-from imcc.calibration._calibrator import MultilabelCalibrator
-from imcc.calibration._cross_fit import cross_fit_scores, label_scores, scoring_method
+from imcc.calibration._calibrator import MultilabelCalibrator, cross_fit_probabilities
+from imcc.calibration._cross_fit import (
+    cross_fit_scores,
+    label_probabilities,
+    label_scores,
+    scoring_method,
+)
 from imcc.calibration._cuts import CRITERIA, Cuts, ThresholdChoice, choose_thresholds, cuts
-from imcc.calibration._tuned import TunedThresholds
+from imcc.calibration._tuned import TunedThresholds, decision_thresholds
 
 __all__ = [
     "CRITERIA",
@@ -22,8 +27,11 @@ __all__ = [
     "ThresholdChoice",
     "TunedThresholds",
     "choose_thresholds",
+    "cross_fit_probabilities",
     "cross_fit_scores",
     "cuts",
+    "decision_thresholds",
+    "label_probabilities",
     "label_scores",
     "scoring_method",
 ]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
-from imcc._utils.validation import Target, check_choice, check_count, encode_target
+from imcc._search.folds import make_folds
+from imcc._utils.validation import check_choice, check_count, encode_target
 from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
+    check_each_once,
+    check_known_classes,
     cross_fit_scores,
     fit_weighted,
     label_scores,
@@ -141,7 +144,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             check_choice("cv", self.cv, ("prefit",))
             check_is_fitted(self.estimator)
             fitted = self.estimator
-            _check_classes(fitted, target)
+            check_known_classes(fitted, target)
             scores = label_scores(fitted, X, n_labels)
         else:
             fitted = fit_weighted(clone(self.estimator), X, y, weights)
@@ -188,16 +191,63 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         return tags
 
 
-def _check_classes(fitted: Any, target: Target) -> None:
-    """Refuse rows for cv="prefit" that have other classes than the model knows."""
-    if target.kind == "multilabel":
-        return
-    known = np.ravel(fitted.classes_)
-    if not np.array_equal(known, target.classes):
-        raise ValueError(
-            f"y must have the classes that the model was trained with: it knows {known.tolist()}, "
-            f"y has {target.classes.tolist()}"
-        )
+def cross_fit_probabilities(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    method: str = "logistic",
+    min_support: int = 100,
+    cv: Any = 5,
+    groups: Any = None,
+) -> np.ndarray:
+    """Return probabilities of rows for a model that is fitted already, to judge its calibration.
+
+    The rows are scored once.  The maps that turn a fold's scores into probabilities are fitted to
+    the scores of the other folds: what ``MultilabelCalibrator(estimator, cv="prefit")`` would give
+    for rows that it has not seen, or a little worse.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Multi-label, not trained on these rows.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples, n_labels)
+    method, min_support
+        As for :class:`MultilabelCalibrator`.
+    cv : int, splitter or iterable of (train, test), default=5
+        Each row is held out exactly once.
+    groups : array-like of shape (n_samples,), optional
+        Passed on to the splitter.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.calibration import cross_fit_probabilities
+    >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
+    >>> clf = IMCCClassifier(n_clusters=8, random_state=0).fit(X[:150], Y[:150])
+    >>> cross_fit_probabilities(clf, X[150:], Y[150:]).shape
+    (50, 4)
+    """
+    check_choice("method", method, METHODS)
+    check_count("min_support", min_support)
+    check_is_fitted(estimator)
+    target = encode_target(y, _num_samples(X), "cross_fit_probabilities")
+    on = target.signs > 0
+    scores = comparable(estimator, label_scores(estimator, X, on.shape[1]))
+    folds = make_folds(cv, X, target, groups)
+    check_each_once(folds, len(on))
+    found = np.empty(on.shape)
+    for fold in folds:
+        train = fold.train
+        maps = fit_score_maps(scores[train], on[train], method, min_support=min_support)
+        found[fold.test] = expit(maps.log_odds(scores[fold.test]))
+    return found
 
 
 def comparable(estimator: Any, scores: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.folds import Fold, make_folds
-from imcc._utils.validation import encode_target
+from imcc._search.folds import Fold, check_each_once, make_folds
+from imcc._utils.validation import Target, encode_target
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
@@ -46,7 +45,28 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     -------
     ndarray of shape (n_samples, n_labels)
     """
-    found = getattr(estimator, scoring_method(estimator))(X)
+    return _as_matrix(estimator, getattr(estimator, scoring_method(estimator))(X), n_labels)
+
+
+def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the probabilities of a fitted classifier as a matrix with one column per label.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        With ``predict_proba``, in whichever of scikit-learn's shapes.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    n_labels : int
+        The number of labels; 1 for a vector of two classes, of which the second is meant.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+    """
+    return _as_matrix(estimator, estimator.predict_proba(X), n_labels)
+
+
+def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
     if isinstance(found, list):  # one array per label
         classes = estimator.classes_
         scores = np.column_stack([_of_on(p, c) for p, c in zip(found, classes, strict=True)])
@@ -133,7 +153,7 @@ def cross_fit_scores(
     target = encode_target(y, _num_samples(X), "cross_fit_scores")
     folds = make_folds(cv, X, target, groups)
     n_rows, n_labels = target.signs.shape
-    _check_each_once(folds, n_rows)
+    check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight) for fold in folds
     )
@@ -151,11 +171,13 @@ def _held_out(
     return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
 
 
-def _check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
-    times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
-    if (times != 1).any():
+def check_known_classes(fitted: Any, target: Target) -> None:
+    """Refuse rows for cv="prefit" that have other classes than the model knows."""
+    if target.kind == "multilabel":
+        return
+    known = np.ravel(fitted.classes_)
+    if not np.array_equal(known, target.classes):
         raise ValueError(
-            "cv must hold out each row exactly once, so that each has one score: "
-            f"{int((times == 0).sum())} rows are never held out, {int((times > 1).sum())} more "
-            "than once"
+            f"y must have the classes that the model was trained with: it knows {known.tolist()}, "
+            f"y has {target.classes.tolist()}"
         )

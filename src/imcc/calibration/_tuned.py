@@ -6,15 +6,26 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from imcc._utils.validation import check_count, encode_target
-from imcc._utils.wrappers import best_setting
+from imcc._stream.dask import predict_lazily
+from imcc._stream.sources import is_dask
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.validation import (
+    check_choice,
+    check_count,
+    check_probability_thresholds,
+    encode_target,
+)
+from imcc._utils.wrappers import best_setting, layers
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
+    check_known_classes,
     cross_fit_scores,
+    label_probabilities,
     label_scores,
     scoring_method,
 )
@@ -39,8 +50,10 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         multi-label or binary classifier of scikit-learn's.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
         What the thresholds make as large as possible; see :func:`choose_thresholds`.
-    cv : int, splitter or iterable of (train, test), default=5
-        As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.
+    cv : int, splitter, iterable of (train, test) or "prefit", default=5
+        As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.  "prefit" takes
+        ``estimator`` as it is, already fitted, and chooses only the thresholds, on the rows given:
+        these must be other rows than those it was trained on.
     min_support : int, default=5
         Labels that fewer training rows have, or lack, keep the default threshold.  The best cut of
         a handful of scores says little about the next ones, and may well be to predict a label
@@ -57,11 +70,13 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows.
+        Fitted on all rows (or the one given, for cv="prefit").
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score is at least this.  Labels with too little support,
-        those that never or always occur among them, keep the default: 0, or 0.5 for
-        probabilities.
+        A label is predicted where its score is at least this: the value of ``decision_function``,
+        or the probability if the classifier has only ``predict_proba``.  Scores of a calibrated
+        classifier are log-odds, and so are its thresholds; ``scipy.special.expit`` turns them into
+        probabilities.  Labels with too little support, those that never or always occur among
+        them, keep the default: 0, or 0.5 for probabilities.
     cv_results_ : dict of ndarray
         For each label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
         held-out scores with the threshold and with the default one), ``support`` (rows with the
@@ -138,10 +153,17 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 "for a vector of more than two classes the best-scored one wins, and thresholds "
                 "have no meaning; pass a label matrix, or a vector of two classes"
             )
-        self.estimator_ = clone(self.estimator).fit(X, y)
+        if isinstance(self.cv, str):
+            check_choice("cv", self.cv, ("prefit",))
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            check_known_classes(self.estimator_, target)
+            scores = label_scores(self.estimator_, X, target.signs.shape[1])
+        else:
+            self.estimator_ = clone(self.estimator).fit(X, y)
+            model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
+            scores = cross_fit_scores(model, X, y, cv=self.cv, groups=groups, n_jobs=self.n_jobs)
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
-        model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
-        scores = cross_fit_scores(model, X, y, cv=self.cv, groups=groups, n_jobs=self.n_jobs)
         on = target.signs > 0
         chosen = choose_thresholds(
             on, scores, self.criterion, default=default, min_support=self.min_support
@@ -162,20 +184,28 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
         """Predict the labels of every row, with the tuned thresholds.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         thresholds : float or array-like of shape (n_labels,), optional
-            Others, for once; 0 is the classifier without tuning.
+            Others, for once, on the scores that ``thresholds_`` are on; 0 is the classifier
+            without tuning (0.5 for one with ``predict_proba`` only).
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            Others, for once, as probabilities: a label is predicted where ``predict_proba`` gives
+            at least this.  For classifiers that have it.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels), or (n_samples,) for a vector of classes
         """
         check_is_fitted(self)
+        if probability_thresholds is not None:
+            return self._predict_by_probability(X, thresholds, probability_thresholds)
         return super().predict(X, self.thresholds_ if thresholds is None else thresholds)
 
     @available_if(_has_probabilities)
@@ -183,6 +213,23 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the model's own probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
+
+    def _predict_by_probability(self, X: Any, thresholds: Any, limits: Any) -> np.ndarray:
+        name = "probability_thresholds"
+        if thresholds is not None:
+            raise InvalidArgumentError(name, "is in place of thresholds: give one of the two")
+        if not _has_probabilities(self):
+            raise InvalidArgumentError(
+                name,
+                f"needs predict_proba, which {type(self.estimator_).__name__} does not have: put "
+                "the classifier into a MultilabelCalibrator, or give scores as thresholds",
+            )
+        if is_dask(X):
+            return predict_lazily(self, "predict", X, probability_thresholds=limits)
+        count = len(self.thresholds_)
+        chances = label_probabilities(self.estimator_, X, count)
+        chances = chances[:, 0] if self.target_kind_ == "binary" else chances
+        return self._predict_at(chances, check_probability_thresholds(limits, count))
 
     def _scores(self, X: Any) -> np.ndarray:
         return label_scores(self.estimator_, X, len(self.thresholds_))
@@ -192,3 +239,26 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         tags.input_tags = get_tags(self.estimator).input_tags
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def decision_thresholds(model: Any, n_labels: int) -> np.ndarray:
+    """Return the thresholds by which a fitted model predicts, on its scores (``label_scores``).
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With thresholds, also inside of pipelines and searches, or without.
+    n_labels : int
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        0, or 0.5 for classifiers with probabilities only, where nothing was tuned.
+    """
+    for layer in layers(model):
+        if isinstance(layer, TunedThresholds):
+            return np.asarray(layer.thresholds_, dtype=np.float64)
+        # What else decides does so at the default, whatever is inside of it.
+        if not isinstance(layer, Pipeline) and not hasattr(layer, "best_estimator_"):
+            break
+    return np.full(n_labels, DEFAULT_THRESHOLDS[scoring_method(model)])

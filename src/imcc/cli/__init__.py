@@ -2,7 +2,7 @@
 
 Arguments in, calls out, no logic.  Exit codes: 0 when all went well, 1 when data or a model could
 not be read, fetched or written (or the work was interrupted), 2 when the command was not
-understood.  Results go to the standard output, everything else to the standard error.
+understood.  Results are written to the standard output, everything else to the standard error.
 """
 
 from __future__ import annotations

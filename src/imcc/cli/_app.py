@@ -28,6 +28,14 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
             "Look into a model: virtual examples, label correlations, single...",
         ),
         "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
+        "calibrate": (
+            "_adjust:calibrate",
+            "Give a model probabilities, learned from rows with labels that it...",
+        ),
+        "thresholds": (
+            "_adjust:thresholds",
+            "Choose each label's threshold for a model, on rows with labels that...",
+        ),
         "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows whose labels are known."),
     },
     "Data": {

@@ -16,8 +16,7 @@ ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 # imcc.estimators
 KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
 SPANS = ("train", "augmented")
-PAPER_WEIGHTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
+GRIDS = ("default", "paper")
 
 # What `imcc tune` fits.
 METHODS = ("kernel_ensemble", "imcc")
@@ -25,6 +24,7 @@ METHODS = ("kernel_ensemble", "imcc")
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
+CALIBRATORS = ("logistic", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features")
 
 # imcc.datasets

@@ -26,8 +26,8 @@ from imcc.cli._terminal import (
     print_result,
     print_table,
     problems_reported,
-    said,
     say,
+    shown_message,
     stderr,
 )
 
@@ -373,7 +373,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
-                failed[name] = said(error)
+                failed[name] = shown_message(error)
     return fetched, failed
 
 

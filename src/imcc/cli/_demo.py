@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("imcc-demo"),
     show_default=True,
-    help="Where the results and the report go; made if it is not there.",
+    help="Folder for the results and the report; created if it does not exist.",
 )
 @running_options
 def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
@@ -34,7 +34,7 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
-    five folds of each split. What is there from an earlier time is not computed again.
+    five folds of each split. Results of an earlier run are not computed again.
     """
     import numpy as np
 

@@ -73,10 +73,10 @@ def run_(
     no_sensitivity: bool,
     **running: Any,
 ) -> None:
-    """Run an experiment: one that comes with the package (paper, quick) or a TOML file.
+    """Run an experiment: one that comes with the package (paper, quick) or a TOML or JSON file.
 
     Results are stored as they come. What is stored already is not computed again, so the same
-    command goes on where it was stopped; with more repeats, methods or data sets it adds them.
+    command continues where it was stopped; with more repeats, methods or data sets it adds them.
 
     This runs the methods that the file names: classes with fit, from imcc and scikit-learn, from
     packages that the file allows with a line such as allow = ["xgboost"], and those of --allow.
@@ -139,7 +139,7 @@ def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **runnin
         )
         if n_elsewhere > 0:
             say(f"{n_elsewhere} are being computed by another runner.")
-        say(f"Look at them with: imcc compare {path}")
+        say(f"To compare them: imcc compare {path}")
     if summary.failures:
         reasons = "\n".join(f"{printable(f.key)}: {printable(f.error)}" for f in summary.failures)
         raise click.ClickException(
@@ -161,7 +161,7 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
 @_STORE
 @_JSON
 def status(store: Path, as_json: bool) -> None:
-    """Say what is done, what is missing and what failed.
+    """Return what is done, what is missing and what failed.
 
     Nothing that the store names is imported; nor by list, export, merge, compare and report.
     """
@@ -267,7 +267,7 @@ def _glance(path: Path) -> dict[str, Any]:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="A .csv or .parquet file; studies go into NAME.sensitivity.csv beside it.",
+    help="A .csv or .parquet file; studies are written to NAME.sensitivity.csv beside it.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files that already exist.")
 @click.option(
@@ -303,7 +303,7 @@ def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) ->
     "--experiment",
     "described",
     metavar="FILE_OR_NAME",
-    help="What the results are of, if the store is not there yet.",
+    help="What the results are of, if the store does not exist yet.",
 )
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What commands read and write: data, model files, and checks of where results go."""
+"""What commands read and write: data, model files, and checks of the output paths."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
-    """Load a model and its card; at a terminal, types that are not trusted are asked for."""
+    """Load a model and its card; at a terminal, the user confirms untrusted types."""
     from imcc.persistence import ModelFile, UntrustedModelError
 
     if not Path(path).exists():
@@ -144,6 +144,18 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         if not click.confirm("Load them?", default=False, err=True):
             raise
         return file.load([*trust, *error.types]), file.card
+
+
+def refuse_classes(model: Any, purpose: str) -> None:
+    """Refuse a model of one class per row, for what is about labels."""
+    from imcc._utils.errors import InvalidArgumentError
+    from imcc._utils.wrappers import first_with
+
+    part = first_with(model, "target_kind_")
+    if part is not None and part.target_kind_ != "multilabel":
+        raise InvalidArgumentError(
+            "model", f"predicts one class per row, and has no labels to {purpose}"
+        )
 
 
 def check_output(path: str, force: bool) -> Path:

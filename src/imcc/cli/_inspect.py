@@ -9,7 +9,15 @@ import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc.cli._choices import EXPLANATIONS
-from imcc.cli._inputs import check_output, load, load_matching, open_saved, shown_setting
+from imcc.cli._evaluate import judge_probabilities, print_probabilities
+from imcc.cli._inputs import (
+    check_output,
+    load,
+    load_matching,
+    open_saved,
+    refuse_classes,
+    shown_setting,
+)
 from imcc.cli._options import (
     FORCE,
     JSON,
@@ -27,11 +35,11 @@ from imcc.cli._tables import (
     table_rows,
     takes_frames,
 )
-from imcc.cli._terminal import print_json, print_table, problems_reported, said, say
+from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
-    from imcc.inspection import Explanation, Inspection
+    from imcc.inspection import CalibrationDiagnostics, Explanation, Inspection
     from imcc.persistence import ModelCard
 
 
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
         "imcc inspect model.skops",
         "imcc inspect model.skops --html model.html",
         "imcc inspect model.skops --data train.csv --labels happy,sad --row 7 --label happy",
+        "imcc inspect calibrated.skops --test test.csv --html model.html",
         "imcc inspect model.skops --rows new.csv --row 0 --by support",
     )
 )
@@ -65,6 +74,15 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME_OR_FILE",
     help="New rows.",
+)
+@click.option(
+    "--test",
+    "test_inputs",
+    type=DataPath(),
+    multiple=True,
+    metavar="NAME_OR_FILE",
+    help="Rows with labels that the model was not trained on: judges its probabilities, also on "
+    "the page (--html).",
 )
 @click.option(
     "--label",
@@ -101,6 +119,7 @@ def inspect(
     reading: dict[str, Any],
     row: str | None,
     row_inputs: tuple[str, ...],
+    test_inputs: tuple[str, ...],
     wanted: tuple[str, ...],
     by: str | None,
     top: int,
@@ -137,10 +156,11 @@ def inspect(
         except ImccError as error:  # a model without virtual examples: its card is all there is
             if drawn or row is not None:
                 raise
-            remark = said(error)
+            remark = shown_message(error)
         explained = []
         if row is not None and found is not None:
             explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
+        judged = _judged(model, card, test_inputs, reading) if test_inputs else None
         if found is not None:
             if clusters_file is not None:
                 inspection.draw_clusters(found, clusters_file)
@@ -155,6 +175,7 @@ def inspect(
                     title=f"{card.model} on {card.data_name or 'unnamed data'}",
                     facts={"file": model_file, **_facts(card)},
                     explanations=[(f"row {row}", one) for one in explained],
+                    calibration=judged,
                 )
     if as_json:
         about = card.to_dict()
@@ -166,6 +187,7 @@ def inspect(
                     "card": about,
                     "inspection": None if found is None else found.to_dict(),
                     "explanations": [one.to_dict(top) for one in explained],
+                    **({} if judged is None else {"probabilities": judged.to_dict()}),
                 }
             )
         )
@@ -178,10 +200,28 @@ def inspect(
         else:
             _print_clusters(found, top)
             _print_correlations(found, top)
+        if judged is not None:
+            order = sorted(range(len(judged.labels)), key=lambda j: -judged.labels[j].support)
+            print_probabilities(judged, order[:top])
         for one in explained:
             _print_explanation(one, row, top)
     for file in drawn if not quiet else ():
         say(f"Wrote {file}", err=True)
+
+
+def _judged(
+    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
+) -> CalibrationDiagnostics:
+    refuse_classes(model, "judge")
+    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
+    found = judge_probabilities(model, X, Y, card.label_names)
+    if found is None:
+        raise InvalidArgumentError(
+            "test",
+            "is for models with probabilities, and this one has scores only: give it probabilities "
+            "with imcc calibrate, or judge its scores with imcc evaluate",
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -317,6 +357,7 @@ def _facts(card: ModelCard) -> dict[str, str]:
         "features": f"{len(card.feature_names):,}",
         "labels": f"{len(card.label_names):,}",
         **{name: f"{value:.4f}" for name, value in card.metrics.items()},
+        **({"notes": " ".join(card.notes.splitlines())} if card.notes else {}),
         "made": f"{card.created} by imcc {card.imcc_version}",
     }
 

@@ -213,6 +213,11 @@ THRESHOLDS = click.option(
     help="Choose each label's threshold by cross-validation, to be best for this.  [default: all "
     "thresholds are 0]",
 )
+CALIBRATE = click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Give the model probabilities, learned from scores of held-out folds.",
+)
 FOLDS = click.option(
     "--folds",
     type=click.IntRange(min=2),

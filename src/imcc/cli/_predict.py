@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -39,6 +39,7 @@ FORMS = ("csv", "json", "jsonl", "parquet")
     epilog=examples(
         "imcc predict model.skops new.csv -o labels.csv",
         "imcc predict model.skops new.csv --top-k 3 --scores",
+        "imcc predict calibrated.skops new.csv --proba -o probabilities.csv",
         "cat new.csv | imcc predict model.skops - --to jsonl | head -3",
     )
 )
@@ -53,7 +54,12 @@ FORMS = ("csv", "json", "jsonl", "parquet")
     help="Where to write; - prints.  [default: -]",
 )
 @click.option("--scores", is_flag=True, help="Give the labels' scores.")
-@click.option("--proba", is_flag=True, help="Give the labels' probabilities.")
+@click.option(
+    "--proba",
+    is_flag=True,
+    help="Give the labels' probabilities; for models that have them (imcc calibrate, imcc tune "
+    "--calibrate).",
+)
 @click.option(
     "--top-k",
     type=click.IntRange(min=1),
@@ -99,15 +105,18 @@ def predict(
 
     Columns are matched to the model's features by name, in any order; columns of labels are
     ignored.  The output has a row for each row of the input, in the same order: a column of 0 and 1
-    per label (csv, parquet), or the names of the labels that are predicted (json, jsonl).  For a
-    model of tables, the columns of ids come first, and a file of any size is read part by part.
+    per label (csv, parquet; of scores or probabilities with --scores or --proba), or the names of
+    the labels that are predicted (json, jsonl; with scores or probabilities).  For a model of
+    tables, the columns of ids come first, and a file of any size is read part by part.
     """
-    from imcc.calibration import label_scores
+    from imcc.calibration import label_probabilities, label_scores
     from imcc.cli._predict_table import Wanted, predict_table
     from imcc.cli._tables import are_tables, table_model
 
-    if sum((scores, proba)) > 1 or sum(k is not None for k in (top, top_k)) > 1:
-        raise click.UsageError("Give one of --scores and --proba, and one of --top and --top-k.")
+    if scores and proba:
+        raise click.UsageError("--scores and --proba: give one of the two")
+    if top is not None and top_k is not None:
+        raise click.UsageError("--top and --top-k: give one of the two")
     output = None if output == STDIN else output
     form = "json" if as_json else form or _form_of(output)
     with problems_reported():
@@ -118,7 +127,10 @@ def predict(
         model, card = open_saved(model_file, trust)
         if proba and not hasattr(model, "predict_proba"):
             raise InvalidArgumentError(
-                "proba", f"is not what a {card.model} gives; its scores are with " + given("scores")
+                "proba",
+                "is for models with probabilities, and this one has scores only: give it "
+                f"probabilities with imcc calibrate {model_file} DATA -o NEW, where DATA are rows "
+                "with labels that it was not trained on",
             )
         if table_model(model) is not None and are_tables(inputs, reading):
             wished = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
@@ -126,15 +138,21 @@ def predict(
                 model, inputs, reading, wished, output, ignore_extra=ignore_extra, quiet=quiet
             )
         else:
-            for option, used in (("proba", proba), ("top", top), ("form", form == "parquet")):
+            for option, used in (("top", top), ("form", form == "parquet")):
                 if used:
                     raise InvalidArgumentError(option, "is for models of tables")
             X, _ = load_matching(
                 inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
             )
             names, count = card.label_names, X.shape[0]
-            wanted = label_scores(model, X, len(names)) if scores or top_k else None
-            text = _text(form, names, model.predict(X), wanted, scores, top_k, raw_csv)
+            ranking = label_scores(model, X, len(names)) if scores or top_k else None
+            values = None
+            if proba:
+                values = _Values("probability", label_probabilities(model, X, len(names)))
+            elif scores or (top_k and form != "csv"):
+                values = _Values("score", ranking)
+            best = None if top_k is None else _best(ranking, top_k)
+            text = _text(form, names, model.predict(X), values, best, raw_csv)
             if output is not None:
                 save(output, text.encode("utf-8"))
             else:
@@ -159,23 +177,35 @@ def _form_of(output: str | None) -> str:
     return "csv"
 
 
+class _Values(NamedTuple):
+    """What is given for each label besides the prediction, and how it is called."""
+
+    word: str
+    matrix: Any
+
+    @property
+    def plural(self) -> str:
+        return "scores" if self.word == "score" else "probabilities"
+
+
+def _best(scores: Any, top_k: int) -> np.ndarray:
+    """Return the numbers of each row's best-scored labels."""
+    import numpy as np
+
+    return np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+
+
 def _text(
     form: str,
     names: Sequence[str],
     predicted: np.ndarray,
-    scores: np.ndarray | None,
-    with_scores: bool,
-    top_k: int | None,
+    values: _Values | None,
+    best: np.ndarray | None,
     raw_csv: bool,
 ) -> str:
-    import numpy as np
-
-    best = None
-    if top_k is not None and scores is not None:
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
     if form == "csv":
-        return _csv(names, predicted, scores, with_scores, best, raw_csv)
-    rows = [_record(names, predicted, scores, with_scores, best, i) for i in range(len(predicted))]
+        return _csv(names, predicted, values, best, raw_csv)
+    rows = [_record(names, predicted, values, best, i) for i in range(len(predicted))]
     if form == "json":
         return json_text(rows, indent=1) + "\n"
     return "".join(json_text(row, indent=None) + "\n" for row in rows)
@@ -184,8 +214,7 @@ def _text(
 def _csv(
     names: Sequence[str],
     predicted: np.ndarray,
-    scores: np.ndarray | None,
-    with_scores: bool,
+    values: _Values | None,
     best: np.ndarray | None,
     raw: bool,
 ) -> str:
@@ -197,15 +226,17 @@ def _csv(
     writer = csv.writer(
         buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
     )
-    heading = _heading(names, predicted, with_scores, best)
+    heading = _heading(names, predicted, values, best)
     writer.writerow(heading if raw else map(defused, heading))
     for i in range(len(predicted)):
-        if best is not None and scores is not None:
+        if best is not None:
             cells: list[Any] = []
             for j in best[i]:
-                cells += [names[j], repr(float(scores[i, j]))] if with_scores else [names[j]]
-        elif with_scores and scores is not None:
-            cells = [repr(float(value)) for value in scores[i]]
+                cells.append(names[j])
+                if values is not None:
+                    cells.append(repr(float(values.matrix[i, j])))
+        elif values is not None:
+            cells = [repr(float(value)) for value in values.matrix[i]]
         else:
             cells = np.atleast_1d(predicted[i]).tolist()
         writer.writerow(cells if raw else map(defused, cells))
@@ -213,21 +244,20 @@ def _csv(
 
 
 def _heading(
-    names: Sequence[str], predicted: np.ndarray, with_scores: bool, best: np.ndarray | None
+    names: Sequence[str], predicted: np.ndarray, values: _Values | None, best: np.ndarray | None
 ) -> list[str]:
     if best is not None:
         places = range(1, best.shape[1] + 1)
-        if with_scores:
-            return [word for k in places for word in (f"label{k}", f"score{k}")]
+        if values is not None:
+            return [word for k in places for word in (f"label{k}", f"{values.word}{k}")]
         return [f"label{k}" for k in places]
-    return list(names) if with_scores or predicted.ndim == 2 else ["class"]
+    return list(names) if values is not None or predicted.ndim == 2 else ["class"]
 
 
 def _record(
     names: Sequence[str],
     predicted: np.ndarray,
-    scores: np.ndarray | None,
-    with_scores: bool,
+    values: _Values | None,
     best: np.ndarray | None,
     i: int,
 ) -> dict[str, Any]:
@@ -236,8 +266,9 @@ def _record(
         row["labels"] = [name for name, on in zip(names, predicted[i], strict=True) if on]
     else:
         row["class"] = predicted[i].item() if hasattr(predicted[i], "item") else predicted[i]
-    if best is not None and scores is not None:
-        row["top"] = [{"label": names[j], "score": float(scores[i, j])} for j in best[i]]
-    elif with_scores and scores is not None:
-        row["scores"] = dict(zip(names, map(float, scores[i]), strict=True))
+    if best is not None:
+        assert values is not None
+        row["top"] = [{"label": names[j], values.word: float(values.matrix[i, j])} for j in best[i]]
+    elif values is not None:
+        row[values.plural] = dict(zip(names, map(float, values.matrix[i]), strict=True))
     return row

@@ -40,7 +40,7 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time in words.
+    """Return a time as text.
 
     >>> duration(4.25), duration(75), duration(7320), duration(None)
     ('4.2 s', '1 min 15 s', '2 h 2 min', 'unknown')
@@ -56,7 +56,7 @@ def duration(seconds: float | None) -> str:
 
 
 def outcome_line(progress: Progress) -> str:
-    """Return what is to be said of a task that has ended."""
+    """Return the line for a task that has ended."""
     from imcc.experiment import Failure
 
     last = progress.last

@@ -59,12 +59,12 @@ _RUNNING = (
         multiple=True,
         help="Let methods be imported from this package, too; may be repeated.  Running an "
         "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
-        "the packages allowed here or by the TOML file that is run.",
+        "the packages allowed here or by the file that is run.",
     ),
     click.option(
         "--isolate/--no-isolate",
         default=None,
-        help="Compute every task in a process of its own, which may crash.  [default: if a method "
+        help="Compute each task in a separate process, which may crash.  [default: if a method "
         "is not one of imcc's]",
     ),
     click.option(
@@ -82,7 +82,7 @@ _RUNNING = (
     click.option(
         "--device",
         metavar="NAME",
-        help="Where methods that know of devices work, such as cuda.  [default: the processor]",
+        help="Device of the methods that can use one, such as cuda.  [default: the processor]",
     ),
     click.option(
         "--dask",
@@ -121,7 +121,7 @@ def run_shown(
     quiet: bool,
     as_json: bool,
 ) -> Summary:
-    """Run an experiment with its progress shown; Ctrl-C ends it with a word on how to go on."""
+    """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue."""
     from imcc.experiment import run
 
     try:

@@ -1,7 +1,7 @@
 """What the commands share: results, warnings and errors on the terminal.
 
 Names of labels, columns and files come from files, and may hold sequences that control a
-terminal.  Whatever is shown goes through :func:`imcc._utils.text.printable`.
+terminal.  Whatever is shown passes through :func:`imcc._utils.text.printable`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def say(text: object, *, err: bool = False) -> None:
 def print_result(text: str) -> None:
     """Print a file's worth of text as it is; made harmless if a person is looking at it."""
     text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
-    # Without color=True, click would take escape sequences out of what goes into a pipe.
+    # Without color=True, click would take escape sequences out of what is written to a pipe.
     click.echo(text, nl=False, color=True)
 
 
@@ -120,11 +120,11 @@ def print_wide_table(
         max(cell_len(printable(text)) for text in (columns[j][0], *(row[j] for row in rows)))
         for j in range(len(columns))
     ]
-    room = stdout().width - widths[0]
+    width = stdout().width - widths[0]
     pieces: list[list[int]] = [[]]
     for j in range(1, len(columns)):
         # Columns are two apart.
-        if pieces[-1] and sum(widths[k] + 2 for k in [*pieces[-1], j]) > room:
+        if pieces[-1] and sum(widths[k] + 2 for k in [*pieces[-1], j]) > width:
             pieces.append([])
         pieces[-1].append(j)
     for number, piece in enumerate(pieces):
@@ -192,7 +192,7 @@ def as_option(argument: Argument) -> str:
     return str(argument)
 
 
-def said(error: BaseException) -> str:
+def shown_message(error: BaseException) -> str:
     """Return what an error or a warning says, in the words of the command line."""
     text = message_of(error).render(as_option)
     if isinstance(error, MemoryError):
@@ -201,7 +201,7 @@ def said(error: BaseException) -> str:
 
 
 def show_traceback() -> None:
-    """Print the traceback of the error that is being handled, if --debug asks for it."""
+    """Print the traceback of the error that is being handled, if --debug is given."""
     context = click.get_current_context(silent=True)
     if context is not None and context.find_root().params.get("debug"):
         say(traceback.format_exc(), err=True)
@@ -225,11 +225,11 @@ def problems_reported() -> Iterator[None]:
         except (ImccError, ValueError, OSError, ImportError, MemoryError) as error:
             show_traceback()
             kind = click.UsageError if _is_wrong_value(error) else click.ClickException
-            raise kind(said(error)) from error
+            raise kind(shown_message(error)) from error
         finally:
             for warning in caught:
                 assert isinstance(warning.message, Warning)
-                say(f"Warning: {said(warning.message)}", err=True)
+                say(f"Warning: {shown_message(warning.message)}", err=True)
 
 
 def _is_wrong_value(error: BaseException) -> bool:

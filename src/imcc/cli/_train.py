@@ -12,9 +12,10 @@ import click
 
 from imcc._utils.files import save
 from imcc._utils.text import defused
-from imcc.cli._choices import KERNELS, METHODS, METRICS, PAPER_N_CLUSTERS, PAPER_WEIGHTS, SPANS
+from imcc.cli._choices import GRIDS, KERNELS, METHODS, METRICS, SPANS
 from imcc.cli._inputs import check_output, load, shown_setting
 from imcc.cli._options import (
+    CALIBRATE,
     FILL,
     FOLDS,
     FORCE,
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
 
 # Options of the search of --method imcc.
 _OF_THE_SEARCH = (
-    *("alphas", "betas", "gammas", "clusters", "kernels", "width_scales", "kernel_search"),
-    "results",
+    *("grid", "alphas", "betas", "gammas", "clusters", "kernels", "width_scales"),
+    *("kernel_search", "calibrate", "results"),
 )
 
 
@@ -64,6 +65,7 @@ _OF_THE_SEARCH = (
         "imcc tune train.csv --labels happy,sad -o model.skops",
         "imcc tune films.csv --tags genres --text plot --drop url -o model.skops",
         "imcc tune my.arff --labels my.xml -o model.skops --method imcc --kernel-search --scale",
+        "imcc tune train.csv --labels happy,sad -o model.skops --method imcc --calibrate",
         "imcc tune yeast -o yeast.skops --method imcc --clusters 16,64 --betas 0.1,1,10",
         "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
     )
@@ -87,20 +89,29 @@ _OF_THE_SEARCH = (
     show_default=True,
     help="What the chosen setting is best for.",
 )
-@click.option("--alphas", type=Numbers(), default=PAPER_WEIGHTS, help="Weights of the centres.")
-@click.option("--betas", type=Numbers(), default=PAPER_WEIGHTS, help="Penalties on complexity.")
-@click.option("--gammas", type=Numbers(), default=PAPER_WEIGHTS, help="Pulls to the centres.")
 @click.option(
-    "--clusters", type=Numbers(int), default=PAPER_N_CLUSTERS, help="Numbers of clusters."
+    "--grid",
+    type=click.Choice(GRIDS),
+    default="default",
+    show_default=True,
+    help="The values to try where nothing else is said: 672 settings in four widths of the kernel, "
+    "or the paper's 2058 settings in one width.",
 )
+@click.option("--alphas", type=Numbers(), help="Weights of the centres.  [default: --grid's]")
+@click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: --grid's]")
+@click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: --grid's]")
+@click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: --grid's]")
 @click.option("--kernels", type=Words(KERNELS), help="Kernels to try.  [default: rbf]")
-@click.option("--width-scales", type=Numbers(), help="Factors on the kernel's width.  [default: 1]")
+@click.option(
+    "--width-scales", type=Numbers(), help="Factors on the kernel's width.  [default: --grid's]"
+)
 @click.option(
     "--kernel-search",
     is_flag=True,
-    help="Try the rbf and the laplacian kernel in four widths each: often the largest gain, for "
-    "eight times the time.",
+    help="Try the rbf and the laplacian kernel in four widths each: for twice the time of the "
+    "default grid, eight times that of the paper's.",
 )
+@CALIBRATE
 @THRESHOLDS
 @FOLDS
 @SEED
@@ -119,13 +130,15 @@ def tune(
     output: str,
     method: str,
     metric: str,
-    alphas: tuple[float, ...],
-    betas: tuple[float, ...],
-    gammas: tuple[float, ...],
-    clusters: tuple[int, ...],
+    grid: str,
+    alphas: tuple[float, ...] | None,
+    betas: tuple[float, ...] | None,
+    gammas: tuple[float, ...] | None,
+    clusters: tuple[int, ...] | None,
     kernels: tuple[str, ...] | None,
     width_scales: tuple[float, ...] | None,
     kernel_search: bool,
+    calibrate: bool,
     thresholds: str | None,
     folds: int,
     seed: int,
@@ -145,8 +158,8 @@ def tune(
     inferred and shown, and can be overruled (--text, --category, ..., --schema).
 
     With --method imcc, every setting of a grid is tried by cross-validation, exactly; the grid is
-    the paper's 2058 settings unless you say otherwise (--alphas, --betas, --gammas, --clusters,
-    --kernels, --width-scales).  The best one is fitted on all rows.
+    --grid's where you do not say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
+    --width-scales).  The best one is fitted on all rows.
     """
     from sklearn.model_selection import KFold
 
@@ -179,6 +192,7 @@ def tune(
                     betas,
                     gammas,
                     clusters,
+                    grid=grid,
                     **axes,
                     cv=shuffled,
                     scoring=list(METRICS),
@@ -195,13 +209,15 @@ def tune(
                     random_state=seed,
                     verbose=int(progress is not False),
                 )
-            model = data.fit(classifier, thresholds, shuffled, seed)
+            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         model, found = without_search(model)
         inner = innermost(model)
         if method == "imcc":
             tried = len(found.cv_results_["params"])
             metrics = {
-                f"cross-validated {name}": found.cv_results_[f"mean_test_{name}"][found.best_index_]
+                f"cross-validated {name}{', before calibration' if calibrate else ''}": (
+                    found.cv_results_[f"mean_test_{name}"][found.best_index_]
+                )
                 for name in METRICS
             }
         else:
@@ -253,6 +269,7 @@ def tune(
     show_default=True,
     help="Where the model may lie.",
 )
+@CALIBRATE
 @THRESHOLDS
 @FOLDS
 @SEED
@@ -274,6 +291,7 @@ def fit(
     width: float | None,
     width_scale: float,
     span: str,
+    calibrate: bool,
     thresholds: str | None,
     folds: int,
     seed: int,
@@ -285,7 +303,8 @@ def fit(
 ) -> None:
     """Fit one setting to data, and write the model.
 
-    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --thresholds.
+    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --calibrate
+    and --thresholds.
     """
     from sklearn.model_selection import KFold
 
@@ -310,7 +329,7 @@ def fit(
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
         with _spinner("fitting", quiet):
-            model = data.fit(classifier, thresholds, shuffled, seed)
+            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         card = _save(model, output, data, {})
     if as_json:
         print_json({**_result(card, model, output), **data.schema_dict()})
@@ -361,14 +380,18 @@ class _Data:
             title = f"{self.source.name}: {self.source.table.num_rows:,} rows"
             print_schema(self.schema, title, self.known.drop)
 
-    def fit(self, classifier: Any, thresholds: str | None, cv: KFold, seed: int) -> Any:
+    def fit(
+        self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
+    ) -> Any:
         """Return the classifier, fitted with what belongs before and around it."""
-        from imcc.calibration import TunedThresholds
+        from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
         if not self.is_table:
-            wanted = self.scale, self.fill_missing, thresholds, cv
+            wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
             model = _wrapped(classifier, self.dataset, *wanted)
             return model.fit(self.dataset.X, self.dataset.Y)
+        if calibrate:
+            classifier = MultilabelCalibrator(classifier, cv=cv)
         if thresholds:
             classifier = TunedThresholds(classifier, criterion=thresholds, cv=cv)
         return fit_table(make_classifier(classifier, self.known, seed), self.source, self.known)
@@ -403,6 +426,7 @@ def _wrapped(
     dataset: Dataset,
     scale: bool,
     fill_missing: bool,
+    calibrate: bool,
     thresholds: str | None,
     cv: KFold,
 ) -> Any:
@@ -410,7 +434,7 @@ def _wrapped(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from imcc.calibration import TunedThresholds
+    from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
     steps: list[tuple[str, Any]] = []
     if fill_missing:
@@ -418,6 +442,7 @@ def _wrapped(
     if scale:
         steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
     model = Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
+    model = MultilabelCalibrator(model, cv=cv) if calibrate else model
     return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
 
 

@@ -103,8 +103,8 @@ def friedman(ranks: Any, *, alpha: float = 0.05) -> Friedman:
     # times it is a whole number: what should be equal is.
     spread = float(np.sum((2 * matrix.sum(axis=0) - n * (k + 1)) ** 2)) / 4
     chi_square = 12 * spread / (n * k * (k + 1))
-    room = n * (k - 1) - chi_square
-    f = (n - 1) * chi_square / room if room > 1e-9 * n * k else math.inf
+    slack = n * (k - 1) - chi_square
+    f = (n - 1) * chi_square / slack if slack > 1e-9 * n * k else math.inf
     degrees = (k - 1, (k - 1) * (n - 1))
     f_p = stats.f.sf(f, *degrees) if math.isfinite(f) else math.exp((1 - n) * math.lgamma(k + 1))
     f_critical = float(stats.f.isf(alpha, *degrees))

@@ -14,7 +14,7 @@ CHOICES = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
 
 
 class MissingRunsError(ImccError, ValueError):
-    """Runs are missing, and nobody has said what to do about it.
+    """Runs are missing, and ``missing`` does not say what to do about it.
 
     Attributes
     ----------

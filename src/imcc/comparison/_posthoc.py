@@ -291,5 +291,5 @@ def _maximal(alike: np.ndarray) -> list[tuple[int, ...]]:
 def _check_mean_ranks(mean_ranks: Any) -> np.ndarray:
     ranks = np.asarray(mean_ranks, dtype=np.float64)
     if ranks.ndim != 1 or not np.isfinite(ranks).all():
-        raise ValueError("mean_ranks must be a list of one finite number a method")
+        raise ValueError("mean_ranks must be a list of one finite number per method")
     return ranks

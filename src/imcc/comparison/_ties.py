@@ -42,7 +42,7 @@ class FriedmanRange:
     bound: float
 
     def contains(self, f: float, decimals: int) -> bool:
-        """Say whether an F_F that was rounded to some decimals is within what is possible."""
+        """Return whether an F_F that was rounded to some decimals is within what is possible."""
         half = 0.5 * 10**-decimals
         return min(self.low, self.bound) - half <= f <= self.high + half
 
@@ -223,5 +223,5 @@ def _relaxed(base: np.ndarray, groups: list[tuple[np.ndarray, int]]) -> float:
 def _statistic(spread: float, n: int, k: int) -> float:
     """Return F_F for the sum of squares of the doubled, centred rank sums."""
     chi_square = 12 * spread / 4 / (n * k * (k + 1))
-    room = n * (k - 1) - chi_square
-    return (n - 1) * chi_square / room if room > 1e-9 * n * k else math.inf
+    slack = n * (k - 1) - chi_square
+    return (n - 1) * chi_square / slack if slack > 1e-9 * n * k else math.inf

@@ -2,7 +2,7 @@
 
 The parser is ours because of its messages, which name the line, the attribute and the reason;
 because it refuses what others let pass (an index that is given twice in a sparse row); and because
-it goes straight to numbers and CSR, which makes it two to four times faster than a general one.
+it converts directly to numbers and CSR, which makes it two to four times faster than a general one.
 Rows without quotes, which is nearly all of them, are split by the string methods of Python; only
 rows with quotes are walked through piece by piece.
 
@@ -225,7 +225,7 @@ def _sparse_values(
 
 
 def _counts_from_zero(columns: list[Column]) -> bool:
-    """Say whether every nominal attribute has the values 0, 1, ..., which are their positions."""
+    """Return whether each nominal attribute has the values 0, 1, ..., its positions."""
     return all(
         column.kind == "numeric"
         or (column.kind == "nominal" and all(w == str(int(p)) for w, p in column.words.items()))

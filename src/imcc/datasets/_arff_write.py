@@ -78,7 +78,7 @@ def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     @relation 'unnamed: -C 1'
     >>> folder.cleanup()
     """
-    # A name that has a "-C 9" of its own would be read as the number of labels.
+    # A name that contains "-C 9" would be read as the number of labels.
     plain = MEKA_OPTION.sub(" ", dataset.name)
     relation = quote(f"{plain}: -C {dataset.n_labels}")
     return save(path, _arff_text(dataset, relation, labels_first=True).encode("utf-8"))

@@ -68,7 +68,7 @@ class Coding:
 
 
 def is_identity(code: Mapping[str, float]) -> bool:
-    """Say whether every word is a number that stands for itself.
+    """Return whether every word is a number that stands for itself.
 
     >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
     (True, False)

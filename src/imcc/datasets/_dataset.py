@@ -35,10 +35,10 @@ class Dataset:
 
     Parameters
     ----------
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``
         without duplicate entries (they are summed).  Missing values are NaN.
-    Y : array-like, data frame or sparse matrix of shape (n_rows, n_labels)
+    Y : array-like, data frame or sparse matrix of shape (n_samples, n_labels)
         The labels, coded {0, 1}, {-1, +1} or boolean; kept as a dense {0, 1} matrix of integers.
     feature_names, label_names : sequence of str, optional
         The columns' names.  Unless given, those of the columns of a data frame, or else

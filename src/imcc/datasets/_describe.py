@@ -1,4 +1,4 @@
-"""What is in a data set: the columns of the paper's Table 2, and what a practitioner asks first."""
+"""What is in a data set: the columns of the paper's Table 2, label imbalance and flaws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from imcc.datasets._errors import listed
 
 @dataclass(frozen=True)
 class CoOccurrence:
-    """Two labels that go together.
+    """Two labels that occur together.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Description:
     missing_values : int
         Feature values that are NaN.
     co_occurrences : tuple of CoOccurrence
-        The pairs of labels that go together most, by their Jaccard index.
+        The pairs of labels that occur together most, by their Jaccard index.
     """
 
     name: str

@@ -23,7 +23,7 @@ NOMINAL = ("onehot", "ordinal", "error")
 _OFF = frozenset({"0", "no", "n", "false", "f", "-1", "off", "absent", "neg", "negative"})
 _ON = frozenset({"1", "yes", "y", "true", "t", "+1", "on", "present", "pos", "positive"})
 
-# A nominal attribute with a value of its own in every row is an identifier, unless the file is so
+# A nominal attribute with a different value in every row is an identifier, unless the file is so
 # small that this says nothing.
 _MOST_ORDINARY_VALUES = 5
 
@@ -45,7 +45,7 @@ def count_columns(table: Table, count: int, what: str) -> list[int]:
     width = len(table.attributes)
     if count == 0 or abs(count) >= width:
         raise table.error(
-            f"{what} asks for {abs(count)} label(s), but the file has {width} columns, and at "
+            f"{what} requests {abs(count)} label(s), but the file has {width} columns, and at "
             "least one of them must be a feature and one a label"
         )
     return list(range(count)) if count > 0 else list(range(width + count, width))
@@ -136,20 +136,20 @@ def _check_mixed(table: Table, columns: list[int]) -> None:
         codes = table.column(column)
         odd = [code for code, word in enumerate(attribute.categories) if not _is_number(word)]
         rows = np.flatnonzero(np.isin(codes, odd))
-        said = (
+        found = (
             f"the column {attribute.name!r} holds numbers, but not in {len(rows)} row(s), the "
             f"first of which has {attribute.categories[int(codes[rows[0]])]!r}"
         )
         advice = "write numbers there, or leave the cell empty if the value is missing"
         if n_numbers > len(words) and _is_identifier(table, column):
             raise table.error(
-                f"{said}: as words, it would be left out, as each row has another value; {advice}, "
+                f"{found}: as words, it would be left out, as all values differ; {advice}, "
                 "or take the column out of the file",
                 int(rows[0]),
             )
         warn_user(
-            f"{table.error(said, int(rows[0]))}: all of it is read as words, {len(words)} of which "
-            f"are not numbers. If it should be numbers, {advice}"
+            f"{table.error(found, int(rows[0]))}: all of it is read as words, {len(words)} of "
+            f"which are not numbers. If it should be numbers, {advice}"
         )
 
 
@@ -162,7 +162,7 @@ def _is_number(word: str) -> bool:
 
 
 def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: str) -> Coding | None:
-    """Say how the words of the features' columns become numbers."""
+    """Return how the words of the features' columns become numbers."""
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
     left_out = []
@@ -239,7 +239,7 @@ def _features(
     if identifiers:
         left_out = [table.names[c] for c in columns if c in identifiers]
         warn_user(
-            f"{table.path}: left out {listed(left_out)}: a value of its own in every row "
+            f"{table.path}: left out {listed(left_out)}: a different value in every row "
             "identifies the rows and says nothing about them"
         )
         columns = [c for c in columns if c not in identifiers]
@@ -266,7 +266,7 @@ def _features(
 
 
 def _is_plain(attribute: Attribute) -> bool:
-    """Say whether a column is one feature: numbers, or words that stand for 0 and 1."""
+    """Return whether a column is one feature: numbers, or words that stand for 0 and 1."""
     if attribute.kind == "numeric" or len(attribute.categories) == 2:
         return True
     return len(attribute.categories) == 1 and truth(attribute.categories[0]) is not None
@@ -282,7 +282,7 @@ def _is_identifier(table: Table, column: int) -> bool:
 
 
 def _is_flipped(attribute: Attribute) -> bool:
-    """Say whether a binary column lists the word for 1 first."""
+    """Return whether a binary column lists the word for 1 first."""
     return bool(
         attribute.categories
         and _is_plain(attribute)

@@ -1,4 +1,4 @@
-"""What goes wrong with data, said in one way.
+"""Errors and warnings about data.
 
 Every reader raises :class:`DataFormatError` and nothing else for a file that cannot be read as
 data; getting a file from somewhere raises :class:`DataFetchError`.  Both are

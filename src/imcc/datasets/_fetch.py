@@ -35,7 +35,7 @@ from imcc._utils.optional import require
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._registry import RemoteFile
 
-#: Called with a file's name, the bytes that are there, and the bytes it will have.
+#: Called with a file's name, the bytes received, and the bytes it will have.
 Progress = Callable[[str, int, int], None]
 
 MIRROR = "IMCC_DATA_MIRROR"
@@ -49,7 +49,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # So many bytes must come within the timeout.
 _CHUNK = 2**16
 
-# Downloads go into folders with this suffix; after a day, in seconds, nobody waits for one.
+# Downloads are made in folders with this suffix; after a day, in seconds, one is abandoned.
 _PART = ".part"
 _OLD = 24 * 3600.0
 
@@ -111,7 +111,7 @@ def get_file(
             return _download(address, file, progress, timeout)
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise _no_room(file, str(error)) from error
+                raise _disk_full(file, str(error)) from error
             tried.append((address, error))
     attempts = "".join(f"\n  {address}: {_reason(error)}" for address, error in tried)
     raise DataFetchError(
@@ -172,7 +172,7 @@ def _sha256(path: Path) -> str:
 
 
 def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
-    """Download a file into the cache: pooch does it and checks it, in a folder of its own."""
+    """Download a file into the cache: pooch does it and checks it, in a separate folder."""
     pooch = require("pooch", "data", "Downloading data sets")
     target = _place(data_home(), file)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -262,7 +262,7 @@ class _Downloader:
     def write(self, chunk: bytes) -> int:
         """Take the next bytes, or refuse them if they are too many."""
         if self._given_up:
-            raise OSError("nobody waits for it any more")
+            raise OSError("the download was abandoned")
         self._last = time.monotonic()
         self.done += len(chunk)
         if self.done > self.file.size:
@@ -291,7 +291,7 @@ def _is_abandoned(part: Path) -> bool:
         return True
     ours = f".{platform.node() or 'localhost'}-"
     number = part.name.removeprefix(ours).partition("-")[0]
-    # Windows has no way to ask for a process without ending it; the age must do there.
+    # Windows cannot check for a process without ending it; the age is used there.
     if not part.name.startswith(ours) or not number.isdecimal() or sys.platform == "win32":
         return False
     try:
@@ -312,8 +312,8 @@ def _move(temporary: Path, target: Path, file: RemoteFile) -> None:
             raise
 
 
-def _no_room(file: RemoteFile, reason: str) -> DataFetchError:
+def _disk_full(file: RemoteFile, reason: str) -> DataFetchError:
     return DataFetchError(
-        f"there is no room for the file {file.file} ({file.size:,} bytes): {reason}. Make room, or "
-        f"choose another folder with {HOME}.\n{_by_hand(file)}"
+        f"there is not enough disk space for the file {file.file} ({file.size:,} bytes): "
+        f"{reason}. Free some, or choose another folder with {HOME}.\n{_by_hand(file)}"
     )

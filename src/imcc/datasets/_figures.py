@@ -1,4 +1,4 @@
-"""A picture of the labels: how frequent they are, and which go together."""
+"""A picture of the labels: how frequent they are, and which occur together."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: i
     shown = np.argsort(-counts, kind="stable")[:max_labels]
     names = [_short(dataset.label_names[i]) for i in shown]
     side = 1.6 + 0.24 * max(len(shown), 10)
-    # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
+    # A new Figure, not pyplot: no global state is changed, and no display is needed.
     canvas = figure.Figure(figsize=(2.1 * side + 1.2, side + 0.5), layout="constrained")
     bars, matrix = canvas.subplots(1, 2, width_ratios=[1, 1.15])
     canvas.suptitle(_title(dataset, len(shown)), fontsize=12, x=0.01, ha="left")
@@ -107,7 +107,7 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
     shares = np.divide(
         together, own[:, np.newaxis], out=np.zeros(together.shape), where=own[:, np.newaxis] > 0
     )
-    np.fill_diagonal(shares, np.nan)  # a label always goes with itself: it would only dazzle
+    np.fill_diagonal(shares, np.nan)  # always 1: it would hide the others
     # The scale ends where the data do, or a data set of mostly single labels would be blank.
     top = max(0.2, np.ceil(10 * np.nanmax(shares, initial=0.0)) / 10)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=top, aspect="equal")
@@ -116,7 +116,7 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
     axes.set_xticks(positions, names, fontsize=8, rotation=90)
     axes.set_yticks(positions, names, fontsize=8)
     axes.tick_params(length=0)
-    axes.set_title("Labels that go together", fontsize=10, loc="left")
+    axes.set_title("Labels that occur together", fontsize=10, loc="left")
     if len(names) <= 15:
         _write_shares(axes, shares, top)
     bar = canvas.colorbar(image, ax=axes, shrink=0.8, pad=0.02)

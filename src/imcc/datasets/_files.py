@@ -1,4 +1,4 @@
-"""Opening files: compression, encodings, and the sizes that a file may ask for.
+"""Opening files: compression, encodings, and the sizes that a file may have.
 
 A file of a few bytes must not be able to fill the memory: what it unpacks to is counted while it is
 unpacked, and what it merely declares (rows, columns, labels) is compared with its size on disk
@@ -76,7 +76,7 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 
 @dataclass(frozen=True)
 class Content:
-    """The unpacked bytes of one file, and how to speak of it.
+    """The unpacked bytes of one file, and its name in messages.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ def open_all(
 def open_beside(content: Content, suffix: str) -> Content | None:
     """Return the file with another suffix that belongs to this one, if there is one.
 
-    ``scene-train.arff`` goes with ``scene-train.xml`` or ``scene.xml``, in the same folder or in
+    ``scene-train.arff`` belongs to ``scene-train.xml`` or ``scene.xml``, in the same folder or in
     the same archive.
     """
     zipped = content.location.suffix.lower() == ".zip"
@@ -396,7 +396,7 @@ def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> I
     if info.compress_type != zipfile.ZIP_BZIP2:
         return archive.open(info)
     # zipfile unpacks a whole piece of bzip2 at once, whatever it gives: 3 kB can be 8 GiB.  So it
-    # is asked for the packed bytes, as if they were stored; bzip2 has a checksum of its own.
+    # returns the packed bytes, as if they were stored; bzip2 has its own checksum.
     packed = copy.copy(info)
     packed.compress_type = zipfile.ZIP_STORED
     packed.file_size = info.compress_size

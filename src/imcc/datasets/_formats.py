@@ -37,6 +37,7 @@ class Format:
     writer: Callable[..., Any] | None
 
 
+#: The file formats by name.
 FORMATS = {
     known.name: known
     for known in (
@@ -138,7 +139,7 @@ def write(
         The format; found from the file's name unless given (MULAN's for ``.arff``, which puts
         the XML file with the labels beside it).
     overwrite : bool
-        Whether files that are there already are written over, or are an error.
+        Whether existing files are overwritten; otherwise they are an error.
     **options
         ``delimiter`` for CSV.
 
@@ -177,7 +178,7 @@ def write(
 
 
 def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
-    """Return the format of a file, by what was asked for, its name and its content."""
+    """Return the format of a file, by the argument, its name and its content."""
     if wanted is not None:
         return _named(wanted)
     if content.suffix == ".arff":

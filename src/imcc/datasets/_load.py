@@ -15,7 +15,7 @@ from imcc.datasets._formats import FORMATS
 from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
-#: The data set that is always there: it comes with the package river.
+#: The default data set, which comes with the package river and needs no network.
 DEFAULT = "yeast"
 
 # The order of the labels in MULAN's yeast.xml; river's copy has the columns of yeast.arff.
@@ -79,7 +79,7 @@ def fetch_datasets(
     names : str or iterable of str, optional
         Which; the paper's fifteen unless given.
     progress : callable, optional
-        Called with a file's name, the bytes that are there and the bytes it has.
+        Called with a file's name, the bytes received and the bytes it has.
     timeout : float
         How many seconds a server may take to send the next 64 KiB.
 
@@ -103,7 +103,7 @@ def fetch_datasets(
 
 
 def is_available(name: str) -> bool:
-    """Say whether a named data set can be loaded without the network.
+    """Return whether a named data set can be loaded without the network.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _is_local(info: DatasetInfo) -> bool:
 
 
 def _river_copy(info: DatasetInfo) -> Path | None:
-    """Return river's copy of the yeast data, if that is what is asked for and river is there."""
+    """Return river's copy of the yeast data, if yeast is requested and river is installed."""
     if info.name != DEFAULT:
         return None
     found = importlib.util.find_spec("river")  # Only looked up: importing it would take a second.

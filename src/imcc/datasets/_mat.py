@@ -1,7 +1,7 @@
 """MATLAB's .mat files (version 7 and older).
 
 SciPy reads these files too, but was seen to crash the whole process on damaged ones.  Here every
-length is checked against the bytes that are there before anything is made of it.  Only numeric
+length is checked against the bytes that exist before anything is made of it.  Only numeric
 matrices are read; variables of other kinds (text, cells, structures) are passed over.
 """
 

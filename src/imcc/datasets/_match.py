@@ -1,4 +1,4 @@
-"""Rows for a model that is there already: the columns of a file matched to its features by name."""
+"""Rows for an existing model: the columns of a file matched to its features by name."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def read_matching(
 
     Returns
     -------
-    X : ndarray or csr_array of shape (n_rows, n_features)
-    Y : ndarray of shape (n_rows, n_labels) or None
+    X : ndarray or csr_array of shape (n_samples, n_features)
+    Y : ndarray of shape (n_samples, n_labels) or None
 
     Raises
     ------

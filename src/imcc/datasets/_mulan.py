@@ -156,7 +156,7 @@ def meka_count(relation: str) -> int | None:
 
 
 def has_label_xml(content: Content) -> bool:
-    """Say whether an ARFF file has its XML file beside it."""
+    """Return whether an ARFF file has its XML file beside it."""
     return open_beside(content, ".xml") is not None
 
 

@@ -56,7 +56,7 @@ def _is_pair(value: object) -> bool:
 def find_pairs(
     names: Collection[str], wanted: list[tuple[str, str]] | None, path: str
 ) -> list[tuple[str, str]]:
-    """Return the pairs to read: those that were asked for, or those with well-known names."""
+    """Return the pairs to read: those requested, or those with well-known names."""
     if wanted is not None:
         if absent := [name for pair in wanted for name in pair if name not in names]:
             raise DataFormatError(
@@ -105,7 +105,7 @@ def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path
 
 @dataclass(frozen=True)
 class Part:
-    """A matrix of features, the matrix of labels that goes with it, and where they are from."""
+    """A matrix of features, its matrix of labels, and where they are from."""
 
     data: Any
     target: Any
@@ -143,7 +143,7 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
     Raises
     ------
     DataFormatError
-        If the shapes do not go together, or do not tell which side of the labels is the rows'.
+        If the shapes do not match, or do not determine which axis of the labels is the rows.
     """
     for part in parts:
         try:
@@ -179,7 +179,7 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
 
 
 def _is_turned(parts: Sequence[Part]) -> bool:
-    """Say whether the labels are labels x rows, by the shapes of all parts together."""
+    """Return whether the labels are labels x rows, by the shapes of all parts together."""
     possible = []
     for turned in (False, True):
         shapes = [part.target.shape[::-1] if turned else part.target.shape for part in parts]
@@ -193,7 +193,7 @@ def _is_turned(parts: Sequence[Part]) -> bool:
     shapes_shown = ", ".join(f"{part.data.shape} and {part.target.shape}" for part in parts)
     if not possible:
         raise parts[0].error(
-            "the labels of the parts do not go together, neither as rows x labels nor as labels x "
+            "the labels of the parts do not match, neither as rows x labels nor as labels x "
             f"rows: the shapes are {shapes_shown}"
         )
     raise parts[0].error(

@@ -134,7 +134,7 @@ def _check_kinds(schema: Any, content: Content, types: Any) -> None:
 
 
 def is_number(kind: Any, types: Any) -> bool:
-    """Say whether a column of this type holds numbers or booleans."""
+    """Return whether a column of this type holds numbers or booleans."""
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from imcc._utils.validation import check_choice
 
+#: Groups of data sets that :func:`list_datasets` takes.
 GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 
 

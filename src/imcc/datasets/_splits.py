@@ -26,7 +26,7 @@ def paper_splits(
 
     A split depends on the data set's name and number of rows, on the seed and on the number of
     the repetition, and on nothing else: not on the machine, not on other data sets, not on how
-    many splits are asked for.
+    many splits are requested.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files and folders as streams: chunks of rows, read when they are asked for."""
+"""Files and folders as streams: chunks of rows, read when they are needed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def open_stream(
         NumPy: the names of the arrays of features and labels; ("X", "Y") unless given.
     n_features : int, optional
         svmlight: the number of features; found by reading the files once unless given here or
-        said in their first line.
+        given in their first line.
     index_base : {"auto", "zero", "one"}
         svmlight: whether features are counted from 0 or from 1, as for :func:`read_svmlight`.
     chunk_rows : int, optional

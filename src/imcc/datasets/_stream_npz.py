@@ -46,7 +46,7 @@ class _Member:
         size = math.prod(shape) * self.dtype.itemsize
         if size < 0:
             raise ValueError(f"the array {self.key!r} has a negative length")
-        # Piece by piece: the memory for what the header promises is not taken before it is there.
+        # Piece by piece: no memory is allocated for what the header merely promises.
         data = bytearray()
         while len(data) < size and (piece := self._stream.read(min(size - len(data), _PIECE))):
             data += piece
@@ -88,8 +88,8 @@ class NpzRows:
                 )
                 if len(shape) != 2 or len(Y.shape) != 2 or shape[0] != Y.shape[0]:
                     raise ValueError(
-                        f"features of shape {shape} and labels of shape {Y.shape} do not go "
-                        "together: both have a row for each row"
+                        f"features of shape {shape} and labels of shape {Y.shape} do not "
+                        "match: both must have n_samples rows"
                     )
                 limits = Content(b"", "", "", path, packed=path.stat().st_size)
                 check_columns(int(shape[1]), limits.max_columns, "features")

@@ -38,6 +38,7 @@ from imcc.datasets._files import (
 from imcc.datasets._text import check_names, number_texts, plain_float
 
 _MARK = "# imcc "
+#: What the features of an svmlight file may be counted from.
 INDEX_BASES = ("auto", "zero", "one")
 
 

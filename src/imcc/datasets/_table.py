@@ -42,10 +42,10 @@ class Table:
     ----------
     attributes : tuple of Attribute
         The columns.
-    values : ndarray or csr_array of shape (n_rows, n_attributes)
+    values : ndarray or csr_array of shape (n_samples, n_attributes)
         Numbers, category positions, and NaN where a value is missing.  What a sparse file leaves
         out is 0: the number or the first category.
-    lines : ndarray of shape (n_rows,)
+    lines : ndarray of shape (n_samples,)
         The line of the file that each row stands on; row numbers for files without lines.
     paths : list of str
         The file of each part; one for a table that was not joined.
@@ -94,7 +94,7 @@ class Table:
 
     @functools.cached_property
     def _by_column(self) -> Any:
-        # Picking columns of rows that are stored one after the other goes through all of them.
+        # Picking columns of rows that are stored one after the other reads all of them.
         return self.values.tocsc()
 
     def check_cells(self, columns: int, what: str) -> None:

@@ -37,7 +37,7 @@ def number_texts(values: np.ndarray, missing: str) -> list[str]:
 
 
 def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> None:
-    """Refuse names that a text file cannot hold, or could not tell apart."""
+    """Refuse names that a text file cannot hold or distinguish."""
     names = [*dataset.feature_names, *dataset.label_names]
     odd = [name for name in names if "\0" in name or not _is_unicode(name)]
     if odd:

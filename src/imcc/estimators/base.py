@@ -8,15 +8,21 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import asarray, namespace, to_numpy
+from imcc._core.logistic import sigmoid
 from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
-from imcc._utils.validation import Target, check_thresholds, label_matrix
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.validation import (
+    Target,
+    check_probability_thresholds,
+    check_thresholds,
+    label_matrix,
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -105,22 +111,25 @@ class ScoringClassifierMixin(ClassifierMixin):
         if is_dask(X):
             return predict_lazily(self, "predict", X, thresholds=thresholds)
         scores = self.decision_function(X)
-        xp = namespace(scores)
-        if self.target_kind_ == "multilabel":
-            cuts = asarray(check_thresholds(thresholds, scores.shape[1]), scores)
-            return xp.astype(scores >= cuts, xp.int64)
         if self.target_kind_ == "multiclass":
             if thresholds is not None:
-                raise ValueError(
-                    "thresholds has no meaning for a target of several classes, one per row: the "
-                    "best-scored class is predicted; leave it out"
-                )
-            best = to_numpy(xp.argmax(scores, axis=1))
-        else:
-            on = to_numpy(scores) >= check_thresholds(thresholds, 1)[0]
-            best = np.where(on, len(self.classes_) - 1, 0)
-        classes = self.classes_[best]
-        return asarray(classes, scores) if classes.dtype.kind in "biuf" else classes
+                _refuse_thresholds("thresholds")
+            return self._of_classes(to_numpy(namespace(scores).argmax(scores, axis=1)), scores)
+        n_outputs = 1 if self.target_kind_ == "binary" else scores.shape[1]
+        return self._predict_at(scores, check_thresholds(thresholds, n_outputs))
+
+    def _predict_at(self, values: Any, limits: np.ndarray) -> np.ndarray:
+        """Predict where values, of all labels or of one of two classes, are at least the limits."""
+        xp = namespace(values)
+        if self.target_kind_ == "multilabel":
+            return xp.astype(values >= asarray(limits, values), xp.int64)
+        on = to_numpy(values) >= limits[0]
+        return self._of_classes(np.where(on, len(self.classes_) - 1, 0), values)
+
+    def _of_classes(self, numbers: np.ndarray, like: Any) -> np.ndarray:
+        """Return classes by their numbers; of the library of another array, if they can be."""
+        classes = self.classes_[numbers]
+        return asarray(classes, like) if classes.dtype.kind in "biuf" else classes
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows of which all labels are predicted right.
@@ -174,20 +183,24 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         ndarray of shape (n_samples, n_labels)
             For a 1-D training target: shape (n_samples, n_classes), rows summing to one (for more
             than two classes, the probabilities of the classes against the rest, divided by their
-            sum).
+            sum).  For rows of torch or CuPy, an array of that library, on the device of the rows.
         """
         check_is_fitted(self)
         if is_dask(X):
             return predict_lazily(self, "predict_proba", X)
-        chances = expit(to_numpy(self._scores(X)))
+        chances = sigmoid(self._scores(X))
+        xp = namespace(chances)
         if self.target_kind_ == "multilabel":
             return chances
-        if self.target_kind_ == "binary":
-            # A single class is always on: its column is the only one.
-            return np.hstack([1 - chances, chances])[:, -len(self.classes_) :]
-        return chances / chances.sum(axis=1, keepdims=True)
+        if self.target_kind_ == "multiclass":
+            return chances / xp.sum(chances, axis=1, keepdims=True)
+        if len(self.classes_) == 1:
+            return xp.ones_like(chances)
+        return xp.concat([1 - chances, chances], axis=1)
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
+    ) -> np.ndarray:
         """Predict the labels of every row: those with a probability of at least 1/2.
 
         Parameters
@@ -195,6 +208,10 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         thresholds : float or array-like of shape (n_labels,), optional
             The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
+        probability_thresholds : float or array-like of shape (n_labels,), optional
+            In place of ``thresholds``, the probability from which on a label is predicted: where
+            ``predict_proba`` gives at least this.  Neither is for a 1-D training target of more
+            than two classes.
 
         Returns
         -------
@@ -203,6 +220,39 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
             several are.
         """
         check_is_fitted(self)
+        if probability_thresholds is not None:
+            return predict_by_probability(self, X, thresholds, probability_thresholds)
         if thresholds is None and self.target_kind_ == "binary":
             thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
         return super().predict(X, thresholds)
+
+
+def predict_by_probability(
+    estimator: ScoringClassifierMixin, X: Any, thresholds: Any, probability_thresholds: Any
+) -> np.ndarray:
+    """Predict the labels whose probability is at least a limit; see ``predict`` of the above."""
+    if thresholds is not None:
+        raise InvalidArgumentError(
+            "probability_thresholds", "is in place of thresholds: give one of the two"
+        )
+    if estimator.target_kind_ == "multiclass":
+        _refuse_thresholds("probability_thresholds")
+    if is_dask(X):
+        return predict_lazily(
+            estimator, "predict", X, probability_thresholds=probability_thresholds
+        )
+    chances = estimator.predict_proba(X)
+    if estimator.target_kind_ == "binary":
+        chances = chances[:, -1]  # of the second class, or of the only one
+    n_outputs = 1 if chances.ndim == 1 else chances.shape[1]
+    return estimator._predict_at(
+        chances, check_probability_thresholds(probability_thresholds, n_outputs)
+    )
+
+
+def _refuse_thresholds(name: str) -> None:
+    raise InvalidArgumentError(
+        name,
+        "has no meaning for a target of several classes, one per row: the best-scored class is "
+        "predicted; leave it out",
+    )

@@ -53,7 +53,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_clusters : int, sequence of int or None, default=None
-        Number of virtual examples.  A sequence asks for several clusterings at once, whose virtual
+        Number of virtual examples.  A sequence gives several clusterings at once, whose virtual
         examples are used together (``gamma`` is shared out over them).  None is 32, or whatever
         the ``clusterer`` is set to.
     alpha : float, default=1.0

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from imcc._backend.device import explained_memory_errors, on_device
 from imcc._core.clustering import split_n_clusters
+from imcc._core.fitting import FitSettings
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._search.folds import make_folds
+from imcc._search.folds import Fold, check_each_once, make_folds
 from imcc._search.grid import Grid, check_axis, check_list
-from imcc._search.results import by_rank, cv_results, parameter_grids, score_keys
+from imcc._search.out_of_fold import out_of_fold_scores
+from imcc._search.results import (
+    EdgeOfGridWarning,
+    by_rank,
+    cv_results,
+    edges_of_grid,
+    parameter_grids,
+    score_keys,
+)
 from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
+from imcc._utils.errors import Message, named
 from imcc._utils.validation import (
     check_choice,
     check_count,
@@ -32,9 +45,29 @@ from imcc.estimators.imcc import IMCCClassifier
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
-#: Axes worth adding to the paper's grid, since kernel and width matter more than anything else:
-#: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries the rbf and the laplacian kernel in four widths each.
-KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": (0.25, 0.5, 1.0, 2.0)}
+WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
+#: The named grids: for each axis the values that are tried unless others are given.
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "default": {
+        "alphas": (0.0, 0.1, 1.0, 10.0),
+        "betas": PAPER_WEIGHTS,
+        "gammas": (0.0, 0.1, 1.0),
+        "n_clusters": (16, 64),
+        "kernels": ("rbf",),
+        "width_scales": WIDTH_SCALES,
+    },
+    "paper": {
+        "alphas": PAPER_WEIGHTS,
+        "betas": PAPER_WEIGHTS,
+        "gammas": PAPER_WEIGHTS,
+        "n_clusters": PAPER_N_CLUSTERS,
+        "kernels": ("rbf",),
+        "width_scales": (1.0,),
+    },
+}
+#: A second kernel, in the widths of the default grid: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries
+#: the rbf and the laplacian kernel in four widths each, for twice the time of the default grid.
+KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": WIDTH_SCALES}
 
 
 class IMCCClassifierCV(SearchClassifier):
@@ -51,18 +84,22 @@ class IMCCClassifierCV(SearchClassifier):
 
     Parameters
     ----------
-    alphas, betas, gammas : sequence of float, default=(1e-3, 1e-2, ..., 1e3)
-        Values to try for each weight; the paper's by default.  On every axis, a single value
-        instead of a sequence stays fixed.
-    n_clusters : sequence, default=(8, 16, 32, 64, 128, 256)
+    alphas, betas, gammas : sequence of float or None, default=None
+        Values to try for each weight.  On every axis, None is the values of the ``grid``, and a
+        single value instead of a sequence stays fixed.
+    n_clusters : sequence or None, default=None
         Values to try; an entry may be a sequence (several clusterings at once) or None (the
-        clusterer's own number).  Where a fold has fewer distinct rows than clusters asked for, as
-        many as there are are used, with a warning.
-    kernels : sequence of str or callable, default=("rbf",)
-        Kernels to try.
-    width_scales : sequence of float, default=(1.0,)
+        clusterer's own number; alone: ``[None]``).  Where a fold has fewer distinct rows than
+        clusters asked for, as many as there are are used, with a warning.
+    grid : {"default", "paper"}, default="default"
+        Where axes that are not given have their values from; see the notes.  "paper" is the paper's
+        grid: 2058 settings, the weights 1e-3, 1e-2, ..., 1e3, the numbers of clusters 8, 16, ...,
+        256, and one width.
+    kernels : sequence of str or callable, or None, default=None
+        Kernels to try; "rbf" in both grids.
+    width_scales : sequence of float or None, default=None
         Factors on the width to try, for kernels that have one.  ``**imcc.KERNEL_SEARCH`` sets
-        ``kernels`` and ``width_scales`` to values worth trying.
+        ``kernels`` and ``width_scales`` to two kernels in four widths.
     kernel_params : dict or None, default=None
         As for :class:`IMCCClassifier`, for all kernels.
     width : "mean_distance" or float, default="mean_distance"
@@ -80,6 +117,14 @@ class IMCCClassifierCV(SearchClassifier):
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
         that decides.
+    calibrate : bool, default=False
+        Whether to fit probabilities: the rows are scored by models of the chosen setting that were
+        fitted without them, on the folds of the search, and for each label the log-odds
+        ``a f + c``, a >= 0, are fitted to its scores f, as
+        :class:`imcc.calibration.MultilabelCalibrator` does.  The search then has ``predict_proba``,
+        its ``decision_function`` gives the log-odds, and ``predict`` is p >= 1/2.  Costs one fit
+        per fold, on the clusters that the search has found; ``cv`` must hold out each row exactly
+        once.
     n_jobs : int or None, default=None
         Folds and widths computed at the same time, through joblib (so ``joblib.parallel_config``
         applies).  None is one, which uses all cores inside the linear algebra.  On a device, one
@@ -108,8 +153,26 @@ class IMCCClassifierCV(SearchClassifier):
     n_splits_ : int
     refit_time_ : float
         Seconds.
+    calibration_ : LogisticMaps
+        The maps from scores to log-odds, with ``slope`` and ``offset`` of shape (n_labels,); with
+        ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`IMCCClassifier`.
+
+    Warns
+    -----
+    EdgeOfGridWarning
+        When the best setting has the smallest or largest of at least three values of an axis, and
+        values beyond it may be better.  Not at a natural bound, such as alpha = 0.
+
+    Notes
+    -----
+    The default grid has 672 settings: alpha 0, 0.1, 1, 10; beta 1e-3, 1e-2, ..., 1e3; gamma 0, 0.1,
+    1; 16 and 64 clusters; and the factors 0.25, 0.5, 1, 2 on the width.  The width matters more
+    than everything else but beta, so it has four values, although each costs an eigendecomposition
+    per fold; once it is searched, alpha, gamma and the number of clusters change little, so they
+    have few values.  alpha = gamma = 0 is kernel ridge regression: the cross-validated score is
+    never below that of :class:`imcc.baselines.KernelRidgeBaseline` on the same folds.
 
     Examples
     --------
@@ -118,7 +181,7 @@ class IMCCClassifierCV(SearchClassifier):
     >>> X, Y = make_multilabel_classification(150, n_classes=4, random_state=0)
     >>> search = IMCCClassifierCV(n_clusters=(4, 8), random_state=0).fit(X, Y)
     >>> len(search.cv_results_["params"])
-    686
+    672
     >>> sorted(search.best_params_)
     ['alpha', 'beta', 'gamma', 'kernel', 'n_clusters', 'width_scale']
     >>> search.predict(X).shape
@@ -127,13 +190,14 @@ class IMCCClassifierCV(SearchClassifier):
 
     def __init__(
         self,
-        alphas: Sequence[float] = PAPER_WEIGHTS,
-        betas: Sequence[float] = PAPER_WEIGHTS,
-        gammas: Sequence[float] = PAPER_WEIGHTS,
-        n_clusters: Sequence[Any] = PAPER_N_CLUSTERS,
+        alphas: Sequence[float] | None = None,
+        betas: Sequence[float] | None = None,
+        gammas: Sequence[float] | None = None,
+        n_clusters: Sequence[Any] | None = None,
         *,
-        kernels: Sequence[str | Callable[..., float]] = ("rbf",),
-        width_scales: Sequence[float] = (1.0,),
+        grid: str = "default",
+        kernels: Sequence[str | Callable[..., float]] | None = None,
+        width_scales: Sequence[float] | None = None,
         kernel_params: Mapping[str, Any] | None = None,
         width: str | float = "mean_distance",
         approximation: str | None = None,
@@ -144,6 +208,7 @@ class IMCCClassifierCV(SearchClassifier):
             "average_precision"
         ),
         refit: bool | str = True,
+        calibrate: bool = False,
         n_jobs: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
         verbose: int = 0,
@@ -156,6 +221,7 @@ class IMCCClassifierCV(SearchClassifier):
         self.betas = betas
         self.gammas = gammas
         self.n_clusters = n_clusters
+        self.grid = grid
         self.kernels = kernels
         self.width_scales = width_scales
         self.kernel_params = kernel_params
@@ -166,6 +232,7 @@ class IMCCClassifierCV(SearchClassifier):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
         self.progress = progress
         self.verbose = verbose
@@ -190,18 +257,20 @@ class IMCCClassifierCV(SearchClassifier):
         -------
         self : IMCCClassifierCV
         """
+        check_choice("grid", self.grid, GRIDS)
         grid = Grid(
-            alphas=check_axis("alphas", self.alphas, at_least=0),
-            betas=check_axis("betas", self.betas, above=0),
-            gammas=check_axis("gammas", self.gammas, at_least=0),
-            n_clusters=_check_n_clusters(self.n_clusters),
+            alphas=check_axis("alphas", self._axis("alphas"), at_least=0),
+            betas=check_axis("betas", self._axis("betas"), above=0),
+            gammas=check_axis("gammas", self._axis("gammas"), at_least=0),
+            n_clusters=_check_n_clusters(self._axis("n_clusters")),
         )
         kernels = [
             (kernel, check_kernel(kernel, self.kernel_params, self.width))
-            for kernel in check_list("kernels", self.kernels)
+            for kernel in check_list("kernels", self._axis("kernels"))
         ]
-        width_scales = check_axis("width_scales", self.width_scales, above=0).tolist()
+        width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit, scorers=True)
+        calibrate = self._check_calibrate()
         check_choice("span", self.span, SPANS)
         options = (self.width, self.n_components, self.landmarks, self.span)
         approximations = [
@@ -217,11 +286,15 @@ class IMCCClassifierCV(SearchClassifier):
         X = check_features(self, X, reset=True)
         target = encode_target(y, X.shape[0], type(self).__name__)
         folds = make_folds(self.cv, X, target, groups)
+        if calibrate:
+            check_each_once(folds, X.shape[0])
         if self.verbose:
             _print_size(grid, kernels, width_scales, len(folds))
+        seed = draw_seed(self.random_state)
+        rows = on_device(X, self.device)
         with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
-            outcomes = search(
-                on_device(X, self.device),
+            found = search(
+                rows,
                 target,
                 folds,
                 grid,
@@ -232,23 +305,55 @@ class IMCCClassifierCV(SearchClassifier):
                 width_scales=width_scales,
                 clusterer=self.clusterer,
                 span=self.span,
-                seed=draw_seed(self.random_state),
+                seed=seed,
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
         keys = score_keys(scoring.names, self.scoring)
-        results = cv_results(grid, kernels, width_scales, keys, outcomes)
+        results = cv_results(grid, kernels, width_scales, keys, found.results)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
             best = next(by_rank(results, keys[scoring.decides]))
             self._store_best(best)
             if self.verbose:
                 _print(f"{scoring.decides}={best.score:.6g} with {best.params}")
+            if message := _edges(results, keys[scoring.decides], grid, width_scales, folds):
+                warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
             start = time.perf_counter()
             self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
             self.refit_time_ = time.perf_counter() - start
+        if calibrate:
+            scores = out_of_fold_scores(
+                rows,
+                target.signs,
+                folds,
+                [of_fold.only(self._chosen_entry(grid)) for of_fold in found.clusters],
+                self._chosen_settings(seed),
+                self.n_jobs,
+            )
+            self._store_calibration(scores, target)
         return self
+
+    def _axis(self, name: str) -> Any:
+        """Return the values to try of an axis."""
+        given = getattr(self, name)
+        return GRIDS[self.grid][name] if given is None else given
+
+    def _chosen_entry(self, grid: Grid) -> int:
+        """Return which entry of ``n_clusters`` was chosen; it may be None or an array."""
+        chosen = self.best_params_["n_clusters"]
+        return next(i for i, entry in enumerate(grid.n_clusters) if entry is chosen)
+
+    def _chosen_settings(self, seed: int) -> FitSettings:
+        """Return the chosen setting with the search's own seed."""
+        # With a random_state that nothing is drawn from.
+        chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
+        return replace(chosen._read_settings(), seed=seed)
+
+    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+        axes = {name if name == "n_clusters" else f"{name}s": v for name, v in params.items()}
+        return {"width_scales": 1.0, **axes}
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the classifier of one setting of the grid, unfitted.
@@ -277,6 +382,36 @@ def _check_n_clusters(values: Any) -> list[Any]:
     for value in listed:
         split_n_clusters(value)
     return listed
+
+
+def _edges(
+    results: Mapping[str, Any],
+    key: str,
+    grid: Grid,
+    width_scales: Sequence[float],
+    folds: Sequence[Fold],
+) -> Message | None:
+    """Return what to say of a best setting at the edge of the grid."""
+    axes = {
+        "alpha": grid.alphas.tolist(),
+        "beta": grid.betas.tolist(),
+        "gamma": grid.gammas.tolist(),
+        "n_clusters": grid.n_clusters,
+        "width_scale": width_scales,
+    }
+    fewest = min(len(fold.train) for fold in folds)
+    bounds = {"alpha": (0.0, np.inf), "gamma": (0.0, np.inf), "n_clusters": (1, fewest)}
+    found = edges_of_grid(results, key, axes, bounds)
+    if not found:
+        return None
+    message = Message("the best setting is at the edge of the grid, and others may be better: ")
+    for i, (name, (value, side)) in enumerate(found.items()):
+        listed = named(name if name == "n_clusters" else f"{name}s")
+        between = "; " if i else ""
+        beyond = "smaller" if side == "smallest" else "larger"
+        message += f"{between}{name}={value:g} is the {side} of " + listed
+        message += f", try {beyond} values"
+    return message
 
 
 def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds: int) -> None:

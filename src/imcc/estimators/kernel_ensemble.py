@@ -27,7 +27,8 @@ from imcc._ensemble.search import (
 )
 from imcc._ensemble.selection import CRITERIA
 from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
-from imcc._search.fold import Fold
+from imcc._search.folds import Fold, make_folds
+from imcc._search.grid import check_axis, check_list
 from imcc._stream.sources import refuse_stream
 from imcc._utils.validation import (
     Features,
@@ -40,7 +41,6 @@ from imcc._utils.validation import (
     encode_target,
 )
 from imcc.estimators.base import LogOddsClassifierMixin
-from imcc.estimators.imcc_cv import check_axis, check_list, make_folds
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
@@ -73,7 +73,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Penalties to try, searched from the middle uphill.
     coupling : sequence of float, default=(0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
         Degrees eta to try to which labels are coupled through their correlations R: the penalty
-        |W|^2 becomes tr(W ((1 - eta) I + eta R)^-1 W').  ``(0.0,)`` leaves them alone.
+        ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)`` leaves them alone.
     virtual_examples : bool, default=True
         Whether models with virtual examples may join.  They never do with ``sample_weight`` or with
         Nyström features.
@@ -123,7 +123,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Weight of the members with virtual examples.
     search_results_ : dict of ndarray
         Everything that was tried, one entry per trial: ``stage`` ("screen", "all rows" or "folds"),
-        ``n_rows``, ``param_*`` and ``score``.  Scores of different stages are of different rows.
+        ``n_samples``, ``param_*`` and ``score``.  Scores of different stages are of different rows.
     selection_score_ : float
         The metric of the ensemble's held-out log-odds.  The same scores calibrated and chose it, so
         it flatters.
@@ -249,7 +249,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
                 "n_landmarks to choose otherwise",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
@@ -345,7 +345,7 @@ def _table(fitted: Fitted) -> dict[str, np.ndarray]:
     trials = fitted.trials
     table = {
         "stage": np.array([trial.stage for trial in trials], dtype=object),
-        "n_rows": np.array([trial.n_rows for trial in trials], dtype=int),
+        "n_samples": np.array([trial.n_samples for trial in trials], dtype=int),
     }
     for name in _SETTING:
         values = [getattr(trial.setting, name) for trial in trials]

@@ -1,4 +1,4 @@
-"""Who computes what: runners that share a store claim tasks, and lose them when they die."""
+"""Claims: runners that share a store claim tasks, and lose them when they end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Claimant:
             with errors_in_words(self.path), transaction(self._connection):
                 self._forget([self.id])
         except StoreError:
-            # A full disk: the claims go when this process has ended.  The first error is enough.
+            # A full disk: the claims expire when this process has ended.  One error is enough.
             if error is None:
                 raise
         finally:
@@ -127,7 +127,7 @@ class Claimant:
 
 
 def is_alive(on: str, pid: int, started: str, heartbeat: float) -> bool:
-    """Say whether a runner is still there: by its process here, by its signs of life elsewhere."""
+    """Return whether a runner is alive: by its process here, by its heartbeat elsewhere."""
     if on == machine():
         return process_start(pid) == started
     return time.time() - heartbeat < SILENT_SECONDS

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its layout, how it is opened, and what can go wrong, in words."""
+"""The SQLite file of a store: its layout, how it is opened, and its errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CREATE TABLE claims (
 
 @contextmanager
 def errors_in_words(path: Path) -> Iterator[None]:
-    """Say in words what SQLite found wrong."""
+    """Explain an error of SQLite."""
     try:
         yield
     except sqlite3.Error as error:
@@ -103,7 +103,7 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
     ----------
     path : Path
     create : bool
-        Whether to lay it out if the file is not there or empty.
+        Whether to create the tables if the file does not exist or is empty.
     read_only : bool
         Open without writing anything, as in a folder where one may not write.
     """
@@ -156,8 +156,8 @@ def _open_without_writing(
 ) -> sqlite3.Connection:
     """Open a store where no file can be made beside it, which SQLite needs to read a live one.
 
-    As long as someone writes, these files are there, made by the writer, and the store is read
-    through them.  Without them nobody writes, and the file is read into memory as it is; if a
+    While a process writes, these files exist, made by the writer, and the store is read
+    through them.  Without them no process writes, and the file is read into memory as it is; if a
     writer came meanwhile, it is tried again.
     """
     log = path.with_name(path.name + "-wal")
@@ -226,9 +226,9 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_in_place(path: Path, known: tuple[int, int] | None) -> None:
-    """Raise an error if the file that was opened under a name is not there any more.
+    """Raise an error if the file that was opened under a name does not exist any more.
 
-    SQLite goes on writing into a file that has been deleted: the rows would be lost.
+    SQLite continues writing to a file that has been deleted: the rows would be lost.
     """
     found = identity(path)
     if found != known:
@@ -241,7 +241,7 @@ def check_in_place(path: Path, known: tuple[int, int] | None) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """All or nothing: what is written inside is there as a whole, or not at all."""
+    """Store everything that is written inside as a whole, or not at all."""
     connection.execute(begin)
     try:
         yield

@@ -4,7 +4,7 @@ A description is a dictionary ``{"estimator": name, "params": {...}, "defaults":
 is a short one of ours (:mod:`imcc._utils.names`) or an import path ``package.module.Class``;
 ``params`` are the parameters that were given, ``defaults`` all others with the values that they had
 when the description was made.  Parameters that are estimators are descriptions themselves.  Only
-numbers, strings, lists and the like can be described; whatever cannot (a function, a random
+numbers, strings, lists and similar values can be described; whatever cannot (a function, a random
 generator) is an error.
 
 Descriptions come out of files, and files may come from anywhere.  Reading, comparing and hashing
@@ -124,12 +124,12 @@ def canonical(description: Mapping[str, Any]) -> Any:
 
 
 def is_resolved(description: Mapping[str, Any]) -> bool:
-    """Say whether a description tells the values of all parameters, defaults among them."""
+    """Return whether a description tells the values of all parameters, defaults among them."""
     return "defaults" in description
 
 
 def is_ours(value: Any) -> bool:
-    """Say whether a description names our own classes only, nested ones too."""
+    """Return whether a description names our own classes only, nested ones too."""
     if isinstance(value, Mapping):
         named = value.get("estimator")
         return (named is None or named in CLASSES) and all(map(is_ours, value.values()))
@@ -174,7 +174,7 @@ def build_estimator(
     allow = tuple(allow)
     if not isinstance(description, Mapping) or not {"estimator"} <= set(description) <= _ENTRIES:
         raise ExperimentError(
-            f"{where}: an estimator is described by 'estimator' (a name of ours or an import "
+            f"{where}: an estimator is described by 'estimator' (a name of imcc's or an import "
             f"path) and 'params', got {description!r}"
         )
     kind = find_class(description["estimator"], where, allow)
@@ -221,7 +221,7 @@ def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
     module, _, name = dotted.rpartition(".")
     if not module:
         raise ExperimentError(
-            f"{where}: {path!r} is not the name of a method of ours nor an import path "
+            f"{where}: {path!r} is not the name of a method of imcc nor an import path "
             "(package.module.Class)"
         )
     if not any(dotted.startswith(f"{package}.") for package in allow):

@@ -1,4 +1,4 @@
-"""What goes wrong with experiments, said in one way."""
+"""Errors of experiments."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _KEY = TaskKey._fields[1:]
 _VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
 #: One line for each setting that a run chose.
 RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
-#: One line for each setting of a study; what is the same for all is said in the first one only,
+#: One line for each setting of a study; what is the same for all is given in the first one only,
 #: since a study has thousands.
 STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
 
@@ -82,8 +82,8 @@ def export(
     ----------
     store : Store
     path : path
-        Ends in ``.csv`` or ``.parquet``.  Sensitivity studies go into a second file beside it,
-        ``NAME.sensitivity.csv``.
+        Ends in ``.csv`` or ``.parquet``.  Sensitivity studies are written to a second
+        file beside it, ``NAME.sensitivity.csv``.
     overwrite : bool, default=False
         Whether files that already exist may be replaced.
     defuse : bool, default=True
@@ -325,7 +325,7 @@ def _read_parquet(path: Path) -> list[tuple[int, Line]]:
 def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Line:
     """Return a line with its values as they were before they were written."""
     typed: Line = {}
-    once = columns == STUDY_COLUMNS  # said in the first line of a study, empty in the others
+    once = columns == STUDY_COLUMNS  # given in the first line of a study, empty in the others
     for name in columns:
         value = line[name]
         try:

@@ -52,7 +52,7 @@ class Executor(Protocol):
         """Give a call up; its result is not wanted any more."""
 
     def close(self, *, kill: bool = False) -> None:
-        """Let go of all workers; with ``kill``, without waiting for what they compute."""
+        """Release all workers; with ``kill``, without waiting for what they compute."""
 
 
 class SerialExecutor:
@@ -130,7 +130,7 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[A
 
 
 class _Worker:
-    """A process that computes one call after the other; it leads a group of its own.
+    """A process that computes one call after the other; it leads its own process group.
 
     Ctrl-C in a terminal reaches a whole group, and the process that started the run decides what
     ends.  With its group, all that a method has started can be ended.
@@ -193,7 +193,7 @@ class _Worker:
         return f"the process of the task was ended by signal {-code}"
 
     def is_alive(self) -> bool:
-        """Say whether the process runs; the number of a dead one is kept until it is waited for."""
+        """Return whether the process runs; a dead one keeps its number until it is waited for."""
         if self.process.returncode is None and hasattr(os, "waitid"):
             look = os.WEXITED | os.WNOHANG | os.WNOWAIT
             with suppress(ChildProcessError):
@@ -417,7 +417,7 @@ class DaskExecutor:
         """Return None: only the cluster knows."""
 
     def stop(self, handle: Any) -> None:
-        """Ask the cluster to drop a call; one that has begun goes on there, unheard."""
+        """Cancel a call on the cluster; one that has started runs to its end, and is ignored."""
         handle.cancel()
 
     def close(self, *, kill: bool = False) -> None:
@@ -436,7 +436,7 @@ def make_executor(n_jobs: int = 1, dask: Any = None, *, isolate: bool = False) -
     dask : str, distributed.Client or None
         See :class:`DaskExecutor`; ``n_jobs`` is then the size of a local cluster.
     isolate : bool
-        Whether also a single job gets a process of its own.
+        Whether a single job gets a separate process, too.
     """
     if n_jobs == -1:
         n_jobs = n_cores()

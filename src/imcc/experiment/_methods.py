@@ -35,12 +35,32 @@ _SPARSE = {
     "fit_intercept": False,
 }
 
+# The paper's grid, value by value: what a row of the experiment was searched over must not change
+# with the defaults of the search, nor with what it calls the paper's grid.
+_WEIGHTS = {"tuple": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
+PAPER_GRID: dict[str, Any] = {
+    "alphas": _WEIGHTS,
+    "betas": _WEIGHTS,
+    "gammas": _WEIGHTS,
+    "n_clusters": {"tuple": [8, 16, 32, 64, 128, 256]},
+    "kernels": {"tuple": ["rbf"]},
+    "width_scales": {"tuple": [1.0]},
+}
+
 #: Our methods by name: the estimator and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
-    "imcc": {"estimator": "IMCCClassifierCV", "params": {}},
+    "imcc": {"estimator": "IMCCClassifierCV", "params": PAPER_GRID},
     "imcc_kernels": {
         "estimator": "IMCCClassifierCV",
-        "params": {"kernels": ["rbf", "laplacian"], "width_scales": [0.25, 0.5, 1.0, 2.0]},
+        "params": {
+            **PAPER_GRID,
+            "kernels": ["rbf", "laplacian"],
+            "width_scales": [0.25, 0.5, 1.0, 2.0],
+        },
+    },
+    "imcc_calibrated": {
+        "estimator": "IMCCClassifierCV",
+        "params": {**PAPER_GRID, "calibrate": True},
     },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
@@ -50,6 +70,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "lift": {"estimator": "LIFT", "params": {}},
     "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
+    "kernel_ridge_calibrated": {"estimator": "KernelRidgeBaseline", "params": {"calibrate": True}},
     "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
 }
 
@@ -63,7 +84,7 @@ class Method:
     name : str
         As it stands in the tables.
     description : dict
-        ``{"estimator": a name of ours or an import path, "params": {...}}``; once the method is
+        ``{"estimator": a name of imcc's or an import path, "params": {...}}``; once the method is
         resolved also ``"defaults"``, the values of all other parameters.
     grid : dict of str to list, or None
         Parameters to search; None for methods that have none or search by themselves.
@@ -123,7 +144,7 @@ class Method:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is ours of that name, with its own parameters; nothing is built to see it."""
+        """Whether it is imcc's method of that name, with its parameters; nothing is built."""
         named = NAMED.get(self.name)
         if named is None or self.grid is not None:
             return False

@@ -15,16 +15,25 @@ import numpy as np
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
-from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of, short_name
+from imcc.experiment._describe import (
+    ALLOWED,
+    canonical,
+    check_allowed,
+    is_resolved,
+    packages_of,
+    short_name,
+)
 from imcc.experiment._errors import ExperimentError, StoreError
-from imcc.experiment._methods import Method, make_methods
+from imcc.experiment._methods import PAPER_GRID, Method, make_methods
 from imcc.experiment._tables import TableData, check_options, load_table
 from imcc.metrics import METRICS
 
+#: Kind of a task: scores on one split.
 SCORES = "scores"
+#: Kind of a task: a study of the sensitivity to the parameters.
 SENSITIVITY = "sensitivity"
-# The method whose parameters a sensitivity study varies, unless it is said otherwise.
-_STUDIED = {"estimator": "IMCCClassifierCV", "params": {}}
+# The method whose parameters a sensitivity study varies, by default.
+_STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
 
 
 class TaskKey(NamedTuple):
@@ -317,7 +326,7 @@ class Experiment:
         ----------
         datasets, methods : iterable of str, optional
             The names of those to keep, in this order; all by default.  Sensitivity studies of
-            other data sets go, too.
+            other data sets are removed, too.
         n_repeats : int, optional
             Another number of splits.
         sensitivity : bool, default=True
@@ -477,6 +486,8 @@ def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
                 f"sensitivity: unknown entries {sorted(unknown)}; known are datasets and params"
             )
         description |= {key: given[key] for key in ("params", "defaults") if key in given}
+        if not is_resolved(description):
+            description["params"] = {**PAPER_GRID, **description["params"]}
         if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:
             raise ExperimentError(
                 f"sensitivity is that of {_STUDIED['estimator']}, got {given['estimator']!r}"

@@ -102,8 +102,8 @@ def run(
     ----------
     experiment : Experiment
     store : path
-        The store; made if it is not there.  An experiment may join a store that has some of its
-        rows.  Several runners may work on one store at the same time.
+        The store; created if it does not exist.  An experiment may join a store that has some of
+        its rows.  Several runners may work on one store at the same time.
     n_jobs : int, default=1
         Tasks computed at the same time, in processes; -1 is one for each core.
     dask : str, distributed.Client or None, default=None
@@ -113,12 +113,12 @@ def run(
         entries in X and Y), else the cores shared out evenly over the processes; with one process
         what is usual here (such as ``OPENBLAS_NUM_THREADS`` says), with Dask one.
     device : str or None, default=None
-        Where methods that know of devices work, such as ``"cuda"``.
+        Where methods with a ``device`` parameter compute, such as ``"cuda"``.
     allow : iterable of str, default=()
         Packages from which methods may be imported besides imcc, sklearn and what the experiment
         allows itself.  An experiment that was read from a store allows nothing itself.
     isolate : bool or None, default=None
-        Whether tasks are computed in processes of their own, so that one that crashes, hangs or
+        Whether tasks are computed in separate processes, so that one that crashes, hangs or
         ends the process does not end the run.  By default if a method is not one of imcc's, and
         wherever ``n_jobs``, ``timeout`` or ``budget`` need it.
     timeout : float or None, default=None
@@ -136,7 +136,7 @@ def run(
     Notes
     -----
     A task that fails does not stop the others; it is tried again by the next run.  Rows are in the
-    store as soon as they exist: a run that is stopped or killed goes on with the same call.  The
+    store as soon as they exist: a run that is stopped or killed continues with the same call.  The
     tasks that are expected to take longest begin first, as far as stored rows tell how long.
     """
     begun = time.perf_counter()
@@ -176,7 +176,7 @@ def run(
 
 
 def run_alone(timeout: float | None, task: Task, *how: Any) -> Outcome:
-    """Compute a task in a process of its own: what ends that process is a failure of the task."""
+    """Compute a task in a separate process: what ends that process is a failure of the task."""
     executor = ProcessExecutor(1)
     start = time.perf_counter()
     try:
@@ -196,14 +196,14 @@ def _outcome(executor: Executor, handle: Any, task: Task, start: float) -> Outco
     except WorkerDiedError as error:
         lines = str(error).strip().splitlines() or [""]
         # A crash in the middle of a computation is often for lack of memory.
-        said = f"the worker process died, perhaps for lack of memory ({lines[-1]})"
-        outcome = failure(task, said, time.perf_counter() - start, str(error))
+        reason = f"the worker process died, perhaps for lack of memory ({lines[-1]})"
+        outcome = failure(task, reason, time.perf_counter() - start, str(error))
     return outcome
 
 
 def _too_slow(task: Task, timeout: float | None, start: float) -> Failure:
-    said = f"took longer than the timeout of {timeout:g} s and was ended"
-    return failure(task, said, time.perf_counter() - start)
+    reason = f"took longer than the timeout of {timeout:g} s and was ended"
+    return failure(task, reason, time.perf_counter() - start)
 
 
 class _Run:

@@ -15,6 +15,7 @@ from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 
 #: Metrics that are reported besides the paper's five; of all of them more is better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
+#: All metrics of a row: the paper's five, then the others.
 ALL_METRICS = (*METRICS, *MORE_METRICS)
 
 
@@ -28,7 +29,7 @@ def greater_is_better(metric: str) -> bool:
 
 
 def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the scores of all labels with 0 as the threshold, shape (n_rows, n_labels).
+    """Return the scores of all labels with 0 as the threshold, shape (n_samples, n_labels).
 
     Takes ``decision_function``, else ``predict_proba`` less 1/2.
     """

@@ -31,7 +31,7 @@ class Choice:
 def prepare(task: Task, seed: int, device: str | None = None) -> Any:
     """Return the method's estimator with the experiment's folds, metrics and random numbers.
 
-    A method that knows of devices is told on which to work.  A parameter grid makes it a
+    A method with a ``device`` parameter gets the device.  A parameter grid makes it a
     ``GridSearchCV``.  Where it searches by itself, folds and metrics are the experiment's, whatever
     it was given: methods are compared under one protocol.
     """
@@ -55,7 +55,7 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
 
 
 def searches(estimator: Any) -> bool:
-    """Say whether an estimator chooses its parameters by cross-validation."""
+    """Return whether an estimator chooses its parameters by cross-validation."""
     return isinstance(estimator, SKLEARN_SEARCHES) or hasattr(estimator, "estimator_for")
 
 

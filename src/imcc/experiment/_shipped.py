@@ -1,9 +1,10 @@
-"""Experiments as TOML files: those that come with the package, and the user's own."""
+"""Experiments as TOML or JSON files: those that come with the package, and the user's own."""
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ def list_experiments() -> dict[str, str]:
     """Return the names of the experiments that come with the package, and what each is.
 
     >>> sorted(list_experiments())
-    ['paper', 'quick']
+    ['outside', 'paper', 'quick']
     """
     folder = resources.files("imcc.experiment") / "shipped"
     found = {}
@@ -29,40 +30,42 @@ def list_experiments() -> dict[str, str]:
 
 
 def load_experiment(source: str | Path) -> Experiment:
-    """Return an experiment by its name, or from a TOML file.
+    """Return an experiment by its name, or from a TOML or JSON file.
 
     Parameters
     ----------
     source : str or path
-        One of :func:`list_experiments`, or a file.  Paths in a file are relative to it.  Nothing
-        that the file names is imported before the experiment is run.
+        One of :func:`list_experiments`, or a file: JSON if its name ends in ``.json``, TOML
+        otherwise.  Paths in a file are relative to it.  Nothing that the file names is imported
+        before the experiment is run.
 
     Examples
     --------
     >>> from imcc.experiment import load_experiment
     >>> load_experiment("paper")
-    <Experiment 'paper': 15 data sets x 9 methods x 10 repetitions, 3 studies>
+    <Experiment 'paper': 15 data sets x 12 methods x 10 repetitions, 3 studies>
     """
     if str(source) in list_experiments():
         text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(
             encoding="utf-8"
         )
-        return parse_experiment(text, str(source), Path())
+        return parse_experiment(text, str(source), Path(), tomllib.loads)
     path = Path(source)
     if not path.exists():
         raise ExperimentError(
             f"there is no experiment {str(source)!r}: give one of "
-            f"{', '.join(list_experiments())}, or the path of a TOML file"
+            f"{', '.join(list_experiments())}, or the path of a TOML or JSON file"
         )
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path} is not a text in UTF-8: {error}") from error
-    return parse_experiment(text, path.stem, path.parent)
+    read = json.loads if path.suffix.lower() == ".json" else tomllib.loads
+    return parse_experiment(text, path.stem, path.parent, read)
 
 
-def parse_experiment(text: str, name: str, folder: Path) -> Experiment:
-    """Return the experiment that the text of a TOML file describes.
+def parse_experiment(text: str, name: str, folder: Path, read: Callable[[str], Any]) -> Experiment:
+    """Return the experiment that the text of a file describes.
 
     Parameters
     ----------
@@ -71,11 +74,16 @@ def parse_experiment(text: str, name: str, folder: Path) -> Experiment:
         The experiment's name, if the text gives none.
     folder : Path
         What paths in the text are relative to.
+    read : callable
+        ``tomllib.loads`` or ``json.loads``.
     """
+    kind = "JSON" if read is json.loads else "TOML"
     try:
-        plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"experiment {name!r} is not valid TOML: {error}") from error
+        plain = read(text)
+    except (ValueError, RecursionError) as error:  # both decoders raise a kind of ValueError
+        raise ExperimentError(f"experiment {name!r} is not valid {kind}: {error}") from error
+    if not isinstance(plain, dict):
+        raise ExperimentError(f"experiment {name!r} must be an object of names and values")
     plain.setdefault("name", name)
     plain["datasets"] = _resolved(plain.get("datasets", []), folder)
     if isinstance(plain.get("sensitivity"), Mapping):

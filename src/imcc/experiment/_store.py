@@ -120,7 +120,7 @@ class Store:
         return cls(path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def __enter__(self) -> Store:
@@ -132,7 +132,7 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store {str(self.path)!r}: {self.experiment!r}>"
 
-    # What is there.
+    # Contents.
 
     def keys(self) -> set[TaskKey]:
         """Return the keys of the tasks that are done."""
@@ -261,8 +261,8 @@ class Store:
     def add(self, outcome: Outcome) -> bool:
         """Write what a task gave; return whether it was new.
 
-        A result that is there stays: the first one counts.  A failure is never written over a
-        result, and goes away when the task succeeds.
+        An existing result is kept: the first one counts.  A failure never replaces a result, and
+        is removed when the task succeeds.
         """
         return bool(self.add_all([outcome]))
 
@@ -275,7 +275,7 @@ class Store:
                 for outcome in outcomes:
                     new += self._insert(outcome)
                     self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
-            # What is in the write-ahead log goes into the file, so that a copy of the file is
+            # The write-ahead log is moved into the file, so that a copy of the file is
             # complete at any time.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.check_in_place()

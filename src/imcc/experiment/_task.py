@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from imcc.datasets import Dataset, paper_splits, split_seed
+from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment._errors import ExperimentError
 from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
@@ -30,7 +31,7 @@ _SMALL = 1_000_000
 
 
 def choose_threads(data: Dataset, available: int | None = None) -> int | None:
-    """Return how many threads the linear algebra of a task gets when nobody says.
+    """Return how many threads the linear algebra of a task gets by default.
 
     One, if X and Y have less than a million entries (rows x (features + labels)): the products are
     then so small that waiting for other threads takes longer than computing.  Else ``available``.
@@ -55,10 +56,10 @@ def run_task(
     ----------
     task : Task
     threads : int or None
-        Threads for linear algebra and the like; None is by the size of the task
+        Threads for linear algebra; None is by the size of the task
         (one for less than a million entries in X and Y, else ``available``).
     device : str or None
-        Where methods that know of devices work, such as ``"cuda"``; not part of what a task is.
+        Device of the methods that can use one, such as ``"cuda"``; not part of the task.
     available : int or None
         The threads that a large task may have; None is what is usual in this process.
 
@@ -71,6 +72,8 @@ def run_task(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            # The grid is part of what is compared: that it ends somewhere is no news in a row.
+            warnings.simplefilter("ignore", EdgeOfGridWarning)
             meter = Meter()
             if not task.method.is_resolved:
                 task = replace(task, method=task.method.resolve(task.allow))
@@ -85,10 +88,10 @@ def run_task(
                     raise ExperimentError("a sensitivity study is of numbers, not of a table")
                 return _study(task, data, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
-        said = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
-            said = f"the method called sys.exit({error.code!r})"
-        return failure(task, said, time.perf_counter() - start, traceback.format_exc())
+            reason = f"the method called sys.exit({error.code!r})"
+        return failure(task, reason, time.perf_counter() - start, traceback.format_exc())
 
 
 def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:

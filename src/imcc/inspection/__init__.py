@@ -4,9 +4,18 @@
 and a map of rows and centres; :func:`explain` takes one score apart into contributions that add up
 to it.  :func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
 precision, recall and F1 against the threshold, and :func:`reliability` what scores are worth as
-probabilities.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
+probabilities; :func:`diagnose_probabilities` judges probabilities, before and after calibration,
+with intervals.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
 """
 
+from imcc.inspection._calibration import (
+    CalibrationDiagnostics,
+    Estimate,
+    LabelCalibration,
+    diagnose_probabilities,
+    probabilities_before_calibration,
+    score_probabilities,
+)
 from imcc.inspection._correlations import LabelCorrelations
 from imcc.inspection._diagnostics import (
     Diagnostics,
@@ -15,7 +24,11 @@ from imcc.inspection._diagnostics import (
     diagnose,
     threshold_curve,
 )
-from imcc.inspection._diagnostics_figures import draw_reliability, draw_threshold_curves
+from imcc.inspection._diagnostics_figures import (
+    draw_calibration,
+    draw_reliability,
+    draw_threshold_curves,
+)
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
@@ -28,11 +41,14 @@ from imcc.inspection._page import page, write_page
 from imcc.inspection._reliability import Reliability, probabilities, reliability
 
 __all__ = [
+    "CalibrationDiagnostics",
     "Cluster",
     "Diagnostics",
+    "Estimate",
     "Explainer",
     "Explanation",
     "Inspection",
+    "LabelCalibration",
     "LabelCorrelations",
     "LabelDiagnosis",
     "Part",
@@ -40,6 +56,8 @@ __all__ = [
     "RowMap",
     "ThresholdCurve",
     "diagnose",
+    "diagnose_probabilities",
+    "draw_calibration",
     "draw_clusters",
     "draw_correlations",
     "draw_explanation",
@@ -50,7 +68,9 @@ __all__ = [
     "inspect_model",
     "page",
     "probabilities",
+    "probabilities_before_calibration",
     "reliability",
+    "score_probabilities",
     "threshold_curve",
     "write_page",
 ]

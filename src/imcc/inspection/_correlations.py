@@ -1,10 +1,10 @@
 r"""The label correlations that virtual examples carry.
 
 Section 3.1 of the paper argues that a virtual example's soft labels hold the *local* label
-correlations: labels that are both high in a cluster go together there, and a label that is low
-where another is high speaks against it.  How much of the labels' dependence is held that way can be
-said exactly.  With clusters of n_j rows, and s_ja the share of the rows of cluster j that have
-label a, the covariance of two labels over the rows splits into two parts::
+correlations: labels that are both high in a cluster occur together there, and a label that is low
+where another is high is evidence against it.  How much of the labels' dependence is represented
+that way can be computed exactly.  With clusters of n_j rows, and s_ja the share of the rows of
+cluster j that have label a, the covariance of two labels over the rows splits into two parts::
 
     cov(a, b)  =  sum_j n_j/n (s_ja - p_a) (s_jb - p_b)   +   mean over rows of the covariance
                                                               within their cluster

@@ -1,4 +1,4 @@
-"""Every label judged by itself."""
+"""Diagnostics for each label."""
 
 from __future__ import annotations
 

@@ -11,12 +11,14 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
+from imcc.inspection._calibration import CalibrationDiagnostics
 from imcc.inspection._diagnostics import ThresholdCurve
 from imcc.inspection._reliability import Reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
 # Told apart without colour as well: by line style, and by how dark they are.
 _PRECISION, _RECALL, _F1 = ("#5b9bd5", "--"), ("#d98b3f", ":"), ("#1f3b66", "-")
+_BEFORE = ("#d98b3f", "--")
 _LONGEST_NAME = 26
 
 
@@ -129,8 +131,76 @@ def draw_reliability(
     return save_figure(figure, path)
 
 
+def draw_calibration(
+    found: CalibrationDiagnostics, path: str | os.PathLike[str], *, max_labels: int = 12
+) -> Path:
+    """Draw observed shares against probabilities before and after calibration, for each label.
+
+    Parameters
+    ----------
+    found : CalibrationDiagnostics
+        Of :func:`diagnose_probabilities`.
+    path : path
+        The picture: ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int
+        Only the most frequent labels are drawn, this many at most.
+    """
+    order = np.argsort([-label.support for label in found.labels], kind="stable")
+
+    def draw(axes: Any, index: int) -> None:
+        label = found.labels[order[index]]
+        axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
+        lines = f"log loss {label.log_loss.value:.3f}, error {label.calibration_error.value:.3f}"
+        if found.before is not None:
+            other = found.before.labels[order[index]]
+            _draw_points(axes, other.reliability, *_BEFORE, "s")
+            lines += (
+                f"\nbefore {other.log_loss.value:.3f}, error {other.calibration_error.value:.3f}"
+            )
+        _draw_points(axes, label.reliability, _F1[0], "-", "o")
+        axes.set_title(f"{short_name(label.label)}\n{lines}", fontsize=8, loc="left")
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_ylim(-0.03, 1.03)
+
+    count = len(found.labels)
+    figure = _grid(
+        count, max_labels, draw, "estimated probability", "share with the label", height=2.4
+    )
+    entries = [_line("calibrated (size: number of rows)", _F1[0], "-", "o")]
+    if found.before is None:
+        entries[0].set_label("what happens (size: number of rows)")
+    else:
+        entries.append(_line("before", *_BEFORE, "s"))
+    entries.append(_line("as it should be", "#bbbbbb", "-"))
+    figure.legend(handles=entries, loc="outside upper left", ncols=3, frameon=False, fontsize=8.5)
+    return save_figure(figure, path)
+
+
+def _draw_points(axes: Any, record: Reliability, colour: str, style: str, marker: str) -> None:
+    filled = record.counts > 0
+    x, y = record.predicted[filled], record.observed[filled]
+    axes.plot(x, y, style, color=colour, linewidth=1.1)
+    sizes = 6 + 50 * record.counts[filled] / record.counts.max()
+    axes.scatter(
+        x,
+        y,
+        s=sizes,
+        color=colour,
+        marker=marker,
+        zorder=3,
+        alpha=0.85,
+        edgecolor="white",
+        linewidth=0.5,
+    )
+
+
 def _grid(
-    count: int, max_labels: int, draw: Callable[[Any, int], None], below: str, beside: str
+    count: int,
+    max_labels: int,
+    draw: Callable[[Any, int], None],
+    below: str,
+    beside: str,
+    height: float = 2.1,
 ) -> Any:
     """Make small pictures in rows of up to four."""
     check_count("max_labels", max_labels)
@@ -140,9 +210,9 @@ def _grid(
     module = require("matplotlib.figure", "report", "Drawing")
     columns = min(4, shown)
     rows = -(-shown // columns)
-    # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
+    # A new Figure, not pyplot: no global state is changed, and no display is needed.
     figure = module.Figure(
-        figsize=(max(2.4 * columns, 5.5), 2.1 * rows + 0.6), layout="constrained"
+        figsize=(max(2.4 * columns, 5.5), height * rows + 0.6), layout="constrained"
     )
     every = figure.subplots(rows, columns, squeeze=False).ravel()
     for index, axes in enumerate(every):
@@ -162,6 +232,6 @@ def _grid(
     return figure
 
 
-def _line(label: str, colour: str, style: str) -> Any:
+def _line(label: str, colour: str, style: str, marker: str = "") -> Any:
     lines = require("matplotlib.lines", "report", "Drawing")
-    return lines.Line2D([], [], color=colour, linestyle=style, label=label)
+    return lines.Line2D([], [], color=colour, linestyle=style, marker=marker, label=label)

@@ -11,7 +11,7 @@ column of ones appended to each, and the symmetric matrix M of the normal equati
 so one solve with the right-hand side psi(x) gives the weights of all rows and centres: they are the
 values that the function with coefficients u takes there.  The weights do not depend on the label,
 and they sum to one: labels that are +1 everywhere are reproduced by W = 0, b = 1, without any loss.
-The pull towards the centres has no term of its own, since it has no target: it shapes the weights.
+The pull towards the centres has no separate term, since it has no target: it shapes the weights.
 """
 
 from __future__ import annotations

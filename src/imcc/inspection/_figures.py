@@ -226,7 +226,7 @@ def frequent_labels(inspection: Inspection, count: int) -> np.ndarray:
 
 
 def _figure(width: float, height: float) -> Any:
-    # A Figure of its own, not pyplot: nothing global is touched, and no display is needed.
+    # A new Figure, not pyplot: no global state is changed, and no display is needed.
     module = require("matplotlib.figure", "report", "Drawing")
     return module.Figure(figsize=(width, height), layout="constrained")
 

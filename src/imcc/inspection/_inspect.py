@@ -169,7 +169,7 @@ def inspect_model(
     together: Any = None,
     n_nearest: int = 3,
 ) -> Inspection:
-    """Look into a fitted model.
+    """Inspect a fitted model.
 
     Parameters
     ----------

@@ -13,14 +13,18 @@ import numpy as np
 from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
+from imcc.inspection._calibration import CalibrationDiagnostics
 from imcc.inspection._explain import Explanation
 from imcc.inspection._figures import frequent_labels
 from imcc.inspection._inspect import Inspection
+from imcc.inspection._reliability import Reliability
 
 # More circles than this make a page slow; rows are then thinned out evenly.
 _MOST_ROWS = 1500
 _MAP_SIZE = (720, 480)
 _PLOT_SIZE = 360
+_SMALL_PLOT = 150
+_MOST_PLOTS = 12
 
 
 def page(
@@ -29,6 +33,7 @@ def page(
     title: str = "A model",
     facts: Mapping[str, Any] | None = None,
     explanations: Sequence[tuple[str, Explanation]] = (),
+    calibration: CalibrationDiagnostics | None = None,
     max_clusters: int = 40,
     max_labels: int = 40,
 ) -> str:
@@ -42,13 +47,16 @@ def page(
         Shown on top, before what the inspection knows: where the model came from, how good it is.
     explanations : sequence of (str, Explanation)
         Single scores, each with a name for its row.
+    calibration : CalibrationDiagnostics, optional
+        What the model's probabilities are worth on rows that it has not seen, of
+        :func:`diagnose_probabilities`.
     max_clusters, max_labels : int
         At most so many of the largest clusters and most frequent labels are shown.
 
     Notes
     -----
     Names are escaped, whatever is in them.  The page follows the reader's choice of light or dark
-    and fits a phone; pictures have descriptions in words.
+    and fits a phone; pictures have text descriptions.
     """
     check_count("max_clusters", max_clusters)
     jinja2 = require("jinja2", "report", "Making a page")
@@ -71,6 +79,7 @@ def page(
         scatter=_scatter(inspection),
         map=_map(inspection, labels),
         explanations=[_explanation(name, found) for name, found in explanations],
+        calibration=None if calibration is None else _calibration(calibration, max_labels),
     )
 
 
@@ -141,6 +150,43 @@ def _scatter(inspection: Inspection) -> dict[str, Any] | None:
             for k in known
         ],
     }
+
+
+def _calibration(found: CalibrationDiagnostics, max_labels: int) -> dict[str, Any]:
+    """Return a table of the labels and small plots of shares against probabilities."""
+    order = np.argsort([-label.support for label in found.labels], kind="stable")[:max_labels]
+    before = found.before
+    rows = [(found.labels[j], None if before is None else before.labels[j]) for j in order]
+    return {
+        "found": found,
+        "rows": rows,
+        "size": _SMALL_PLOT,
+        "plots": [
+            {
+                "label": label.label,
+                "after": _points(label.reliability),
+                "before": [] if other is None else _points(other.reliability),
+            }
+            for label, other in rows[:_MOST_PLOTS]
+        ],
+    }
+
+
+def _points(record: Reliability) -> list[tuple[float, float, float, str]]:
+    """Return the place and size of each bin in a small plot, and what it says."""
+    inside = _SMALL_PLOT - 16
+    return [
+        (
+            round(8 + inside * float(predicted), 1),
+            round(8 + inside * (1 - float(observed)), 1),
+            round(1.5 + 3 * float(np.sqrt(count / record.counts.max())), 1),
+            f"{count} rows at {predicted:.2f}: {observed:.2f} have the label",
+        )
+        for count, predicted, observed in zip(
+            record.counts.tolist(), record.predicted, record.observed, strict=True
+        )
+        if count
+    ]
 
 
 def _map(inspection: Inspection, labels: np.ndarray) -> dict[str, Any] | None:

@@ -215,6 +215,11 @@ def reliability(
     ]
 
 
+def bins_of(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the number of the bin of each value; see :class:`Reliability`."""
+    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+
+
 def _reliability(
     name: str, on: np.ndarray, values: np.ndarray, n_bins: int, strategy: str
 ) -> Reliability:
@@ -223,7 +228,7 @@ def _reliability(
         edges = np.unique(np.quantile(values, edges))
         if len(edges) == 1:  # all the same
             edges = np.array([edges[0], edges[0]])
-    bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    bins = bins_of(edges, values)
     counts = np.bincount(bins, minlength=len(edges) - 1)
     sums, hits = (np.bincount(bins, w, minlength=len(counts)) for w in (values, on.astype(float)))
     filled = counts > 0

@@ -13,7 +13,8 @@ from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
 from imcc._utils.errors import InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
-from imcc._utils.wrappers import first_with, innermost, transformers
+from imcc._utils.wrappers import innermost, layers, transformers
+from imcc.calibration import MultilabelCalibrator, decision_thresholds
 from imcc.estimators.imcc import IMCCClassifier
 
 # How far a centre, relative to the spread of all, or a soft label may be from what the training
@@ -31,6 +32,7 @@ class Unwrapped:
     transform : callable
         From the rows that the user has to those that the classifier sees.
     thresholds : ndarray of shape (n_labels,)
+        On the scores of the classifier, calibrated or not.
     """
 
     classifier: IMCCClassifier
@@ -137,8 +139,9 @@ def unwrap(model: Any) -> Unwrapped:
 
     Parameters
     ----------
-    model : IMCCClassifier, IMCCClassifierCV, GridSearchCV, TunedThresholds or Pipeline
-        Or any of these around each other; and the kernel ridge baseline, which is one inside.
+    model : IMCCClassifier or a wrapper
+        IMCCClassifierCV, GridSearchCV, TunedThresholds, MultilabelCalibrator or Pipeline; or any
+        of these around each other; and the kernel ridge baseline, which is one inside.
     """
     classifier = innermost(model)
     check_is_fitted(classifier)
@@ -155,7 +158,9 @@ def unwrap(model: Any) -> Unwrapped:
             X = step.transform(X)
         return check_features(classifier, X, reset=False)
 
-    tuned = first_with(model, "thresholds_")
-    count = classifier.soft_labels_.shape[1]
-    thresholds = np.zeros(count) if tuned is None else tuned.thresholds_
+    # On the scores of the classifier: those of a calibrated model are log-odds.
+    thresholds = decision_thresholds(model, classifier.soft_labels_.shape[1])
+    for layer in layers(model):
+        if isinstance(layer, MultilabelCalibrator):
+            thresholds = layer.maps_.scores_at(thresholds)
     return Unwrapped(classifier, transform, thresholds)

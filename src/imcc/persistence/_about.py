@@ -1,4 +1,4 @@
-"""What can be said about a model without knowing where it came from."""
+"""What a fitted model tells about itself: names, shapes and parameters."""
 
 from __future__ import annotations
 

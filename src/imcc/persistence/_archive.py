@@ -39,7 +39,7 @@ _NAMES = {tuple(where.split(":")): name for name, where in _WHERE.items()}
 
 
 def to_stored(data: bytes) -> bytes:
-    """Return the archive that goes into a file, from what skops wrote."""
+    """Return the archive of a model file, from what skops wrote."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         schema = json.loads(archive.read(SCHEMA))
         members: dict[str, str] = {}
@@ -139,14 +139,14 @@ def _check_shared(schema: Any, path: str) -> None:
         if number is None or loader == "CachedNode":
             continue
         content = node.get("content")
-        said = (
+        entry = (
             loader,
             node["__module__"],
             node["__class__"],
             node.get("file"),
             content if isinstance(content, (str, int, float, bool)) else len(content or ()),
         )
-        if described.setdefault(number, said) != said:
+        if described.setdefault(number, entry) != entry:
             raise ModelFileError(
                 "the file is damaged: its schema describes one object in two ways", path
             )

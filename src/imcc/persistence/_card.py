@@ -66,7 +66,7 @@ class ModelCard:
     notes: str = ""
 
     def together(self) -> np.ndarray | None:
-        """Return the co-occurrence counts as a symmetric matrix, if they are there."""
+        """Return the co-occurrence counts as a symmetric matrix, if they are stored."""
         if self.label_pairs is None:
             return None
         count = len(self.label_names)

@@ -1,4 +1,4 @@
-"""What goes wrong with model files."""
+"""Errors of model files."""
 
 from __future__ import annotations
 

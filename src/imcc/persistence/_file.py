@@ -282,7 +282,7 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
 
 
 def _refuse_others(data: bytes, file: Path) -> None:
-    """Say what a file is that cannot be a model, by its content."""
+    """Return what a file is that cannot be a model, by its content."""
     if not data:
         raise ModelFileError("the file is empty", file)
     if data.startswith(b"PK"):

@@ -61,7 +61,7 @@ def require_skops() -> Any:
 
 
 def unknown_types(data: bytes, path: str) -> list[str]:
-    """Return the types in a skops archive that nobody trusts, without loading anything."""
+    """Return the types in a skops archive that are not trusted, without loading anything."""
     try:
         named = require_skops().get_untrusted_types(data=data)
     except ImportError:
@@ -83,8 +83,8 @@ def loads(data: bytes, trusted: Collection[str], path: str) -> Any:
 
 
 def _damaged(error: Exception) -> str:
-    said = str(error).splitlines()[0] if str(error) else ""
+    reason = str(error).splitlines()[0] if str(error) else ""
     return (
-        "the model cannot be put together: the file is damaged, or was made with versions that do "
-        f"not go with these ({type(error).__name__}: {said})"
+        "the model cannot be put together: the file is damaged, or was made with incompatible "
+        f"versions ({type(error).__name__}: {reason})"
     )

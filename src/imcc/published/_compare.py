@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's, cell by cell."""
+"""Our numbers compared with the paper's, cell by cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from imcc.metrics import METRICS
 from imcc.published._slips import doubtful
 from imcc.published._tables import DECIMALS, N_REPETITIONS, PublishedTable, table
 
-#: What can be said of a cell.
+#: The possible verdicts on a cell.
 VERDICTS = ("reproduced", "better", "worse", "missing")
 
 # A printed number may be off by this much.
@@ -33,7 +33,7 @@ class HasScores(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set by one metric: ours beside the paper's.
+    """One method on one data set by one metric: ours and the paper's.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """All cells, ours beside the paper's.
+    """All cells, ours and the paper's.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def compare_with_published(
     alpha: float = 0.05,
     test_size: float | None = None,
 ) -> PublishedComparison:
-    r"""Put our numbers beside the paper's, with a verdict for each cell.
+    r"""Compare our numbers with the paper's, with a verdict for each cell.
 
     With our mean, standard deviation and number of runs :math:`m_1, s_1, n_1` and the paper's
     :math:`m_2, s_2, n_2 = 10`, a cell is "reproduced" if

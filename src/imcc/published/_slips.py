@@ -1,4 +1,4 @@
-"""What is wrong in the paper's tables and text, so that nobody has to find it again.
+"""What is wrong in the paper's tables and text, as a list of known errors.
 
 The tables print three decimals.  Methods that are equal there need not be equal, so what depends on
 their order is proven wrong only if no order gives it; :func:`imcc.comparison.friedman_range` and
@@ -153,7 +153,7 @@ SLIPS: tuple[Slip, ...] = (
 
 
 def doubtful(dataset: str, method: str) -> str | None:
-    """Say why the paper's numbers of a method on a data set are in doubt; None if they are not.
+    """Return why the paper's numbers of a method on a data set are in doubt; None if they are not.
 
     Examples
     --------

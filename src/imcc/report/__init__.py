@@ -6,12 +6,10 @@ can be made again at any time without running anything.
 
 from imcc.report._against_paper import draw_against_paper
 from imcc.report._cd_diagram import draw_critical_difference
-from imcc.report._formats import to_latex, to_markdown
-from imcc.report._html import to_html
 from imcc.report._picture import Picture
 from imcc.report._sensitivity import draw_curve, draw_surface
 from imcc.report._spread import draw_spread, draw_time
-from imcc.report._table import PaperTable, TableCell, paper_table
+from imcc.report._tables import PaperTable, TableCell, paper_table, to_html, to_latex, to_markdown
 from imcc.report._write import (
     build_report,
     format_tables,

@@ -48,7 +48,7 @@ def draw_against_paper(result: PublishedComparison, metric: str) -> Picture:
     check_choice("metric", metric, list(dict.fromkeys(cell.metric for cell in result.cells)))
     cells = [c for c in result.cells if c.metric == metric and c.mean is not None]
     if not cells:
-        raise ValueError(f"result has no cell of ours by {metric!r}")
+        raise ValueError(f"result has no cell with runs by {metric!r}")
     methods = list(dict.fromkeys(cell.method for cell in cells))
     datasets = list(dict.fromkeys(cell.dataset for cell in cells))
     greater = METRICS[metric].greater_is_better

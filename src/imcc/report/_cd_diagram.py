@@ -17,7 +17,7 @@ _SIZE = 9.0  # of the names, in points
 
 
 def draw_critical_difference(comparison: Comparison, *, control: bool = True) -> Picture:
-    """Draw the mean ranks of the methods, and which of them cannot be told apart.
+    """Draw the mean ranks of the methods, and which of them do not differ significantly.
 
     With a control, an interval of the critical difference of Bonferroni and Dunn to both sides of
     it: methods outside differ from the control.  Otherwise bars that join groups of methods among
@@ -160,8 +160,8 @@ class _Drawing:
         caption = self._reading()
         if self.k == 2:
             caption += (
-                " With two methods Wilcoxon's test is the better judge: it sees how large the "
-                "differences are, ranks do not."
+                " With two methods Wilcoxon's test is preferable: it uses the size of the "
+                "differences, ranks do not."
             )
         return caption
 
@@ -174,15 +174,15 @@ class _Drawing:
         level = f"level {comparison.alpha:g}"
         if self.control is None:
             return (
-                head + "Methods joined by a thick bar cannot be told apart: their mean ranks are "
-                f"closer than the critical difference CD = {self.critical:.2f} (Nemenyi's test of "
-                f"all pairs, {level})."
+                head + "Methods joined by a thick bar are not significantly different: their mean "
+                f"ranks are closer than the critical difference CD = {self.critical:.2f} "
+                f"(Nemenyi's test of all pairs, {level})."
             )
         name = one_line(comparison.methods[self.control.control])
         return (
             head + f"The shaded interval is the critical difference CD = {self.critical:.2f} to "
             f"both sides of {name} (diamond). Methods outside (full circles) differ from it, those "
-            f"inside (open circles) cannot be told from it (Bonferroni and Dunn's test, {level}; "
+            f"inside (open circles) do not significantly (Bonferroni and Dunn's test, {level}; "
             f"Nemenyi's, made for all pairs, would have "
             f"CD = {self.control.nemenyi_critical_difference:.2f})."
         )
@@ -205,5 +205,7 @@ class _Drawing:
             parts.append(f"Different from {name}: {names}.")
         else:
             groups = [joined(one_line(comparison.methods[i]) for i in g) for g in self.groups]
-            parts.append("Groups that cannot be told apart: " + ("; ".join(groups) or "none") + ".")
+            parts.append(
+                "Groups without significant differences: " + ("; ".join(groups) or "none") + "."
+            )
         return " ".join(parts)

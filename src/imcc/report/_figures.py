@@ -1,4 +1,4 @@
-"""Which figures a store has, each under a name that is unique in it."""
+"""The figures of a report, each with a unique name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from imcc.metrics import METRICS
 from imcc.published import PublishedComparison
 from imcc.report._against_paper import draw_against_paper
 from imcc.report._cd_diagram import draw_critical_difference
-from imcc.report._gather import Panel, Results
 from imcc.report._picture import Picture
+from imcc.report._results import Panel, Results
 from imcc.report._sensitivity import draw_curve, draw_surface
 from imcc.report._spread import draw_spread, draw_time
 
@@ -57,7 +57,7 @@ def spread(results: Results, panel: Panel, dataset: str) -> Picture | None:
 def against_paper(
     beside: PublishedComparison, selection: str
 ) -> Iterator[tuple[str, str, Picture]]:
-    """Yield metric, name and figure of our numbers beside the paper's."""
+    """Yield metric, name and figure of our numbers against the paper's."""
     for metric in METRICS:
         if any(cell.metric == metric and cell.mean is not None for cell in beside.cells):
             yield metric, f"paper_{metric}_{selection}", draw_against_paper(beside, metric)

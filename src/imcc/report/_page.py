@@ -1,4 +1,4 @@
-"""The page: sections filled into a template, everything in one file."""
+"""The HTML page of a report: the template filled with all sections, in one file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
 from imcc.report import _figures as figures
 from imcc.report import _sections as sections
-from imcc.report._gather import OWN, Results
-from imcc.report._html import table_values, templates
 from imcc.report._picture import Picture
-from imcc.report._published import beside_the_paper
 from imcc.report._reproduce import reproduction
-from imcc.report._table import paper_table
+from imcc.report._results import OWN, Results, compare_with_paper
+from imcc.report._tables import paper_table, table_values, templates
 from imcc.report._words import capital, direction, metric_title, one_line
 
-#: What a page of ours has near its start: such a file may be written over.
+#: What the pages begin with: such a file may be overwritten.
 MARK = '<meta name="generator" content="imcc report'
 
 PAPER_TEST_SIZE = 0.2
@@ -31,7 +29,7 @@ _SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
 
 
 class _Page:
-    """Builds the values of the template; draws each figure once, under a number of its own."""
+    """Builds the values of the template; draws each figure once, under a unique number."""
 
     def __init__(self, results: Results, markup: Any) -> None:
         self.results = results
@@ -98,7 +96,7 @@ class _Page:
         by_selection = {
             selection: beside
             for selection in self.results.selections
-            if (beside := beside_the_paper(self.results, selection)) is not None
+            if (beside := compare_with_paper(self.results, selection)) is not None
         }
         if not by_selection:
             return None
@@ -132,7 +130,7 @@ def _other_share(test_size: float) -> str:
 
 
 def _no_diagram(compared: Any) -> str:
-    """Say why there is no diagram of critical differences."""
+    """Return why there is no diagram of critical differences."""
     if compared.comparison is None:
         return f"Nothing can be compared: {compared.reason}."
     return capital(compared.comparison.reasons.get("nemenyi", "")) + "."
@@ -201,7 +199,7 @@ def render(results: Results, title: str | None = None) -> str:
     Parameters
     ----------
     results : Results
-        From :func:`imcc.report._gather.gather`.
+        From :func:`imcc.report._results.gather`.
     title : str, optional
         Instead of the experiment's name.
     """

@@ -1,7 +1,7 @@
-"""A drawn figure with its words, and how it becomes a file or a part of a page.
+"""A figure with its caption and description, as a file or as a part of a page.
 
-In a page the text of a figure is text: small, searchable, in the page's own letters.  Figures are
-laid out with DejaVu Sans, which is wider than what browsers use, so nothing grows into anything.
+In a page the text of a figure is text: small, searchable, in the page's own font.  Figures are
+laid out with DejaVu Sans, which is wider than the fonts of browsers, so that no texts overlap.
 The colours become CSS variables, for light and dark pages.
 """
 
@@ -22,8 +22,8 @@ from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.report._words import one_line
 
-# Few colours, and none alone: shapes and fillings say the same.  Each is told from the others also
-# by colour-blind readers and in grey, and has 4.5 : 1 or more on white.
+# Few colours, and shapes and fillings always show the same as they do.  They can be distinguished
+# by colour-blind readers and in grey, and have a contrast of 4.5 : 1 or more on white.
 INK = "#1b2128"
 MUTED = "#59636f"
 GRID = "#d9dde3"
@@ -78,7 +78,7 @@ _RC = {
 
 @contextmanager
 def style(*, all_letters: bool = False) -> Iterator[Any]:
-    """Draw in the house style; gives the module ``matplotlib``.
+    """Draw in the style of the reports; gives the module ``matplotlib``.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def style(*, all_letters: bool = False) -> Iterator[Any]:
 
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
-    """Return a figure of its own, in inches: nothing global, no display."""
+    """Return a new figure of a size in inches, without any display or global state."""
     figure = require("matplotlib.figure", "report", "Drawing figures")
     return figure.Figure(figsize=(width, height), **options)
 
@@ -109,7 +109,7 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure with the words that belong to it.
+    """A figure with its caption and description.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Picture:
     caption : str
         What it shows and how to read it.
     seen : str
-        What is to be seen in it, for those who do not see it.
+        A text description for readers who cannot see it.
     """
 
     figure: Any
@@ -159,7 +159,7 @@ class Picture:
             artist.set_clip_on(False)  # nothing leaves the axes: a third of the text is saved
         with style():
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
-        return _slim(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
+        return _for_page(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
 
 
 _DROPPED = re.compile(
@@ -172,18 +172,10 @@ _ID = re.compile(r' id="([^"]+)"')
 _FAMILY = re.compile(r"'DejaVu Sans'(?:, ?(?:'[^']*'|[\w-]+))*")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
-_UNTURNED = re.compile(r' transform="rotate\(-0 [^"]*"')
-_STEPS = re.compile(r" ?\s*\b([MLCQ]) (?=-?\d)|\s+(?=[z\"])")
-_NOTHING = re.compile(r'<g/>|<defs></defs>|<path d="[^"]*" style="fill:none"/>')
-_ALONE = re.compile(r"<g>(<text[^>]*>[^<]*</text>|<path[^>]*/>|)</g>")
-# A row of markers: all with the same style, which the group can have instead.
-_MARKERS = re.compile(
-    r'<g([^>]*)>\s*((?:<use [^>]*style="([^"]*)"/>\s*)(?:<use [^>]*style="\3"/>\s*)*)</g>'
-)
 
 
-def _slim(svg: str, prefix: str, label: str) -> str:
-    """Return Matplotlib's SVG without what a page does not need, its ids made unique.
+def _for_page(svg: str, prefix: str, label: str) -> str:
+    """Return Matplotlib's SVG for a page: unique ids, the page's colours and font, two decimals.
 
     Only the insides of tags are changed; names stand between tags, escaped.
     """
@@ -200,18 +192,12 @@ def _slim(svg: str, prefix: str, label: str) -> str:
         tag = _FAMILY.sub("var(--sans)", tag)
         tag = _COLOUR.sub(lambda m: _VARIABLES.get(m[0], m[0]), tag)
         tag = _DECIMALS.sub(r"\1", tag).replace(": ", ":").replace("; ", ";")
-        tag = tag.replace("font-family:var(--sans);", "")  # as the whole figure has it
-        return _STEPS.sub(r"\1", _UNTURNED.sub("", tag))
+        return tag.replace("font-family:var(--sans);", "")  # as the whole figure has it
 
     body = re.sub(r"<[^>]+>", in_tag, svg[opening.end() :])
-    body = _MARKERS.sub(
-        lambda m: f'<g{m[1]} style="{m[3]}">' + m[2].replace(f' style="{m[3]}"', "") + "</g>", body
-    )
-    body = _NOTHING.sub("", re.sub(r">\s+<", "><", body))
-    for _ in range(3):  # groups of a single thing
-        body = _ALONE.sub(r"\1", body)
+    body = re.sub(r">\s+<", "><", body)
     width, height = float(size[1]), float(size[2])
-    # What Matplotlib's style sheet says of everything in the page is said of this figure only.
+    # Matplotlib's style sheet would apply to the whole page; this applies to the figure only.
     return (
         f'<svg role="img" aria-label="{label}" viewBox="0 0 {width:g} {height:g}" '
         f'style="font-family:var(--sans)" stroke-linejoin="round" stroke-linecap="butt">{body}'

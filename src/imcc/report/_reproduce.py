@@ -1,4 +1,4 @@
-"""How to get the same results again: a command, and the experiment's description."""
+"""How to reproduce the results: a command, and the experiment's description."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reproduction:
     commands : tuple of str
         To be typed, one after the other.
     description : str
-        The whole experiment, as TOML or, where TOML cannot say it, as JSON.
+        The whole experiment as JSON.
     file : str
         What the description is to be saved as; "" if the command does not need it.
     note : str
@@ -36,34 +36,26 @@ class Reproduction:
 
 def reproduction(experiment: Experiment, store: str) -> Reproduction:
     """Return how to run an experiment again into a store of the given name."""
-    plain = experiment.to_dict()
-    try:
-        text, file = to_toml(_as_given(plain)), "experiment.toml"
-    except TypeError:  # TOML has no null
-        text, file = json.dumps(plain, indent=2, ensure_ascii=False), "experiment.json"
-    look = shlex.join(["imcc", "report", store, "-o", "report.html"])
+    file = "experiment.json"
+    text = json.dumps(_as_given(experiment.to_dict()), indent=2, ensure_ascii=False)
+    report = shlex.join(["imcc", "report", store, "-o", "report.html"])
     shipped = _shipped_command(experiment)
-    studied = [*experiment.datasets, *experiment.studied_datasets]
     if shipped is not None:
-        return Reproduction((shlex.join([*shipped, "-o", store]), look), text, "", "")
-    given = list(dict.fromkeys(spec.name for spec in studied if spec.in_memory))
-    if given or file.endswith("json"):
-        allow = f", allow={experiment.packages()!r}" if experiment.packages() else ""
-        code = f"Experiment.from_dict(json.load(open({file!r}))).run({store!r}{allow})"
-        if given:
-            code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
-        note = (
-            "Some data sets were given in Python, and must be given again: "
-            + ", ".join(one_line(name) for name in given)
-            if given
-            else "TOML cannot hold this description, so it is run from Python."
+        return Reproduction((shlex.join([*shipped, "-o", store]), report), text, "", "")
+    specs = [*experiment.datasets, *experiment.studied_datasets]
+    in_memory = list(dict.fromkeys(spec.name for spec in specs if spec.in_memory))
+    if in_memory:
+        code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
+        note = "Some data sets were given in Python, and must be given again: " + ", ".join(
+            one_line(name) for name in in_memory
         )
-        lines = ("import json", "from imcc.experiment import Experiment", code)
-        return Reproduction((*lines[bool(given) :], look), text, "" if given else file, note)
-    # In the command, where it is seen, not in the file.
+        return Reproduction(
+            ("from imcc.experiment import Experiment", code, report), text, "", note
+        )
+    # The permission is part of the command, where it is seen, and not of the file.
     flags = [word for package in experiment.packages() for word in ("--allow", package)]
     command = shlex.join(["imcc", "experiment", "run", file, *flags, "-o", store])
-    return Reproduction((command, look), text, file, "")
+    return Reproduction((command, report), text, file, "")
 
 
 def _as_given(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +96,7 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
 
 
 def _same_methods(part: Experiment, whole: Experiment) -> bool:
-    """Say whether what one experiment computes is part of what another one does.
+    """Return whether what one experiment computes is part of what another one does.
 
     Only ours are resolved, which is the one that comes with the package.
     """
@@ -120,43 +112,3 @@ def _same_methods(part: Experiment, whole: Experiment) -> bool:
         part.studied_datasets == whole.studied_datasets
         and part.studied_method.canonical() == studied.canonical()
     )
-
-
-def to_toml(plain: Mapping[str, Any]) -> str:
-    """Return plain data as TOML, one entry a line, tables for what is nested.
-
-    >>> print(to_toml({"n": 3, "methods": {"imcc": {"params": {"alpha": 0.5}}}}), end="")
-    n = 3
-    <BLANKLINE>
-    [methods]
-    imcc = {params = {alpha = 0.5}}
-    """
-    lines = [f"{_key(k)} = {_value(v)}" for k, v in plain.items() if not isinstance(v, Mapping)]
-    for name, table in plain.items():
-        if isinstance(table, Mapping):
-            lines += ["", f"[{_key(name)}]"]
-            lines += [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else _text(name)
-
-
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
-    raise TypeError(f"TOML cannot hold {value!r}")

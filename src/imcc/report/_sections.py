@@ -1,4 +1,4 @@
-"""The parts of the page as plain data: what is said where."""
+"""The sections of the page as plain data."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from imcc.datasets import dataset_info
 from imcc.experiment import Run
-from imcc.report._gather import OWN, Panel, Results
-from imcc.report._published import cardinality, is_known
+from imcc.report._results import OWN, Panel, Results, cardinality, is_known
 from imcc.report._verdict import Verdict, verdict
 from imcc.report._words import (
     DASH,
@@ -51,21 +50,21 @@ class MethodOnDataset:
 
 
 def overview(results: Results) -> list[dict[str, Any]]:
-    """Return a line for each metric: who wins it, how clearly, and who cannot be told from it."""
+    """Return a line for each metric: the winner, by how much, and which do not differ."""
     lines = []
     for panel in results.panels:
         if OWN not in panel.selections:
             continue
-        said = verdict(panel.compared)
+        found = verdict(panel.compared)
         lines.append(
             {
                 "metric": metric_title(panel.metric),
                 "arrow": arrow(panel.compared.scores.greater_is_better),
-                "winner": said.winner.short,
-                "lead": said.lead.short,
-                "significant": said.significant.short,
-                "test": said.test or DASH,
-                "alike": joined(shorten(name, 40) for name in said.not_different) or DASH,
+                "winner": found.winner.short,
+                "lead": found.lead.short,
+                "significant": found.significant.short,
+                "test": found.test or DASH,
+                "alike": joined(shorten(name, 40) for name in found.not_different) or DASH,
             }
         )
     return lines
@@ -77,7 +76,7 @@ def headline(results: Results) -> Verdict | None:
 
 
 def progress(results: Results) -> dict[str, Any]:
-    """Say how much of the experiment is done."""
+    """Return how much of the experiment is done."""
     n_tasks = len(results.experiment.tasks())
     failed = {failure.key for failure in results.failures}
     waiting = [key for key in results.missing if key not in failed]
@@ -122,7 +121,7 @@ def dataset_facts(results: Results, dataset: str) -> list[tuple[str, str]]:
     if is_known(results, dataset):
         info = dataset_info(dataset)
         if (known := cardinality(dataset)) is not None:
-            facts.append(("labels a row", f"{known[0]:.3f}"))
+            facts.append(("labels per row", f"{known[0]:.3f}"))
             facts.append(("label density", f"{known[0] / run.n_labels:.3f}"))
             facts.append(("different label sets", f"{known[1]:,}"))
         facts.append(("features are", info.feature_type))

@@ -70,7 +70,7 @@ def draw_surface(study: Study, metric: str) -> Picture:
     )
     seen = (
         f"Heat map of {len(values)} values of alpha by {values.shape[1]} of gamma. "
-        f"{capital(metric_title(metric))} goes from {number(low)} to {number(high)}; "
+        f"{capital(metric_title(metric))} ranges from {number(low)} to {number(high)}; "
         f"best at {_setting(study, best, ('alpha', 'gamma'))}."
     )
     return Picture(figure, caption, seen)

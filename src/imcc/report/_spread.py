@@ -1,4 +1,4 @@
-"""The runs themselves: spread over repetitions, and time against quality."""
+"""Figures of the runs: their spread over repetitions, and time against quality."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import IsotonicRegression
 
 from imcc.comparison import Comparison, ScoreTable
 from imcc.experiment import Run
-from imcc.report._labels import Box, place_labels
 from imcc.report._picture import ACCENT, INK, MUTED, PAPER, Picture, new_figure, style, text_width
 from imcc.report._words import (
     arrow,
@@ -29,6 +29,7 @@ _FINE = (
     *(f * 10**e for e in range(-4, 1) for f in (1, 2, 5)),
     *(10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000, 72000, 180000),
 )
+_NAME_LINE = 0.17  # inches between two names
 
 
 def draw_spread(scores: ScoreTable, dataset: str, *, control: str | None = None) -> Picture:
@@ -106,8 +107,11 @@ def draw_time(comparison: Comparison, runs: Sequence[Run]) -> Picture:
     label = title if single else f"mean rank by {title}"
     up = comparison.greater_is_better if single else False
     with style():
-        figure = new_figure(6.2, 3.9)
-        axes = figure.add_axes((0.11, 0.14, 0.86, 0.83))
+        edge = max(text_width(shorten(m), 8.5, "bold") for m in comparison.methods) + 0.2
+        wide, high = 4.4, max(3.2, _NAME_LINE * len(comparison.methods))
+        figure = new_figure(0.68 + wide + edge, 0.65 + high)
+        w, h = figure.get_size_inches()
+        axes = figure.add_axes((0.68 / w, 0.55 / h, wide / w, high / h))
         axes.set_xscale("log")
         _set_limits(axes, times, quality, up)
         colours = [ACCENT if m == comparison.control else INK for m in comparison.methods]
@@ -119,7 +123,7 @@ def draw_time(comparison: Comparison, runs: Sequence[Run]) -> Picture:
         axes.spines[:].set_visible(False)
         axes.set_xlabel("training time, search included (log scale)")
         axes.set_ylabel(f"{label}, best on top")
-        _label_points(figure, axes, times, quality, comparison, colours)
+        _label_points(axes, times, quality, comparison, colours)
     where = (
         f"on {one_line(comparison.datasets[0])}"
         if single
@@ -156,7 +160,7 @@ def _times(comparison: Comparison, runs: Sequence[Run]) -> np.ndarray:
 
 
 def _widen(axes: Any) -> None:
-    """Show a hundredth at least: ticks of five decimals are for nobody."""
+    """Show at least a range of 0.01, so that ticks have few decimals."""
     low, high = axes.get_xlim()
     if high - low < 0.01:
         middle = (low + high) / 2
@@ -185,38 +189,45 @@ def _set_limits(axes: Any, times: np.ndarray, quality: np.ndarray, up: bool) -> 
 
 
 def _label_points(
-    figure: Any,
-    axes: Any,
-    times: np.ndarray,
-    quality: np.ndarray,
-    comparison: Comparison,
-    colours: list[str],
+    axes: Any, times: np.ndarray, quality: np.ndarray, comparison: Comparison, colours: list[str]
 ) -> None:
-    """Write the names beside the points so that none covers another or a point."""
-    # In points of 1/72 inch, from the lower left corner of the figure.
-    to_points = 72 / figure.dpi
-    points = axes.transData.transform(np.column_stack([times, quality])) * to_points
+    """Write the names in a column on the right, each joined to its point by a thin line.
+
+    In the order of the points and at least a line apart, so that no name covers another one
+    however close the points are.
+    """
     names = [shorten(name) for name in comparison.methods]
-    sizes = [(72 * text_width(name, 8.5, "bold") + 2, 11.0) for name in names]
-    corners = axes.get_window_extent().extents * to_points
-    placed = place_labels(points, sizes, Box(*corners), radius=4.5)
-    for i, box in enumerate(placed):
-        x, y = box.left + 1, (box.bottom + box.top) / 2
-        if box.distance(*points[i]) > 12:  # too far off to be seen as its name
-            axes.annotate(
-                "",
-                tuple(points[i]),
-                box.nearest(*points[i]),
-                xycoords="figure points",
-                textcoords="figure points",
-                arrowprops={"arrowstyle": "-", "color": MUTED, "lw": 0.6},
-            )
+    # As a fraction of the height of the axes, from the bottom.
+    heights = axes.transAxes.inverted().transform(
+        axes.transData.transform(np.column_stack([times, quality]))
+    )[:, 1]
+    line = _NAME_LINE / (axes.get_window_extent().height / axes.figure.dpi)
+    for i, y in zip(np.argsort(heights), spread_out(np.sort(heights), line), strict=True):
+        bold = comparison.methods[i] == comparison.control
         axes.annotate(
             names[i],
-            (x, y),
-            xycoords="figure points",
+            (times[i], quality[i]),
+            (1.04, y),
+            textcoords="axes fraction",
             fontsize=8.5,
-            va="center_baseline",
+            va="center",
             color=colours[i],
-            weight="bold" if comparison.methods[i] == comparison.control else "normal",
+            weight="bold" if bold else "normal",
+            arrowprops={"arrowstyle": "-", "color": MUTED, "lw": 0.5, "relpos": (0, 0.5)},
         )
+
+
+def spread_out(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Return the heights nearest to sorted ones, by squares, that are a gap apart within [0, 1].
+
+    Heights a gap apart are an increasing sequence plus ``i * gap``, so the nearest ones are an
+    isotonic regression.
+
+    >>> spread_out(np.array([0.5, 0.5]), 0.2)
+    array([0.4, 0.6])
+    """
+    steps = gap * np.arange(len(heights))
+    top = max(1 - steps[-1], 0.0)
+    return np.asarray(
+        IsotonicRegression(y_min=0.0, y_max=top).fit_transform(steps, heights - steps) + steps
+    )

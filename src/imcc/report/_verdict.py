@@ -1,4 +1,4 @@
-"""Who wins, by how much, is it significant: in plain words, and only what can be said."""
+"""Which method is best, by how much, and whether that is significant, in plain English."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imcc.comparison import Comparison
-from imcc.report._compared import Compared
+from imcc.report._results import Compared
 from imcc.report._words import counted, joined, metric_title, number, p_text, rank_text, shorten
 
 
@@ -27,9 +27,10 @@ class Verdict:
     ----------
     metric : str
     winner, lead, significant : Answer
-        Who wins, by how much, is it significant.
+        Which method is best, by how much, and whether that is significant.
     not_different : tuple of str
-        The methods that the winner cannot be told from; empty where nothing was tested.
+        The methods that are not significantly different from the winner; empty where nothing was
+        tested.
     test : str
         The test that this rests on, with its p where it has one; "" where nothing was tested.
     """
@@ -47,17 +48,17 @@ def _name(name: str) -> str:
 
 
 def verdict(compared: Compared) -> Verdict:
-    """Say who wins, by how much, and whether that is significant.
+    """Return which method is best, by how much, and whether that is significant.
 
     Parameters
     ----------
     compared : Compared
-        From :func:`imcc.report._compared.compare_what_is_there`.
+        From :func:`imcc.report._results.compare_common_runs`.
     """
     metric = compared.scores.metric
     comparison = compared.comparison
     if comparison is None:
-        nothing = Answer("Cannot be said", f"Nothing can be compared: {compared.reason}.")
+        nothing = Answer("Not known", f"Nothing can be compared: {compared.reason}.")
         return Verdict(metric, nothing, nothing, nothing)
     if len(comparison.methods) == 1:
         return _alone(comparison)
@@ -88,7 +89,7 @@ def _alone(comparison: Comparison) -> Verdict:
     only = Answer("One method only", f"{name} is the only method that can be compared.")
     by = Answer(mean, f"The {metric} of {name}, {where}.")
     return Verdict(
-        comparison.metric, only, by, Answer("Cannot be said", "There is nothing to test against.")
+        comparison.metric, only, by, Answer("Not known", "There is nothing to test against.")
     )
 
 
@@ -116,11 +117,11 @@ def _one_dataset(comparison: Comparison, leaders: list[int]) -> Verdict:
     )
     caution = (
         f"One data set says nothing about others: whether {joined(names)} is better in general "
-        "cannot be said from it."
+        "cannot be concluded from it."
     )
     wins = comparison.significant_wins
     if wins is None:
-        short = Answer("Cannot be said", f"With one split there is no spread to test. {caution}")
+        short = Answer("Not known", f"With one split there is no spread to test. {caution}")
         return Verdict(comparison.metric, winner, lead, short)
     beaten = [i for i in rest if wins.wins[first, i]]
     alike = tuple(comparison.methods[i] for i in rest if i not in beaten)
@@ -192,7 +193,7 @@ def _lead(comparison: Comparison, first: int, second: int) -> Answer:
 def _tested(
     comparison: Comparison, first: int, rest: list[int]
 ) -> tuple[Answer, tuple[str, ...], str]:
-    """Say from whom the winner differs, by the test that fits the number of methods."""
+    """Return which methods the winner differs from, by the test that fits the number of methods."""
     level = f"at the level {comparison.alpha:g}"
     if len(comparison.methods) == 2:
         return _tested_pair(comparison, first, rest[0], level)
@@ -202,7 +203,7 @@ def _tested(
     p = float(friedman.f_p)
     if not friedman.significant:
         text = (
-            f"Friedman's test cannot tell the methods apart {level} ({p_text(p)}), "
+            f"Friedman's test finds no significant difference {level} ({p_text(p)}), "
             "so no two of them are compared further."
         )
         alike = tuple(comparison.methods[i] for i in rest)
@@ -229,8 +230,9 @@ def _tested_pair(
     different = p < comparison.alpha
     text = (
         f"Wilcoxon's signed-rank test over {counted(len(comparison.datasets), 'data set')} "
-        f"{'tells' if different else 'cannot tell'} {_name(comparison.methods[first])} and "
-        f"{_name(comparison.methods[second])} apart {level} ({p_text(p)})."
+        f"finds {'a' if different else 'no'} significant difference between "
+        f"{_name(comparison.methods[first])} and {_name(comparison.methods[second])} {level} "
+        f"({p_text(p)})."
     )
     alike = () if different else (comparison.methods[second],)
     return Answer("Yes" if different else "No", text), alike, f"Wilcoxon, {p_text(p)}"
@@ -238,10 +240,12 @@ def _tested_pair(
 
 def _differs(name: str, beaten: list[int], alike: tuple[str, ...], comparison: Comparison) -> str:
     if not beaten:
-        return f"{name} cannot be told from any of the others"
+        return f"{name} is not significantly different from any of the others"
     text = f"{name} is better than {joined(_name(comparison.methods[i]) for i in beaten)}"
     if alike:
-        text += f"; it cannot be told from {joined(_name(other) for other in alike)}"
+        text += (
+            f"; it is not significantly different from {joined(_name(other) for other in alike)}"
+        )
     return text
 
 

@@ -13,12 +13,10 @@ from imcc._utils.validation import check_choice, check_share
 from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.metrics import METRICS
 from imcc.report import _figures as figures
-from imcc.report._formats import WRITTEN, to_latex, to_markdown
-from imcc.report._gather import OWN, Results, gather
 from imcc.report._page import MARK, render
 from imcc.report._picture import SUFFIXES, Picture
-from imcc.report._published import beside_the_paper
-from imcc.report._table import PaperTable, paper_table
+from imcc.report._results import OWN, Results, compare_with_paper, gather
+from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
 from imcc.report._words import counted, metric_title
 
 TABLE_FORMATS = ("markdown", "latex")
@@ -47,14 +45,14 @@ def write_report(
     title: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write everything that a store can tell into one page that needs nothing else.
+    """Write all results of a store into a single HTML page that needs no other files.
 
     Parameters
     ----------
     store : Store or path
         The results of an experiment, finished or not.
     path : path
-        The HTML file.  A report that is there is replaced.
+        The HTML file.  An existing report is replaced.
     control : str, optional
         The method that the others are compared with; ``imcc`` by default, if the experiment has a
         method of that name.
@@ -63,7 +61,7 @@ def write_report(
     title : str, optional
         The page's heading; the experiment's name by default.
     overwrite : bool
-        Whether to write over a file that is not a report.
+        Whether to overwrite a file that is not a report.
 
     Returns
     -------
@@ -167,7 +165,7 @@ def write_tables(
     store : Store or path
         The results of an experiment.
     path : path
-        The file.  Tables that are there are replaced.
+        The file.  Existing tables are replaced.
     format : {"markdown", "latex"}
         LaTeX is to be ``\input``, and needs the packages booktabs and graphicx.
     selection : {"own", "each"}
@@ -175,7 +173,7 @@ def write_tables(
     metrics : {"paper", "all"}
         The five of the paper, or the others as well.
     overwrite : bool
-        Whether to write over a file that is not one of such tables.
+        Whether to overwrite a file that does not hold such tables.
     """
     target = Path(path)
     _check_target(target, overwrite)
@@ -191,14 +189,14 @@ def write_figures(
     control: str | None = None,
     alpha: float = 0.05,
 ) -> list[Path]:
-    """Write every figure of a report into a file of its own.
+    """Write each figure of a report into a separate file.
 
     Parameters
     ----------
     store : Store or path
         The results of an experiment.
     folder : path
-        Where to; it is made if it is not there.  Files of the same names are replaced.
+        The target; it is created if it does not exist.  Files of the same names are replaced.
     format : {"svg", "pdf", "png"}
         The format of the files.
     control : str, optional
@@ -231,7 +229,7 @@ def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
         if drawn is not None:
             yield f"spread_{number}_{_file_name(spec.name)}", drawn
     for selection in results.selections:
-        beside = beside_the_paper(results, selection)
+        beside = compare_with_paper(results, selection)
         if beside is not None:
             for _, name, picture in figures.against_paper(beside, selection):
                 yield name, picture

@@ -1,0 +1,441 @@
+r"""How good probabilities are, label by label, with intervals; before and after calibration.
+
+For one label with probabilities p_i and truths y_i in {0, 1} of n rows::
+
+    log loss           = -1/n sum_i [y_i log p_i + (1 - y_i) log(1 - p_i)]
+    Brier score        =  1/n sum_i (p_i - y_i)^2
+    calibration error  =  1/n sum_b |sum_{i in b} (p_i - y_i)|,   over bins b of probabilities
+
+The first two are proper scores: on average they are lowest for the true probabilities.  The last,
+the expected calibration error (ECE), only asks whether the label is as frequent as announced; the
+same probability for all rows can be perfectly calibrated and useless.
+
+Intervals are of the bootstrap over rows: rows are drawn with replacement, all labels of a row
+together, and the quantiles of the resampled values are taken.  The calibration error is a sum of
+absolute values, so noise makes it larger, and resampling adds noise: the resampled values are
+shifted so that their mean is the value on the rows themselves.  That it is above zero means
+little for few rows; ``error_by_chance`` is what it would be on average if the probabilities were
+exactly right, from truths drawn with these probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.pipeline import Pipeline
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import check_count, check_number
+from imcc._utils.wrappers import innermost, layers
+from imcc.baselines import (
+    JFSC,
+    LIFT,
+    LLSF,
+    BinaryRelevanceSVM,
+    EnsembleClassifierChains,
+    ExtraTreesBaseline,
+    KernelRidgeBaseline,
+)
+from imcc.calibration import MultilabelCalibrator, label_probabilities, label_scores
+from imcc.estimators.imcc import IMCCClassifier
+from imcc.inspection._diagnostics import checked
+from imcc.inspection._reliability import Reliability, bins_of, probabilities, reliability
+from imcc.inspection._tables import as_frame, as_text
+
+#: Probabilities count as at least this far from 0 and 1 in the log loss, which would be infinite
+#: for a label that was thought impossible.
+CLIP = 1e-7
+MEASURES = ("log_loss", "brier", "calibration_error")
+# Of truths, for what the calibration error is by chance: a mean, which needs fewer than quantiles.
+_DRAWS = 50
+# Numbers in a block of resampled counts.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class LabelCalibration:
+    """What the probabilities of one label are worth.
+
+    Attributes
+    ----------
+    label : str
+    support : int
+        Rows that have the label.
+    log_loss, brier, calibration_error : Estimate
+        Lower is better.
+    error_by_chance : float
+        The mean calibration error of exactly right probabilities, on as many rows.
+    reliability : Reliability
+        How often the label occurs where it is given some probability.
+    """
+
+    label: str
+    support: int
+    log_loss: Estimate
+    brier: Estimate
+    calibration_error: Estimate
+    error_by_chance: float
+    reliability: Reliability
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationDiagnostics:
+    """The probabilities of all labels, and those before calibration.
+
+    Attributes
+    ----------
+    labels : tuple of LabelCalibration
+    n_rows : int
+    confidence : float
+        Of the intervals.
+    log_loss, brier, calibration_error : Estimate
+        Means over the labels.
+    error_by_chance : float
+        Likewise.
+    before : CalibrationDiagnostics or None
+        The same for the probabilities before calibration, if they were given.
+    changes : dict of str to Estimate
+        For each of the three means, the one after less the one before calibration: below 0 is
+        better.  Both are resampled with the same rows.  Empty without ``before``.
+    """
+
+    labels: tuple[LabelCalibration, ...]
+    n_rows: int
+    confidence: float
+    log_loss: Estimate
+    brier: Estimate
+    calibration_error: Estimate
+    error_by_chance: float
+    before: CalibrationDiagnostics | None
+    changes: dict[str, Estimate]
+
+    def __repr__(self) -> str:
+        title = (
+            f"Probabilities of {len(self.labels):,} labels on {self.n_rows:,} rows: log loss "
+            f"{self.log_loss}, Brier score {self.brier}, calibration error "
+            f"{self.calibration_error} ({self.error_by_chance:.3f} by chance)"
+        )
+        if self.before is not None:
+            title += (
+                f"; before calibration {self.before.log_loss.value:.3f}, "
+                f"{self.before.brier.value:.3f}, {self.before.calibration_error.value:.3f}"
+            )
+        headings = ["label", "support", *MEASURES, "by chance"]
+        rows: list[list[Any]] = [
+            [
+                label.label,
+                label.support,
+                *(str(getattr(label, name)) for name in MEASURES),
+                label.error_by_chance,
+            ]
+            for label in self.labels
+        ]
+        return as_text(title, headings, rows)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by label: ``support``; ``log_loss``, ``log_loss_low``, ``log_loss_high`` and
+            the same for ``brier`` and ``calibration_error``; ``error_by_chance``; and, with
+            probabilities before calibration, all but ``support`` again with ``_before`` at the end.
+        """
+        columns: dict[str, list[Any]] = {"support": [label.support for label in self.labels]}
+        found = [(self, "")] if self.before is None else [(self, ""), (self.before, "_before")]
+        for diagnostics, ending in found:
+            for name in MEASURES:
+                for part, word in (("value", ""), ("low", "_low"), ("high", "_high")):
+                    columns[f"{name}{word}{ending}"] = [
+                        getattr(getattr(label, name), part) for label in diagnostics.labels
+                    ]
+            columns[f"error_by_chance{ending}"] = [
+                label.error_by_chance for label in diagnostics.labels
+            ]
+        return as_frame(columns, index={"label": [label.label for label in self.labels]})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, words and lists, with None for empty bins."""
+        return to_plain(_plain(self))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def diagnose_probabilities(
+    y_true: Any,
+    chances: Any,
+    *,
+    before: Any = None,
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    confidence: float = 0.95,
+    n_resamples: int = 500,
+    random_state: int = 0,
+    label_names: Sequence[str] | None = None,
+) -> CalibrationDiagnostics:
+    """Judge probabilities on held-out rows: log loss, Brier score and calibration error.
+
+    See the head of this module for the formulas.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        The true labels, coded {0, 1}, {-1, +1} or boolean.
+    chances : array-like of shape (n_samples, n_labels)
+        Their probabilities as estimated.
+    before : array-like of shape (n_samples, n_labels), optional
+        Other probabilities of the same rows, to compare with: those before calibration.
+    n_bins, strategy
+        Of the bins behind the calibration error, as for :func:`reliability`.
+    confidence : float, default=0.95
+        Of the intervals.
+    n_resamples : int, default=500
+        Of the bootstrap over rows.
+    random_state : int, default=0
+        Its seed.
+    label_names : sequence of str, optional
+
+    Returns
+    -------
+    CalibrationDiagnostics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc.inspection import diagnose_probabilities
+    >>> rng = np.random.default_rng(0)
+    >>> right = rng.uniform(size=(2000, 2))
+    >>> truth = rng.uniform(size=(2000, 2)) < right
+    >>> found = diagnose_probabilities(truth, right, before=np.sqrt(right))
+    >>> found.log_loss.value < found.before.log_loss.value
+    True
+    >>> found.calibration_error.value < 0.05 < found.before.calibration_error.low
+    True
+    >>> found.changes["brier"].high < 0
+    True
+    """
+    check_number("confidence", confidence, above=0)
+    if confidence >= 1:
+        raise InvalidArgumentError("confidence", f"must be below 1, got {confidence!r}")
+    check_count("n_resamples", n_resamples)
+    options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "label_names": label_names}
+    on, values, _ = checked(y_true, chances, label_names)
+    parts = [_Part(on, values.astype(np.float64), reliability(y_true, values, **options))]
+    if before is not None:
+        other = checked(y_true, before, label_names)[1]
+        parts.append(_Part(on, other.astype(np.float64), reliability(y_true, other, **options)))
+    rng = np.random.default_rng(random_state)
+    resampled = _resample(parts, len(on), n_resamples, rng)
+    tails = ((1 - confidence) / 2, (1 + confidence) / 2)
+    found = [
+        _diagnostics(part, drawn, tails, confidence, part.by_chance(rng))
+        for part, drawn in zip(parts, resampled, strict=True)
+    ]
+    if before is None:
+        return found[0]
+    changes = {}
+    for k, name in enumerate(MEASURES):
+        moved = (resampled[0][:, k] - resampled[1][:, k]).mean(axis=1)
+        change = float((parts[0].measures[k] - parts[1].measures[k]).mean())
+        if name == "calibration_error":
+            moved = moved - moved.mean() + change
+        low, high = np.quantile(moved, tails)
+        changes[name] = Estimate(change, float(low), float(high))
+    return replace(found[0], before=found[1], changes=changes)
+
+
+class _Part:
+    """One set of probabilities: what each row and bin adds to the measures.
+
+    Attributes
+    ----------
+    measures : ndarray of shape (3, n_labels)
+        The measures on the rows themselves.
+    losses : ndarray of shape (n_samples, 2 * n_labels)
+        Each row's part of the log loss and of the Brier score.
+    gaps : csr_array of shape (n_samples, n_bins of all labels)
+        Probability less truth, in the column of the bin.
+    """
+
+    def __init__(self, on: np.ndarray, values: np.ndarray, records: list[Reliability]) -> None:
+        n, q = on.shape
+        self.on, self.values, self.records = on, values, records
+        clipped = np.clip(values, CLIP, 1 - CLIP)
+        log_losses = -np.log(np.where(on, clipped, 1 - clipped))
+        self.losses = np.hstack([log_losses, (values - on) ** 2])
+        sizes = [len(record.counts) for record in records]
+        self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self.bins = np.column_stack(
+            [bins_of(record.edges, values[:, j]) for j, record in enumerate(records)]
+        )
+        columns = (self.bins + self.starts).ravel()
+        rows = np.arange(0, n * q + 1, q)
+        shape = (n, sum(sizes))
+        self.gaps = sp.csr_array(((values - on).ravel(), columns, rows), shape=shape)
+        self.measures = self.of(np.ones((1, n)))[0]
+
+    def of(self, counts: np.ndarray) -> np.ndarray:
+        """Return the measures of resampled rows, (n_resamples, 3, n_labels), by their counts."""
+        n, q = self.on.shape
+        means = counts @ self.losses / n
+        gaps = np.abs((self.gaps.T @ counts.T).T) / n
+        errors = np.add.reduceat(gaps, self.starts, axis=1)
+        return np.stack([means[:, :q], means[:, q:], errors], axis=1)
+
+    def by_chance(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the mean calibration errors for truths drawn with the probabilities."""
+        n, q = self.on.shape
+        columns, n_columns = (self.bins + self.starts).ravel(), self.gaps.shape[1]
+        total = np.zeros(q)
+        for _ in range(_DRAWS):
+            gap = self.values - (rng.random((n, q)) < self.values)
+            sums = np.bincount(columns, gap.ravel(), minlength=n_columns)
+            total += np.add.reduceat(np.abs(sums), self.starts) / n
+        return total / _DRAWS
+
+
+def _resample(
+    parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the measures of all parts on the same resampled rows, (n_resamples, 3, n_labels)."""
+    block = max(1, _BLOCK // n)
+    found: list[list[np.ndarray]] = [[] for _ in parts]
+    for start in range(0, n_resamples, block):
+        size = min(block, n_resamples - start)
+        drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(size)]
+        counts = np.array(drawn, dtype=np.float64)
+        for part, values in zip(parts, found, strict=True):
+            values.append(part.of(counts))
+    return [np.concatenate(values) for values in found]
+
+
+def _diagnostics(
+    part: _Part,
+    drawn: np.ndarray,
+    tails: tuple[float, float],
+    confidence: float,
+    by_chance: np.ndarray,
+) -> CalibrationDiagnostics:
+    labels = tuple(
+        LabelCalibration(
+            label=record.label,
+            support=int(part.on[:, j].sum()),
+            **_estimates(part.measures[:, j], drawn[:, :, j], tails),
+            error_by_chance=float(by_chance[j]),
+            reliability=record,
+        )
+        for j, record in enumerate(part.records)
+    )
+    return CalibrationDiagnostics(
+        labels=labels,
+        n_rows=len(part.on),
+        confidence=confidence,
+        **_estimates(part.measures.mean(axis=1), drawn.mean(axis=2), tails),
+        error_by_chance=float(by_chance.mean()),
+        before=None,
+        changes={},
+    )
+
+
+def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]) -> dict[str, Any]:
+    """Return the three measures with their intervals, from resampled (n_resamples, 3) values."""
+    return {
+        name: _estimate(name, float(values[k]), drawn[:, k], tails)
+        for k, name in enumerate(MEASURES)
+    }
+
+
+def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
+    if name == "calibration_error":
+        drawn = np.maximum(drawn - drawn.mean() + value, 0.0)
+    low, high = np.quantile(drawn, tails)
+    return Estimate(value, float(low), float(high))
+
+
+# What the scores of our models estimate; those of other classes are probabilities of nothing.
+_LEAST_SQUARES = (IMCCClassifier, KernelRidgeBaseline)  # of -1 and +1: 2 P - 1
+_SHARES = (LLSF, JFSC, ExtraTreesBaseline)  # P - 1/2
+_PLATT = (BinaryRelevanceSVM, EnsembleClassifierChains, LIFT)  # log-odds, or margins
+
+
+def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
+    """Return what the scores of a model say of probabilities, without calibration.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    n_labels : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels), or None
+        The model's own probabilities, if it has ``predict_proba``.  For IMCC and kernel ridge,
+        least-squares fits of -1 and +1, (score + 1) / 2; for LLSF, JFSC and extra-trees, whose
+        scores are estimates less 1/2, score + 1/2; both clipped to [0, 1].  For the machines with
+        Platt's sigmoid 1 / (1 + exp(-score)).  None for scores that are no estimates of a
+        probability, such as margins.
+    """
+    if hasattr(model, "predict_proba"):
+        return label_probabilities(model, X, n_labels)
+    inner = innermost(model)
+    if isinstance(inner, _LEAST_SQUARES):
+        return probabilities(label_scores(model, X, n_labels))
+    if isinstance(inner, _SHARES):
+        return np.clip(label_scores(model, X, n_labels) + 0.5, 0.0, 1.0)
+    if isinstance(inner, _PLATT) and inner.scores == "probability":
+        return expit(label_scores(model, X, n_labels))
+    return None
+
+
+def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
+    """Return what the scores of the model inside a calibrated one say of probabilities.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        With a :class:`imcc.calibration.MultilabelCalibrator` in it, in pipelines and wrappers.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+    n_labels : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels), or None
+        As for :func:`score_probabilities`; None, too, for a model without a calibrator.
+    """
+    for layer in layers(model):
+        if isinstance(layer, MultilabelCalibrator):
+            return score_probabilities(layer.estimator_, X, n_labels)
+        if isinstance(layer, Pipeline) and len(layer.steps) > 1:
+            X = layer[:-1].transform(X)
+    return None

@@ -1,0 +1,309 @@
+"""What a report needs from a store: the records, the comparisons, and the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from imcc.comparison import Comparison, ScoreTable, compare
+from imcc.datasets import dataset_info, list_datasets
+from imcc.experiment import (
+    ALL_METRICS,
+    EACH,
+    UNSEARCHED,
+    Experiment,
+    Failure,
+    Run,
+    Store,
+    Study,
+    TaskKey,
+)
+from imcc.metrics import METRICS
+from imcc.published import PublishedComparison, compare_with_published
+from imcc.published import datasets as published_datasets
+from imcc.published import table as published_table
+from imcc.report._words import counted, joined, one_line
+
+#: The method that others are compared with, where an experiment has it and no other is given.
+DEFAULT_CONTROL = "imcc"
+#: A selection: all metrics with the setting that the experiment's metric chose.
+OWN = "own"
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One metric with the settings chosen in one way.
+
+    Attributes
+    ----------
+    metric : str
+    selections : tuple of str
+        ``"own"``, ``"each"``, or both where they are the same.
+    compared : Compared
+        The scores and their comparison.
+    """
+
+    metric: str
+    selections: tuple[str, ...]
+    compared: Compared
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a store holds, read once.
+
+    Attributes
+    ----------
+    path : Path
+        The store.
+    experiment : Experiment
+    runs, studies, failures : list
+        Its records.
+    missing : list of keys
+        Tasks that are not done.
+    control : str or None
+        The method that the others are compared with.
+    alpha : float
+        The level of significance.
+    panels : list of Panel
+        For each metric that has values, one for each way of selecting settings.
+    """
+
+    path: Path
+    experiment: Experiment
+    runs: list[Run]
+    studies: list[Study]
+    failures: list[Failure]
+    missing: list[TaskKey]
+    control: str | None
+    alpha: float
+    panels: list[Panel]
+
+    @property
+    def scoring(self) -> str:
+        """The metric that chooses the settings."""
+        return self.experiment.protocol.scoring
+
+    @property
+    def records(self) -> list[Run | Study]:
+        """The runs and the studies."""
+        return [*self.runs, *self.studies]
+
+    @property
+    def selections(self) -> tuple[str, ...]:
+        """The ways of selecting that there are: one only if no method searches."""
+        return tuple(dict.fromkeys(s for panel in self.panels for s in panel.selections))
+
+    def panel(self, metric: str, selection: str = OWN) -> Panel | None:
+        """Return a panel; None if the metric has no values."""
+        for panel in self.panels:
+            if panel.metric == metric and selection in panel.selections:
+                return panel
+        return None
+
+    @property
+    def main(self) -> Panel | None:
+        """The panel of the experiment's own metric, or of the first that has values."""
+        return self.panel(self.scoring) or (self.panels[0] if self.panels else None)
+
+
+@contextmanager
+def opened(store: Store | str | Path) -> Iterator[Store]:
+    """Open a store to read, unless it is already open."""
+    if isinstance(store, Store):
+        yield store
+        return
+    with Store(store, read_only=True) as found:
+        yield found
+
+
+def gather(
+    store: Store | str | Path, *, control: str | None = None, alpha: float = 0.05
+) -> Results:
+    """Read a store and compare what is in it.
+
+    Parameters
+    ----------
+    store : Store or path
+        The results.
+    control : str, optional
+        The method that the others are compared with; ``imcc`` by default, if the experiment has a
+        method of that name.
+    alpha : float
+        The level of significance.
+    """
+    with opened(store) as source:
+        experiment = source.experiment
+        methods = [method.name for method in experiment.methods]
+        if control is not None and control not in methods:
+            raise ValueError(
+                f"control must be one of the experiment's methods ({', '.join(methods)}), got "
+                f"{control!r}"
+            )
+        if control is None and DEFAULT_CONTROL in methods:
+            control = DEFAULT_CONTROL
+        runs = source.runs()
+        return Results(
+            path=source.path,
+            experiment=experiment,
+            runs=runs,
+            studies=source.studies(),
+            failures=source.failures(),
+            missing=source.missing(),
+            control=control,
+            alpha=alpha,
+            panels=list(_panels(source, runs, control, alpha)),
+        )
+
+
+def _panels(source: Store, runs: list[Run], control: str | None, alpha: float) -> Iterator[Panel]:
+    protocol = source.experiment.protocol
+    searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
+    for metric in (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring)):
+        # A search chooses by the five metrics; the other ones come with its main choice.
+        differ = searched and metric in METRICS and metric != protocol.scoring
+        both = (OWN, EACH) if searched else (OWN,)
+        for selections in ((OWN,), (EACH,)) if differ else (both,):
+            scores = source.scores(metric, None if OWN in selections else EACH)
+            if np.isnan(scores.values).all():
+                continue
+            compared = compare_common_runs(
+                scores, control=control, alpha=alpha, test_size=protocol.test_size
+            )
+            yield Panel(metric, selections, compared)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A table of scores, and the comparison of that part of it which can be compared.
+
+    Attributes
+    ----------
+    scores : ScoreTable
+        All of it.
+    comparison : Comparison or None
+        Of the data sets on which all its methods have a repetition in common.
+    reason : str or None
+        Why there is no comparison.
+    left_out : tuple of str
+        What is not in the comparison because runs are missing, in sentences.
+    """
+
+    scores: ScoreTable
+    comparison: Comparison | None
+    reason: str | None
+    left_out: tuple[str, ...]
+
+
+def compare_common_runs(
+    scores: ScoreTable,
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    test_size: float | None = None,
+) -> Compared:
+    """Compare the methods on the runs that they have in common.
+
+    Methods without runs on more than half of the data sets are left out first, then the data sets
+    on which one of the others has no repetition in common with the rest, then the repetitions
+    that not all of them have.
+
+    Parameters
+    ----------
+    scores : ScoreTable
+        The scores; NaN where a run is missing.
+    control : str, optional
+        The method that the others are compared with; no control if it is left out itself.
+    alpha : float
+        The level of significance.
+    test_size : float, optional
+        As for :func:`imcc.comparison.compare`.
+    """
+    have = ~np.isnan(scores.values)
+    begun = have.any(axis=(1, 2))
+    if not begun.any():
+        return Compared(scores, None, "there are no runs yet", ())
+    share = have.any(axis=2)[begun].mean(axis=0)
+    kept_methods = share >= 0.5
+    common = have[:, kept_methods].all(axis=1).any(axis=1) & bool(kept_methods.any())
+    left_out = []
+    names = [one_line(m) for m, keep in zip(scores.methods, kept_methods, strict=True) if not keep]
+    if names:
+        left_out.append(f"{joined(names)}: no runs on more than half of the data sets")
+    names = [one_line(d) for d, keep in zip(scores.datasets, common, strict=True) if not keep]
+    if names:
+        left_out.append(f"{joined(names)}: no repetition that all methods have")
+    if not common.any():
+        reason = "there is no data set on which all methods have a repetition in common"
+        return Compared(scores, None, reason, tuple(left_out))
+    part = scores.select(
+        [d for d, keep in zip(scores.datasets, common, strict=True) if keep],
+        [m for m, keep in zip(scores.methods, kept_methods, strict=True) if keep],
+    )
+    comparison = compare(
+        part,
+        control=control if control in part.methods else None,
+        alpha=alpha,
+        missing="drop_repetitions",
+        test_size=test_size,
+    )
+    left_out += [
+        f"{one_line(dataset)}: {counted(lost, 'run')} of repetitions that not all methods have"
+        for dataset, lost in comparison.dropped.runs.items()
+    ]
+    return Compared(scores, comparison, None, tuple(left_out))
+
+
+def is_known(results: Results, dataset: str) -> bool:
+    """Return whether a data set is the one that this library knows by that name."""
+    if dataset not in list_datasets():
+        return False
+    known = dataset_info(dataset).fingerprint
+    found = {run.data_fingerprint for run in results.runs if run.key[1] == dataset}
+    return found == {known}
+
+
+def compare_with_paper(results: Results, selection: str) -> PublishedComparison | None:
+    """Compare our numbers with the paper's; None if there is nothing to compare.
+
+    Names are not enough: the data must be those that the paper used, and a method must be ours of
+    that name with its own parameters.
+
+    Parameters
+    ----------
+    results : Results
+    selection : {"own", "each"}
+        How settings were chosen.
+    """
+    paper = published_table("average_precision")
+    datasets = [
+        spec.name
+        for spec in results.experiment.datasets
+        if spec.name in paper.datasets and is_known(results, spec.name)
+    ]
+    methods = [
+        method.name
+        for method in results.experiment.methods
+        if method.name in paper.methods and method.is_named
+    ]
+    tables = {}
+    for metric in METRICS:
+        panel = results.panel(metric, selection)
+        if panel is not None and datasets and methods:
+            tables[metric] = panel.compared.scores.select(datasets, methods)
+    if not tables:
+        return None
+    result = compare_with_published(tables, alpha=results.alpha)
+    return result if any(cell.mean is not None for cell in result.cells) else None
+
+
+def cardinality(dataset: str) -> tuple[float, int] | None:
+    """Return labels per row and number of distinct label sets, as the paper's Table 2 has them."""
+    for line in published_datasets():
+        if line.dataset == dataset:
+            return line.cardinality, line.n_label_sets
+    return None
