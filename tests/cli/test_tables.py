@@ -279,7 +279,8 @@ def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
         np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= 0.5
     )
     assert "--method imcc" in imcc(*start, "--force", "--alphas", "1", code=2).stderr
-    grid = ("--method", "imcc", "--alphas", "1", "--betas", "1", "--gammas", "0", "--clusters", "4")
+    grid = ("--alphas", "1", "--betas", "1", "--gammas", "0", "--clusters", "4")
+    grid = ("--method", "imcc", "--grid", "paper", *grid)
     assert "The best of 1 settings" in imcc(*start, "--force", *grid).stdout
     assert type(load_model(out).estimator_[-1]) is IMCCClassifier
 
@@ -314,6 +315,20 @@ def test_the_way_back(folder, imcc, tmp_path):
     shown = imcc("inspect", file, "--rows", raw, "--row", 3, "--by", "support").stdout
     assert "Row 3" in shown
     assert "unknown to the model" in imcc("predict", file, raw, code=1).stderr
+
+
+def test_calibrate_and_thresholds_of_a_table(folder, imcc, tmp_path):
+    calibrated, tuned = tmp_path / "c.skops", tmp_path / "t.skops"
+    imcc("calibrate", folder / "model.skops", folder / "test.csv", "-o", calibrated)
+    rows = table(imcc("predict", calibrated, folder / "test.csv", "--proba").stdout)
+    assert rows[0] == ["ticket", *LABELS]
+    chances = np.array([row[1:] for row in rows[1:]], dtype=float)
+    assert ((chances > 0) & (chances < 1)).all()
+    imcc("thresholds", calibrated, folder / "test.csv", "-o", tuned)
+    found = json.loads(imcc("evaluate", tuned, folder / "test.csv", "--json").stdout)
+    assert found["macro_f1"] > 0.5
+    wrong = imcc("thresholds", folder / "model.skops", folder / "train.csv", "-o", "x", code=2)
+    assert "rows that the model was trained on" in flat(wrong.stderr)
 
 
 _MEMORY = """
