@@ -105,6 +105,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     [['fruit', 'red']]
     """
 
+    # For decision_thresholds: what the estimator inside decides is what is predicted.
+    _predicts_as_inside = True
+
     def __init__(
         self,
         estimator: Any = None,
