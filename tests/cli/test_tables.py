@@ -343,7 +343,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 def test_memory_does_not_grow_with_the_file(folder, tmp_path):
     frame = pd.read_csv(folder / "test.csv")
     peaks = []
-    for copies in (200, 2000):
+    for copies in (600, 2000):
         file = tmp_path / "big.csv"
         pd.concat([frame] * copies).to_csv(file, index=False)
         arguments = [folder / "model.skops", file, tmp_path / "out.csv"]

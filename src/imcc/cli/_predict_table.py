@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from imcc.tabular import TableClassifier, TableFile
 
 
+# Rows that are predicted at a time.
+_ROWS = 4096
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is to be written about each row.
@@ -104,7 +108,7 @@ def _predicted(
     names = [str(name) for name in inner.label_names_]
     for file in files:
         start = 0
-        for table in file.parts():
+        for table in _slices(file.parts()):
             check_extra(inner, table.column_names, file.path, ignore_extra)
             try:
                 yield _columns(model, inner, names, table, wanted), table.num_rows
@@ -112,6 +116,13 @@ def _predicted(
                 row = None if error.row is None else error.row + start
                 raise located(error, file, row) from error
             start += table.num_rows
+
+
+def _slices(parts: Iterator[Any]) -> Iterator[Any]:
+    """Yield fewer rows at a time: the features of text take far more memory than the text."""
+    for part in parts:
+        for start in range(0, part.num_rows, _ROWS):
+            yield part.slice(start, _ROWS)
 
 
 def _columns(
