@@ -340,7 +340,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_file(folder, tmp_path):
+def test_memory_is_bounded_by_parts_not_by_the_table(folder, tmp_path):
     frame = pd.read_csv(folder / "test.csv")
     peaks = []
     for copies in (600, 2000):
@@ -356,4 +356,5 @@ def test_memory_does_not_grow_with_the_file(folder, tmp_path):
         )
         peaks.append(int(done.stdout.split()[-1]))
     assert file.stat().st_size > 20e6
-    assert peaks[1] < peaks[0] + 25, peaks
+    # The features alone of the rows that the second file has more would take over 400 MB.
+    assert peaks[1] < peaks[0] + 60, peaks
