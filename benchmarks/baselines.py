@@ -71,7 +71,7 @@ ALGORITHMS: dict[str, Any] = {
     "LIFT": LIFT(),
     "kernel ridge": KernelRidgeBaseline(),
     "extra-trees": ExtraTreesBaseline(),
-    "IMCC": IMCCClassifierCV(n_clusters=(8, 32, 128)),
+    "IMCC": IMCCClassifierCV(n_clusters=(8, 32, 128), grid="paper"),
 }
 # One training run each: LLSF and JFSC at one setting, and their searches.
 SPEED: dict[str, Any] = {

@@ -15,10 +15,12 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier
-from imcc.calibration import TunedThresholds
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
 from imcc.inspection import (
     Explainer,
+    diagnose_probabilities,
+    draw_calibration,
     draw_clusters,
     draw_correlations,
     draw_explanation,
@@ -27,6 +29,7 @@ from imcc.inspection import (
     draw_threshold_curves,
     inspect_model,
     probabilities,
+    probabilities_before_calibration,
     reliability,
     threshold_curve,
 )
@@ -114,6 +117,23 @@ def pictures(folder: Path) -> None:
     )
     records = reliability(data.Y[test], probabilities(scores), label_names=names)
     draw_reliability(records, folder / "reliability.png", max_labels=8)
+    draw_calibrated(data, folder / "calibration.png")
+
+
+def draw_calibrated(data: Dataset, path: Path) -> None:
+    """Draw what the probabilities of a model are worth, before and after calibration."""
+    ((train, test),) = paper_splits(data, n_splits=1)
+    folds = KFold(5, shuffle=True, random_state=0)
+    model = MultilabelCalibrator(IMCCClassifier(**SETTING), cv=folds)
+    model.fit(data.X[train], data.Y[train])
+    X, Y = data.X[test], data.Y[test]
+    judged = diagnose_probabilities(
+        Y,
+        model.predict_proba(X),
+        before=probabilities_before_calibration(model, X, data.n_labels),
+        label_names=data.label_names,
+    )
+    draw_calibration(judged, path, max_labels=8)
 
 
 def main() -> None:

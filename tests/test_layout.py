@@ -1,6 +1,7 @@
-"""The house rules that can be checked: who imports whom, and with what installed."""
+"""Rules of the layout: which package imports which, and with what installed."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,9 @@ import pytest
 
 import imcc
 
-PACKAGE = Path(imcc.__file__).parent
-# Along the way of a training row; a room may use the rooms before it, never one after it.
-ROOMS = [
+ROOT = Path(imcc.__file__).parent
+# A package may import the packages before it, never one after it.
+PACKAGES = [
     "_backend",
     "_utils",
     "datasets",
@@ -33,7 +34,7 @@ ROOMS = [
     "cli",
     "__main__",
 ]
-# The order inside of the rooms that a training row walks through.
+# The order of the modules inside of a package.
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
     "_utils": [
@@ -45,18 +46,19 @@ INSIDE = {
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": [
-        *("judges", "labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold"),
+        *("judges", "labels", "scorers", "grid", "folds", "known", "fold"),
+        *("search", "out_of_fold"),
         "results",
     ],
     "_ensemble": ["views", "spectrum", "held_out", "selection", "model", "virtual", "search"],
     "_stream": ["sources", "dask", "passes", "fitting"],
     "estimators": ["base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"],
 }
-# Sizes of blocks: this module imports nothing of imcc, and every room may use it.
-EVERYWHERE = {"imcc._utils.config"}
+# These modules import nothing of imcc, and every package may use them.
+EVERYWHERE = {"imcc._utils.config", "imcc._utils.optional"}
 # Arrays in, arrays or small records out: no disk, no terminal, no tables, no estimators.
 PURE = ["_core", "_stream", "metrics", "comparison"]
-# The only room that may know what torch or CuPy do in their own way.
+# The only package that may name torch or CuPy.
 LIBRARIES = ["_backend"]
 CORE = ["imcc", "numpy", "scipy", "sklearn", "joblib", "threadpoolctl"]
 # What these bring along themselves.
@@ -64,13 +66,13 @@ BROUGHT = ["narwhals", "loky", "cloudpickle"]
 
 
 def modules():
-    return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+    return sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 
 def imported(path, anywhere=False):
     """Every module a file imports at its top level, or anywhere, in its functions too."""
     found = set()
-    tree = ast.parse((PACKAGE / path).read_text())
+    tree = ast.parse((ROOT / path).read_text())
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -80,20 +82,26 @@ def imported(path, anywhere=False):
     return found
 
 
-def room(path):
+def package(path):
     return path.parts[0].removesuffix(".py")
 
 
 def test_every_module_has_its_place():
-    assert {room(path) for path in modules()} == {*ROOMS, "__init__"}
+    assert {package(path) for path in modules()} == {*PACKAGES, "__init__"}
 
 
-INNER = [p for p in modules() if room(p) != "__init__"]
+def test_the_map_for_contributors_is_this_order():
+    text = (ROOT.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    drawn = text.split("```text\n")[1].split("```")[0]
+    assert re.findall(r"^.{17}(\w+) ", drawn, re.M) == PACKAGES[:-1]
+
+
+INNER = [p for p in modules() if package(p) != "__init__"]
 
 
 @pytest.mark.parametrize("path", INNER, ids=str)
 def test_imports_only_point_back(path):
-    allowed = ROOMS[: ROOMS.index(room(path)) + 1]
+    allowed = PACKAGES[: PACKAGES.index(package(path)) + 1]
     names = imported(path) - EVERYWHERE
     used = {name.split(".")[1] for name in names if name.startswith("imcc.")}
     assert used <= set(allowed)
@@ -105,32 +113,32 @@ def test_what_may_be_imported_everywhere_imports_nothing():
         assert not any(used.startswith("imcc") for used in imported(path))
 
 
-@pytest.mark.parametrize("path", [p for p in INNER if room(p) in INSIDE], ids=str)
-def test_imports_point_back_inside_a_room(path):
-    order = INSIDE[room(path)]
+@pytest.mark.parametrize("path", [p for p in INNER if package(p) in INSIDE], ids=str)
+def test_imports_point_back_inside_a_package(path):
+    order = INSIDE[package(path)]
     if path.name == "__init__.py":
         return
     allowed = order[: order.index(path.stem)]
-    prefix = f"imcc.{room(path)}."
+    prefix = f"imcc.{package(path)}."
     used = {name.removeprefix(prefix) for name in imported(path) if name.startswith(prefix)}
     assert used <= set(allowed)
 
 
 @pytest.mark.parametrize("path", INNER, ids=str)
-def test_no_private_module_of_another_room(path):
+def test_no_private_module_of_another_package(path):
     others = {
         name
         for name in imported(path, anywhere=True)
         if name.startswith("imcc.")
-        and name.split(".")[1] != room(path)
+        and name.split(".")[1] != package(path)
         and any(part.startswith("_") for part in name.split(".")[2:])
     }
     assert not others
 
 
-@pytest.mark.parametrize("path", [p for p in modules() if room(p) in PURE], ids=str)
-def test_pure_rooms_stay_pure(path):
-    tree = ast.parse((PACKAGE / path).read_text())
+@pytest.mark.parametrize("path", [p for p in modules() if package(p) in PURE], ids=str)
+def test_pure_packages_stay_pure(path):
+    tree = ast.parse((ROOT / path).read_text())
     calls = {
         n.func.id
         for n in ast.walk(tree)
@@ -148,11 +156,11 @@ def test_pure_rooms_stay_pure(path):
     assert "BaseEstimator" not in bases
 
 
-@pytest.mark.parametrize("path", [p for p in modules() if room(p) not in LIBRARIES], ids=str)
-def test_no_other_room_knows_an_array_library(path):
+@pytest.mark.parametrize("path", [p for p in modules() if package(p) not in LIBRARIES], ids=str)
+def test_no_other_package_knows_an_array_library(path):
     names = {
         n.id if isinstance(n, ast.Name) else n.value
-        for n in ast.walk(ast.parse((PACKAGE / path).read_text()))
+        for n in ast.walk(ast.parse((ROOT / path).read_text()))
         if isinstance(n, ast.Name)
         or (isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value)
     }

@@ -16,6 +16,10 @@ average_precision  high    mean over relevant labels of (relevant labels of at l
 Rows whose label set is empty or full have no ranking to judge: they are left out of one_error,
 ranking_loss and average_precision.  The value of a table is the mean over its rows.
 
+A label that is NaN in ``y_true`` is not known.  A row is then judged as if it had only the labels
+that are known of it (q is their number, ranks and pairs are among them), and rows of which none is
+known are left out of every metric.  With ``sample_weight``, means over rows are weighted.
+
 All five follow from two counts for each relevant label, and rows have few of those: the work grows
 with the number of ones in Y, not with its size times a sort.
 """
@@ -36,7 +40,13 @@ from sklearn.utils import check_array
 
 from imcc._backend.array import to_numpy
 from imcc._utils.config import get_config
-from imcc._utils.validation import check_choice, check_count, label_matrix
+from imcc._utils.validation import (
+    check_choice,
+    check_count,
+    check_sample_weight,
+    known_labels,
+    label_matrix,
+)
 
 __all__ = [
     "METRICS",
@@ -89,6 +99,10 @@ class Judge:
     ----------
     relevant : ndarray of bool, shape (n_samples, n_labels)
         The true label sets.
+    known : ndarray of bool, shape (n_samples, n_labels), optional
+        Which labels are known; unknown ones are not relevant, and are left out.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, for means.
 
     Notes
     -----
@@ -96,13 +110,23 @@ class Judge:
     adds up whole contiguous arrays.
     """
 
-    def __init__(self, relevant: np.ndarray) -> None:
+    def __init__(
+        self,
+        relevant: np.ndarray,
+        known: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         self.n_rows, self.n_labels = relevant.shape
+        self.weights = weights
+        self.known = None if known is None else np.ascontiguousarray(known.T)
+        # Labels that a row is judged by: a number for all rows, or one for each.
+        self.n_known: Any = self.n_labels if known is None else known.sum(axis=1)
+        self.judged = np.broadcast_to(np.asarray(self.n_known) > 0, (self.n_rows,))
         self.relevant = np.ascontiguousarray(relevant.T)
         # The (row, label) pairs with a relevant label, sorted by row.
         self.pair_rows, self.pair_labels = np.nonzero(relevant)
         self.n_relevant = relevant.sum(axis=1)
-        self.ranked = (self.n_relevant > 0) & (self.n_relevant < self.n_labels)
+        self.ranked = (self.n_relevant > 0) & (self.n_relevant < self.n_known)
         self._labelled = np.flatnonzero(self.n_relevant)
         ends = np.cumsum(self.n_relevant[self._labelled])
         self._starts = ends - self.n_relevant[self._labelled]
@@ -112,11 +136,23 @@ class Judge:
         rows = self.rows(scores, names)
         means = np.full((len(names), scores.shape[1]), np.nan)
         for i, (name, values) in enumerate(zip(names, rows, strict=True)):
-            if not METRICS[name].ranked_rows_only:
+            if not METRICS[name].ranked_rows_only and self.known is None and self.weights is None:
                 means[i] = values.mean(axis=-1)
-            elif self.ranked.any():
-                means[i] = values[:, self.ranked].mean(axis=-1)
+                continue
+            counted = self.ranked if METRICS[name].ranked_rows_only else self.judged
+            means[i] = self._mean(values, counted)
         return means
+
+    def _mean(self, values: np.ndarray, counted: np.ndarray) -> np.ndarray | float:
+        """Return the (weighted) means over some of the rows; NaN if there are none."""
+        if not counted.any():
+            return float("nan")
+        if self.weights is None:
+            return values[:, counted].mean(axis=-1)
+        weights = self.weights[counted]
+        if not (total := weights.sum()) > 0:
+            return float("nan")
+        return values[:, counted] @ (weights / total)
 
     def rows(self, scores: np.ndarray, names: Sequence[str]) -> list[np.ndarray]:
         """Return for each metric its values, shape (n_settings, n_rows).
@@ -125,10 +161,15 @@ class Judge:
         """
         counted: tuple[np.ndarray, np.ndarray] | None = None
         values = []
+        n_known = self.n_known
+        if self.known is not None:
+            # Last in every ranking, and never among those counted up to a relevant label.
+            scores = np.where(self.known[:, np.newaxis], scores, -np.inf)
+            n_known = np.maximum(n_known, 1)
         for name in names:
             if name == "hamming_loss":
                 wrong = (scores >= 0) != self.relevant[:, np.newaxis]
-                values.append(_count(wrong) / self.n_labels)
+                values.append(_count(wrong) / n_known)
             elif name == "one_error":
                 values.append(self._one_error(scores))
             else:
@@ -145,11 +186,11 @@ class Judge:
     def _from_counts(self, name: str, rank: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Combine, over the relevant labels of a row, ranks and relevant labels up to them."""
         if name == "coverage":
-            return (self._per_row(np.maximum, rank, fill=1) - 1) / self.n_labels
+            return (self._per_row(np.maximum, rank, fill=1) - 1) / np.maximum(self.n_known, 1)
         n_relevant = np.maximum(self.n_relevant, 1)
         if name == "average_precision":
             return self._per_row(np.add, found / rank, fill=0) / n_relevant
-        n_pairs = np.maximum(n_relevant * (self.n_labels - self.n_relevant), 1)
+        n_pairs = np.maximum(n_relevant * (self.n_known - self.n_relevant), 1)
         return self._per_row(np.add, rank - found, fill=0) / n_pairs
 
     def _per_row(self, combine: np.ufunc, of_pairs: np.ndarray, fill: float) -> np.ndarray:
@@ -211,8 +252,8 @@ def _count(flags: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray]:
-    relevant = label_matrix(y_true, "y_true")
+def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    relevant, known = known_labels(y_true, "y_true")
     scores = to_numpy(scores)
     if sp.issparse(scores):
         raise ValueError("scores must be dense: a score of zero is a score; call .toarray() first")
@@ -221,21 +262,28 @@ def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"y_true and scores must have the same shape, got {relevant.shape} and {scores.shape}"
         )
-    return relevant, scores
+    return relevant, scores, known
 
 
-def evaluate(y_true: Any, scores: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:
+def evaluate(
+    y_true: Any,
+    scores: Any,
+    metrics: Sequence[str] | None = None,
+    sample_weight: Any = None,
+) -> dict[str, float]:
     """Return several metrics of a score matrix.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.
+        The true labels, coded {0, 1}, {-1, +1} or boolean; NaN where a label is not known.
     scores : array-like of shape (n_samples, n_labels)
         Real-valued scores; 0 is the threshold between off and on.  Arrays on a device (scores or
         labels) are brought to the host.
     metrics : sequence of str, optional
         Names out of :data:`METRICS`; all five by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        How many rows each row counts for.
 
     Returns
     -------
@@ -254,13 +302,14 @@ def evaluate(y_true: Any, scores: Any, metrics: Sequence[str] | None = None) -> 
     names = list(METRICS) if metrics is None else list(metrics)
     for name in names:
         check_choice("metrics", name, METRICS)
-    relevant, scores = _check_scores(y_true, scores)
-    judge = Judge(relevant)
+    relevant, scores, known = _check_scores(y_true, scores)
+    judge = Judge(relevant, known, check_sample_weight(sample_weight, len(relevant)))
     means = judge.means(np.ascontiguousarray(scores.T)[:, np.newaxis], names)[:, 0]
     if np.isnan(means).any():
         undefined = ", ".join(n for n, m in zip(names, means, strict=True) if np.isnan(m))
         warnings.warn(
-            f"{undefined}: undefined, every row has either no label or all of them",
+            f"{undefined}: undefined, every row has either no label or all of them"
+            + ("" if known is None else " (of those known)"),
             UndefinedMetricWarning,
             stacklevel=2,
         )
@@ -280,38 +329,38 @@ def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
     dict of str to ndarray of shape (n_samples,)
         NaN in the rows that a metric leaves out.
     """
-    relevant, scores = _check_scores(y_true, scores)
-    judge = Judge(relevant)
+    relevant, scores, known = _check_scores(y_true, scores)
+    judge = Judge(relevant, known)
     values = judge.rows(np.ascontiguousarray(scores.T)[:, np.newaxis], list(METRICS))
     return {
-        name: np.where(judge.ranked, row[0], np.nan) if metric.ranked_rows_only else row[0]
+        name: np.where(judge.ranked if metric.ranked_rows_only else judge.judged, row[0], np.nan)
         for (name, metric), row in zip(METRICS.items(), values, strict=True)
     }
 
 
-def one_error(y_true: Any, scores: Any) -> float:
+def one_error(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the share of rows whose top-scored label is not relevant (lower is better)."""
-    return evaluate(y_true, scores, ["one_error"])["one_error"]
+    return evaluate(y_true, scores, ["one_error"], sample_weight)["one_error"]
 
 
-def hamming_loss(y_true: Any, scores: Any) -> float:
+def hamming_loss(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the share of labels on the wrong side of zero (lower is better)."""
-    return evaluate(y_true, scores, ["hamming_loss"])["hamming_loss"]
+    return evaluate(y_true, scores, ["hamming_loss"], sample_weight)["hamming_loss"]
 
 
-def ranking_loss(y_true: Any, scores: Any) -> float:
+def ranking_loss(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the share of wrongly ordered (relevant, irrelevant) pairs (lower is better)."""
-    return evaluate(y_true, scores, ["ranking_loss"])["ranking_loss"]
+    return evaluate(y_true, scores, ["ranking_loss"], sample_weight)["ranking_loss"]
 
 
-def coverage(y_true: Any, scores: Any) -> float:
+def coverage(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return how far down the last relevant label is ranked, over n_labels (lower is better)."""
-    return evaluate(y_true, scores, ["coverage"])["coverage"]
+    return evaluate(y_true, scores, ["coverage"], sample_weight)["coverage"]
 
 
-def average_precision(y_true: Any, scores: Any) -> float:
+def average_precision(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the label ranking average precision (higher is better)."""
-    return evaluate(y_true, scores, ["average_precision"])["average_precision"]
+    return evaluate(y_true, scores, ["average_precision"], sample_weight)["average_precision"]
 
 
 def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
@@ -323,7 +372,8 @@ def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
 
     Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t``
     as high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A
-    row without labels counts 0.
+    row without labels counts 0.  Unknown labels (NaN) have no place; rows of which no label is
+    known are left out.
 
     Parameters
     ----------
@@ -337,11 +387,12 @@ def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
     >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
     0.375
     """
-    relevant, scores = _check_scores(y_true, scores)
+    relevant, scores, known = _check_scores(y_true, scores)
     _check_k(k, relevant.shape[1])
-    above, ties = _places(scores)
+    above, ties = _places(_known_scores(scores, known))
     chances = np.clip((k - above) / ties, 0.0, 1.0)
-    return float((chances * relevant).sum(axis=1).mean() / k)
+    values = (chances * relevant).sum(axis=1)
+    return float((values if known is None else values[known.any(axis=1)]).mean() / k)
 
 
 def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
@@ -354,7 +405,8 @@ def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
         d(r) = 1 / log2(1 + r)  for r <= k,  else 0
 
     Labels that tie share the mean of their places' d.  For rows with labels it is scikit-learn's
-    ``ndcg_score(..., k=k)``, which counts rows without any as 0.
+    ``ndcg_score(..., k=k)``, which counts rows without any as 0.  Unknown labels (NaN) have no
+    place.
 
     Parameters
     ----------
@@ -373,10 +425,10 @@ def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
     >>> ndcg_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.5, 0.8]], k=2)
     0.62...
     """
-    relevant, scores = _check_scores(y_true, scores)
+    relevant, scores, known = _check_scores(y_true, scores)
     n_labels = relevant.shape[1]
     _check_k(k, n_labels)
-    above, ties = _places(scores)
+    above, ties = _places(_known_scores(scores, known))
     discounts = np.where(np.arange(n_labels) < k, 1 / np.log2(np.arange(n_labels) + 2), 0.0)
     up_to = np.append(0.0, np.cumsum(discounts))
     gains = ((up_to[above + ties] - up_to[above]) / ties * relevant).sum(axis=1)
@@ -393,6 +445,11 @@ def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
 def _check_k(k: Any, n_labels: int) -> None:
     if check_count("k", k) > n_labels:
         raise ValueError(f"k must be at most the number of labels, {n_labels}; got {k}")
+
+
+def _known_scores(scores: np.ndarray, known: np.ndarray | None) -> np.ndarray:
+    """Return scores in which unknown labels are last."""
+    return scores if known is None else np.where(known, scores, -np.inf)
 
 
 def _places(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -426,7 +483,8 @@ def label_f1(y_true: Any, y_pred: Any) -> np.ndarray:
     Parameters
     ----------
     y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.
+        True and predicted labels, coded {0, 1}, {-1, +1} or boolean; true ones may be NaN, which
+        are not counted.
 
     Returns
     -------
@@ -496,12 +554,17 @@ def micro_f1(y_true: Any, y_pred: Any) -> float:
 
 
 def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the true positives, false positives and false negatives of every label."""
-    on, predicted = label_matrix(y_true, "y_true") > 0, label_matrix(y_pred, "y_pred") > 0
+    """Return the true positives, false positives and false negatives of every label.
+
+    Labels that are not known (NaN in ``y_true``) are not counted.
+    """
+    (on, known), predicted = known_labels(y_true, "y_true"), label_matrix(y_pred, "y_pred")
     if on.shape != predicted.shape:
         raise ValueError(
             f"y_true and y_pred must have the same shape, got {on.shape} and {predicted.shape}"
         )
+    if known is not None:
+        predicted = predicted & known
     tp = (on & predicted).sum(axis=0)
     return tp, predicted.sum(axis=0) - tp, on.sum(axis=0) - tp
 

@@ -23,7 +23,7 @@ from imcc.baselines import (
     KernelRidgeBaseline,
 )
 from tests.estimators.test_bad_input import BAD_DATA
-from tests.estimators.test_scikit_learn import SKIPPED
+from tests.estimators.test_scikit_learn import SKIPPED, WEIGHTS
 
 SMALL_AXES = {"alphas": [0.01, 0.1], "betas": [0.1, 1.0], "gammas": [0.01], "cv": 3}
 BASELINES = [
@@ -61,8 +61,10 @@ def problem():
 @unscaled
 @every_baseline
 def test_check_estimator(baseline):
-    results = check_estimator(baseline, on_skip=None)
-    assert {r["check_name"] for r in results if r["status"] != "passed"} <= set(SKIPPED)
+    svm = (BinaryRelevanceSVM, EnsembleClassifierChains, LIFT)
+    expected = WEIGHTS if isinstance(baseline, svm) else {}
+    results = check_estimator(baseline, on_skip=None, expected_failed_checks=expected)
+    assert {r["check_name"] for r in results if r["status"] != "passed"} <= {*SKIPPED, *expected}
     assert len(results) > 50
 
 

@@ -50,9 +50,9 @@ def test_chains_see_their_share_of_the_rows(small_problem, monkeypatch):
     samples = []
     train = ecc.train_chain
 
-    def recorded(X, on, rows, order, C, gram):
+    def recorded(X, on, rows, order, C, gram, weights):
         samples.append(rows)
-        return train(X, on, rows, order, C, gram)
+        return train(X, on, rows, order, C, gram, weights)
 
     monkeypatch.setattr(ecc, "train_chain", recorded)
     EnsembleClassifierChains(4, random_state=0).fit(X, Y)
@@ -115,9 +115,9 @@ def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, config, l
     matrices = []
     train = getattr(ecc, name)
 
-    def recorded(matrix, on, C):
+    def recorded(matrix, on, C, **options):
         matrices.append(matrix)
-        return train(matrix, on, C)
+        return train(matrix, on, C, **options)
 
     config(gram_bytes=limit)
     monkeypatch.setattr(ecc, name, recorded)

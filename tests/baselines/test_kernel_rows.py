@@ -46,7 +46,7 @@ def test_machines_are_libsvms(wide, form, C, path):
             chosen = np.arange(150) if part is None else part
             found = rows.train(on, C, part)
             theirs = SVC(kernel="linear", C=C).fit(X[chosen], on[chosen])
-            weights = rows.weights([found])[0]
+            weights = rows.coef([found])[0]
             expected = X @ theirs.coef_[0] + theirs.intercept_[0]
             np.testing.assert_allclose(rows.margins([found])[:, 0], expected, atol=1e-3)
             ours, libsvms = (

@@ -178,7 +178,7 @@ def test_settings_are_unbounded_where_the_curvature_says_so(problem):
         LLSF(alpha=1.2 * limit, beta=0, max_iter=50000).fit(X, Y)
 
 
-def test_iterations_used_up_are_said(problem):
+def test_iterations_used_up_are_reported(problem):
     X, Y = problem
     with pytest.warns(UserWarning, match="stopped after max_iter=2 iterations"):
         clf = LLSF(max_iter=2).fit(X, Y)

@@ -139,7 +139,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
     best, fit = search.fit(X, Y).best_index_, LLSF.fit
     betas = [setting["beta"] for setting in search.cv_results_["params"]]
 
-    def unbounded_for_the_best(self, X, y):
+    def unbounded_for_the_best(self, X, y, sample_weight=None):
         if self.beta == betas[best]:
             raise UnboundedError("no")
         return fit(self, X, y)
@@ -150,7 +150,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
     assert search.best_index_ == 1 - best
     assert search.best_estimator_.beta == search.best_params_["beta"] == betas[1 - best]
 
-    def unbounded(self, X, y):
+    def unbounded(self, X, y, sample_weight=None):
         raise UnboundedError("no")
 
     monkeypatch.setattr(LLSF, "fit", unbounded)

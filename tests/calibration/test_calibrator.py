@@ -19,6 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._core.logistic import fit_logistic_maps
 from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
+from imcc.calibration._maps import fit_score_maps
+from tests.estimators.test_scikit_learn import WEIGHTS
 
 IMCC = IMCCClassifier(n_clusters=4, random_state=0)
 
@@ -220,9 +222,49 @@ def test_check_estimator(method):
     results = check_estimator(
         MultilabelCalibrator(LogisticRegression(), method=method, cv=3, min_support=5),
         on_skip=None,
+        expected_failed_checks=WEIGHTS,
     )
     failed = {r["check_name"] for r in results if r["status"] != "passed"}
-    assert failed <= {"check_array_api_input"}
+    assert failed <= {"check_array_api_input", *WEIGHTS}
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_unknown_labels_take_no_part_in_the_maps(method):
+    """The map of a label is that of the rows it is known of; scores come from the same folds."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(120, 3))
+    Y = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(120, 3)) > 0).astype(float)
+    Y[rng.random(120) < 0.4, 1] = np.nan
+    options = {"cv": KFold(3), "method": method, "min_support": 10}
+    model = IMCCClassifier(4, width=2.0, random_state=0)
+    clf = MultilabelCalibrator(model, **options).fit(X, Y)
+    scores = cross_fit_scores(model, X, Y, cv=KFold(3))
+    filled = np.where(np.isnan(Y), 1 - np.nan_to_num(Y), Y)
+    known = ~np.isnan(Y)
+    expected = fit_score_maps(scores, filled > 0, method, min_support=10, known=known)
+    np.testing.assert_allclose(clf.slopes_, expected.logistic.slope)
+    other = fit_score_maps(scores, filled > 0, method, min_support=10)
+    assert np.abs(clf.maps_.log_odds(scores) - other.log_odds(scores))[:, 1].max() > 0.05
+    np.testing.assert_allclose(clf.maps_.log_odds(scores), expected.log_odds(scores))
+
+
+def test_rows_of_weight_zero_are_left_out_of_folds_too():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 3))
+    Y = (X[:, :2] + rng.normal(size=(60, 2)) > 0).astype(int)
+    weights = rng.integers(0, 3, 60).astype(float)
+    some = weights > 0
+    model = IMCCClassifier(4, random_state=0)
+    listed = [(np.flatnonzero(np.arange(60) % 3 != k), np.arange(60) % 3 == k) for k in range(3)]
+    listed = [(train, np.flatnonzero(test)) for train, test in listed]
+    place = np.cumsum(some) - 1
+    renumbered = [tuple(place[part][some[part]] for part in split) for split in listed]
+    for all_cv, some_cv in ((3, 3), (listed, renumbered)):
+        every = MultilabelCalibrator(model, cv=all_cv).fit(X, Y, sample_weight=weights)
+        rest = MultilabelCalibrator(model, cv=some_cv).fit(
+            X[some], Y[some], sample_weight=weights[some]
+        )
+        np.testing.assert_array_equal(every.predict_proba(X), rest.predict_proba(X))
 
 
 def test_probability_thresholds():

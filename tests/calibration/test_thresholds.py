@@ -34,6 +34,7 @@ from imcc.calibration import (
     decision_thresholds,
     label_scores,
 )
+from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive
 
 NAIVE = {
@@ -372,6 +373,7 @@ def test_predict_with_thresholds(rare):
 EXPECTED = {
     "check_classifiers_train": "predict is not decision_function >= 0",
     "check_classifier_multioutput": "predict is not decision_function >= 0",
+    **WEIGHTS,
 }
 
 
@@ -395,6 +397,37 @@ def test_a_fit_that_fails_leaves_the_thresholds_as_they_were(small_problem):
         model.fit(X[:, :3], Y)
     assert vars(model) == before
     np.testing.assert_array_equal(model.predict(X_new), predicted)
+
+
+@pytest.mark.parametrize("criterion", sorted(CRITERIA))
+def test_whole_weights_are_repeated_rows(criterion):
+    rng = np.random.default_rng(8)
+    scores = rng.normal(size=(40, 3)).round(1)
+    on = scores + rng.normal(size=(40, 3)) > 0.3
+    weights = rng.integers(0, 4, 40)
+    found = choose_thresholds(on, scores, criterion, min_support=2, sample_weight=weights)
+    repeated = choose_thresholds(
+        np.repeat(on, weights, axis=0), np.repeat(scores, weights, axis=0), criterion, min_support=2
+    )
+    np.testing.assert_allclose(found.thresholds, repeated.thresholds)
+    np.testing.assert_allclose(found.values, repeated.values)
+    assert found.overall == pytest.approx(repeated.overall)
+    assert found.default_overall == pytest.approx(repeated.default_overall)
+
+
+def test_tuning_with_weights():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(80, 3))
+    Y = (X[:, :2] + rng.normal(size=(80, 2)) > 0.8).astype(int)
+    weights = rng.integers(0, 4, 80) * 0.5
+    some = weights > 0
+    model = IMCCClassifier(4, random_state=0)
+    every = TunedThresholds(model, cv=3).fit(X, Y, sample_weight=weights)
+    rest = TunedThresholds(model, cv=3).fit(X[some], Y[some], sample_weight=weights[some])
+    np.testing.assert_array_equal(every.thresholds_, rest.thresholds_)
+    np.testing.assert_array_equal(every.decision_function(X), rest.decision_function(X))
+    plain = TunedThresholds(model, cv=3).fit(X[some], Y[some])
+    assert not np.array_equal(plain.thresholds_, rest.thresholds_)
 
 
 def test_prefit_leaves_the_model_as_it_is(rare):

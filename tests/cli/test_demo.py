@@ -47,7 +47,7 @@ def test_it_ends_with_a_table_and_a_report(small_demo, tmp_path, monkeypatch):
     assert found["stds"]["imcc"]["coverage"] > 0
 
 
-def test_a_failure_is_told(pets, tmp_path, monkeypatch):
+def test_a_failure_is_reported(pets, tmp_path, monkeypatch):
     bad = {"imcc": {"estimator": DICE, "params": {"fails": True}}}
     monkeypatch.setattr(
         "imcc.experiment.load_experiment", lambda _: Experiment(pets, bad, n_repeats=1, allow=ALLOW)

@@ -226,7 +226,7 @@ def test_compare_with_the_papers_numbers(tmp_path, pets):
 
 
 def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch):
-    small_grid = {"params": {"alphas": [0.1, 1.0], "n_clusters": [2, 3]}}
+    small_grid = {"params": {**STUDIED["params"], "alphas": [0.1, 1.0], "n_clusters": [2, 3]}}
     monkeypatch.setattr("imcc.experiment._plan._STUDIED", {**STUDIED, **small_grid})
     path = tmp_path / "s.sqlite"
     text = call("sensitivity", pets_file, "-o", path, "--metric", "ranking_loss").stdout
@@ -243,7 +243,10 @@ def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch)
     assert "Stored in" in call("sensitivity", pets_file, "-o", path).stdout
 
 
-STUDIED = {"estimator": "IMCCClassifierCV"}
+STUDIED = {
+    "estimator": "IMCCClassifierCV",
+    "params": {"kernels": ["rbf"], "width_scales": [1.0]},
+}
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,16 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     assert [column["kind"] for column in out["schema"]["columns"]] == ["number"] * 4 + ["label"] * 3
 
 
+@pytest.mark.parametrize(("grid", "n_settings"), [("default", 4 * 4), ("paper", 4)])
+def test_tune_takes_from_the_grid_what_is_not_said(imcc, pets, tmp_path, grid, n_settings):
+    start = ("tune", pets / "train.csv", *NAMED, *GRID, "-o", tmp_path / "m.skops", "--json")
+    assert json.loads(imcc(*start, "--grid", grid).stdout)["settings"] == n_settings
+    # The penalties of the grid, which are the same in both.
+    rest = ("--alphas", 1, "--gammas", 0.1, "--clusters", 4, "--grid", grid, "--force", "--json")
+    found = imcc("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", *rest)
+    assert json.loads(found.stdout)["settings"] == 7 * n_settings // 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
@@ -105,7 +115,6 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
         ("--kernels", "linear"),
         ("--width-scales", "0.3"),
         ("--kernel-search",),
-        ("--grid", "default"),
         ("--thresholds", "f1"),
         ("--thresholds", "micro_f1"),
         ("--folds", "3"),

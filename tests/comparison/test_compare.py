@@ -222,7 +222,7 @@ class TestFew:
         assert result.wins.ties[0, 1] == 6
         assert compare(make(np.zeros((3, 2)))).wilcoxon.p.min() == 1
 
-    def test_too_few_rows_for_wilcoxon_are_told(self):
+    def test_too_few_rows_for_wilcoxon_are_reported(self):
         assert any("smallest p there is 0.188" in n for n in compare(make([[1, 2, 3]] * 5)).notes)
         # With nine rows a pair out of three can differ: 3 / 256.
         assert not any("smallest" in note for note in compare(make([[1, 2, 3]] * 9)).notes)

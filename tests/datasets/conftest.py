@@ -1,4 +1,4 @@
-"""Files, a mirror and a web server for the tests of the data room."""
+"""Files, a mirror and a web server for the tests of imcc.datasets."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def numbers_with(*odd, n=50):
     return "a,b,y\n" + "".join(f'"{v}",{i % 5},{i % 2}\n' for i, v in enumerate(values))
 
 
-def test_a_cell_that_makes_numbers_words_is_said(csv):
+def test_a_cell_that_makes_numbers_words_is_reported(csv):
     """Not 51 indicators without a word."""
     text = numbers_with("1,2", "1,2")
     with pytest.warns(DataWarning, match=r"line 52: the column 'a' holds numbers.*2 row.*'1,2'"):

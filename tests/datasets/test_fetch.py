@@ -39,7 +39,7 @@ def test_download_into_the_cache(server, file, own_data_home):
     assert server.requests == ["/public/set/file.arff"], "the second time it is there"
 
 
-def test_progress_is_told(file):
+def test_progress_is_reported(file):
     told = []
     fetch.get_file(file, progress=lambda *facts: told.append(facts))
     assert told[-1] == ("set/file.arff", len(DATA), len(DATA))

@@ -141,7 +141,7 @@ def test_missing_files_are_no_damaged_files(tmp_path):
         (bytes(range(256)) * 4, "binary file"),
         (b"a,y\n1,\x000\n", "NUL"),
         (bytes(range(128, 160)) * 20, "binary file"),
-        (gzip.compress(b"a,y\n1,0\n"), "this is a gzip file"),
+        (gzip.compress(b"a,y\n1,0\n", mtime=0), "this is a gzip file"),
         (b"BZh91AY&SY", "this is a bzip2 file"),
         (b"PK\x03\x04rest", "this is a zip file"),
         (b"\xff\xfeodd", "not utf-16"),

@@ -84,7 +84,7 @@ def test_columns_in_another_order_and_without_labels(trained, tmp_path):
         ("size,wet,hue,kind,more\n1,yes,red,x,3\n", r"1 column.*unknown.*'more'.*ignore_extra"),
         ("size,wet,hue,kind\n1,yes,red,x\n2,perhaps,red,x\n", "line 3: .*'wet' is 'perhaps'"),
         ("size,wet,hue,kind\n1,3,red,x\n", "'wet' is 3 here.*'no', 'yes'"),
-        ("size,wet,hue,kind\nbig,no,red,x\n", "'size' is 'big' here, and the model wants numbers"),
+        ("size,wet,hue,kind\nbig,no,red,x\n", "'size' is 'big' here.*expects numbers"),
         ("size,wet,hue,kind\n1,no,red,z\n", "'kind' is 'z' here"),
         ("size,size,wet,hue,kind\n1,1,no,red,x\n", "several columns have the same name"),
         ("size,wet,hue,kind\n", "no rows"),
@@ -134,7 +134,7 @@ def test_numbers_where_training_had_words_are_an_error(trained, tmp_path):
 
 def test_words_where_training_had_numbers_are_an_error(trained, tmp_path):
     file = rows(tmp_path, 'size,wet,hue,kind\n1,yes,red,x\n"1,2",yes,red,x\n')
-    with pytest.raises(DataFormatError, match=r"line 3: .*'size' is '1,2'.*wants numbers"):
+    with pytest.raises(DataFormatError, match=r"line 3: .*'size' is '1,2'.*expects numbers"):
         match(trained, file)
 
 

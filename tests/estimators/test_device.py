@@ -201,7 +201,7 @@ def test_a_block_takes_a_share_of_the_memory(small_problem, library):
     assert _device.block_entries(small_problem[0]) is None
 
 
-def test_no_room_for_the_kernel_matrix_is_said(small_problem, config):
+def test_a_kernel_matrix_that_does_not_fit_is_reported(small_problem, config):
     X, Y, *_ = small_problem
     rows = array("torch", X)
     config(device_memory=1e5)
@@ -299,7 +299,7 @@ def test_metrics_take_arrays_of_a_device(small_problem, library):
     assert evaluate(array(library, Y), array(library, scores)) == evaluate(Y, scores)
 
 
-def test_no_gpu_is_said(small_problem):
+def test_no_gpu_is_reported(small_problem):
     torch = backend("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -307,7 +307,7 @@ def test_no_gpu_is_said(small_problem):
     for make in (IMCCClassifier, IMCCClassifierCV):
         with pytest.raises(RuntimeError, match=r"device='cuda': torch .* finds no GPU here"):
             make(device="cuda").fit(X, Y)
-    with pytest.raises(ValueError, match="device='gpu' is no device that torch knows"):
+    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
         IMCCClassifier(device="gpu").fit(X, Y)
     with pytest.raises(ValueError, match="device must be None or a name such as 'cuda', got 0"):
         IMCCClassifier(device=0).fit(X, Y)
@@ -359,7 +359,7 @@ def test_cupy_is_used_where_torch_is_missing(monkeypatch):
             _device._empty_on(device)
 
 
-def test_what_is_not_installed_is_said(small_problem, monkeypatch):
+def test_what_is_not_installed_is_reported(small_problem, monkeypatch):
     X, Y, *_ = small_problem
     rows = array("torch", X)
     with monkeypatch.context() as m:

@@ -25,6 +25,12 @@ SKIPPED = {
     "check_array_api_input": "needs SCIPY_ARRAY_API to be set before scipy is imported",
     NO_PROBABILITIES: "no predict_proba: scores of least squares are no probabilities",
 }
+# Rows of weight 2 are two rows for given clusters and folds (test_sample_weight.py and others); but
+# k-means starts elsewhere, folds are others and libsvm's last steps differ.
+WEIGHTS = {
+    f"check_sample_weight_equivalence_on_{form}_data": "k-means, folds or libsvm see other rows"
+    for form in ("dense", "sparse")
+}
 
 
 @pytest.mark.slow
@@ -46,9 +52,11 @@ SKIPPED = {
     ids=str,
 )
 def test_check_estimator(estimator):
-    results = check_estimator(estimator, on_skip=None)
+    # 32 clusters are one per row in the small problems of these checks.
+    expected = {} if estimator.n_clusters is None else WEIGHTS
+    results = check_estimator(estimator, on_skip=None, expected_failed_checks=expected)
     skipped = {r["check_name"] for r in results if r["status"] != "passed"}
-    assert skipped <= set(SKIPPED)
+    assert skipped <= {*SKIPPED, *expected}
     assert (NO_PROBABILITIES in skipped) == (not hasattr(estimator, "predict_proba"))
     assert len(results) > 50
 

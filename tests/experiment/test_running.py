@@ -56,7 +56,7 @@ def test_a_running_dask_cluster_is_used_by_its_address(small, tmp_path):
 
 @pytest.mark.slow
 @dask_noise
-def test_no_scheduler_is_told(small, tmp_path):
+def test_no_scheduler_is_reported(small, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -114,7 +114,7 @@ def test_what_is_there_is_not_computed_again(small, pets_file, tmp_path):
     assert larger.run(tmp_path / "x.sqlite").n_computed == 2
 
 
-def test_progress_is_told(small, tmp_path):
+def test_progress_is_reported(small, tmp_path):
     told = []
     run(small, tmp_path / "x.sqlite", progress=told.append)
     ended = [p for p in told if p.last is not None]

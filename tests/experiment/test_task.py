@@ -2,12 +2,16 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.baselines import KernelRidgeBaseline
+from imcc._core.logistic import fit_logistic_maps
+from imcc.baselines import LLSFCV, KernelRidgeBaseline
+from imcc.calibration import TunedThresholds, cross_fit_scores
 from imcc.datasets import Dataset, paper_splits
+from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment import Experiment, Failure, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
@@ -44,6 +48,7 @@ def test_both_selections_are_what_a_search_by_hand_gives(pets):
     for chosen in run.selections:
         search = IMCCClassifierCV(
             **GRID,
+            grid="paper",
             cv=KFold(3, shuffle=True, random_state=run.seed),
             scoring=chosen.selection,
             random_state=run.seed,
@@ -53,6 +58,46 @@ def test_both_selections_are_what_a_search_by_hand_gives(pets):
         scores = search.decision_function(X_new)
         expected = all_metrics(Y_new, scores, scores >= 0)
         assert chosen.metrics == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "make"),
+    [
+        ("imcc", GRID, IMCCClassifierCV),
+        ("kernel_ridge", {"betas": [0.01, 1.0], "width_scales": [1.0]}, KernelRidgeBaseline),
+        ("llsf", {"alphas": [0.1], "betas": [0.1, 1.0], "max_iter": 5000}, LLSFCV),
+    ],
+)
+def test_a_search_that_calibrates_does_so_for_each_choice(pets, name, params, make):
+    run = run_task(only(pets, {"estimator": name, "params": {**params, "calibrate": True}}), 1)
+    assert not isinstance(run, Failure), run.error
+    plain = run_task(only(pets, {"estimator": name, "params": params}), 1)
+    X, Y, X_new, Y_new = parts(pets)
+    folds = KFold(3, shuffle=True, random_state=run.seed)
+    for chosen, without in zip(run.selections, plain.selections, strict=True):
+        assert (chosen.setting, chosen.cv_score) == (without.setting, without.cv_score)
+        if name == "llsf":
+            continue
+        fixed = {**GRID, "grid": "paper"} if make is IMCCClassifierCV else params
+        search = make(**fixed, cv=folds)
+        if make is IMCCClassifierCV:
+            search.set_params(random_state=run.seed)
+        search.fit(X, Y)
+        model = clone(search.estimator_for(chosen.setting))
+        maps = fit_logistic_maps(cross_fit_scores(model, X, Y, cv=folds), Y > 0)
+        odds = maps.log_odds(model.fit(X, Y).decision_function(X_new))
+        assert chosen.metrics == pytest.approx(all_metrics(Y_new, odds, odds >= 0), rel=1e-9)
+        assert chosen.metrics != without.metrics
+
+
+def test_the_edge_of_a_grid_is_no_news_in_a_row(pets):
+    axes = {**GRID, "betas": [1e-3, 1e-2, 1e-1], "cv": 3}
+    search = IMCCClassifierCV(**axes, width_scales=1.0, random_state=0)
+    with pytest.warns(EdgeOfGridWarning, match="largest of betas"):
+        search.fit(*parts(pets)[:2])
+    tuned = TunedThresholds(search, cv=3)
+    run = run_task(only(pets, tuned), 1)
+    assert not any("edge of the grid" in text for text in run.warnings)
 
 
 def test_a_grid_over_any_estimator_is_searched_by_every_metric(pets):

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from imcc import IMCCClassifier
+from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import (
     LIFT,
     LLSF,
@@ -92,12 +92,10 @@ def check_interval(estimate, drawn, name):
     assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_blocks_of_resamples_make_no_difference(judged, monkeypatch):
-    from imcc.inspection import _calibration
-
+def test_blocks_of_resamples_make_no_difference(judged, config):
     Y, right, _ = judged
     whole = diagnose_probabilities(Y, right)
-    monkeypatch.setattr(_calibration, "_BLOCK", 500)
+    config(sum_entries=500)
     again = diagnose_probabilities(Y, right)
     for name in MEASURES:
         one, other = getattr(whole, name), getattr(again, name)
@@ -254,3 +252,12 @@ def test_before_calibration_is_the_model_inside(small_problem):
         expected = np.clip((fitted.estimator_.decision_function(rows) + 1) / 2, 0, 1)
         np.testing.assert_allclose(probabilities_before_calibration(model, X_new, 4), expected)
         np.testing.assert_allclose(score_probabilities(model, X_new, 4), fitted.predict_proba(rows))
+
+
+def test_before_calibration_of_a_calibrated_search(small_problem):
+    X, Y, X_new, _ = small_problem
+    grid = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
+    search = IMCCClassifierCV(**grid, calibrate=True, random_state=0).fit(X, Y)
+    expected = np.clip((search.best_estimator_.decision_function(X_new) + 1) / 2, 0, 1)
+    np.testing.assert_allclose(probabilities_before_calibration(search, X_new, 4), expected)
+    np.testing.assert_allclose(score_probabilities(search, X_new, 4), search.predict_proba(X_new))

@@ -461,3 +461,19 @@ def test_page_of_a_model_that_kept_nothing(small_problem):
     text = page(inspect_model(model(kernel="linear").fit(X, Y)))
     assert "not known" in text
     assert "<svg" not in text
+
+
+def test_models_trained_with_weights_keep_none(small_problem):
+    """Their clusters can be looked at; what needs the weights says so."""
+    X, Y, X_new, _ = small_problem
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    clf = IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y, sample_weight=weights)
+    found = inspect_model(clf)
+    sizes = [cluster.size for cluster in found.clusters]
+    np.testing.assert_allclose(sizes, clf.cluster_sizes_)
+    assert sum(sizes) == pytest.approx(weights.sum())
+    for by_weights in (lambda: inspect_model(clf, X, Y), lambda: explain(clf, X_new[0], 0, Y=Y)):
+        with pytest.raises(ValueError, match="trained with sample_weight"):
+            by_weights()
+    part = explain(clf, X_new[0], 0, by="support")
+    assert sum(part.totals().values()) == pytest.approx(clf.decision_function(X_new[:1])[0, 0])

@@ -21,8 +21,8 @@ def friedman(values, greater_is_better):
     n, k = len(table), len(table[0])
     means = [sum(row[j] for row in table) / n for j in range(k)]
     chi = 12 * n / (k * (k + 1)) * (sum(r**2 for r in means) - k * (k + 1) ** 2 / 4)
-    room = n * (k - 1) - chi
-    return means, chi, None if math.isclose(room, 0, abs_tol=1e-9) else (n - 1) * chi / room
+    slack = n * (k - 1) - chi
+    return means, chi, None if math.isclose(slack, 0, abs_tol=1e-9) else (n - 1) * chi / slack
 
 
 def wilcoxon_p(differences):

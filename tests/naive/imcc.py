@@ -114,3 +114,46 @@ def linear_scores(X, Y, X_new, assignments, alpha, beta, gamma):
     virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
     W, b = stacked_least_squares(X, virtual, Y, alpha, beta, gamma)
     return X_new @ W + b
+
+
+def repeated(weights, *arrays):
+    """Rows, each as often as its whole weight says."""
+    return [np.repeat(values, weights, axis=0) for values in arrays]
+
+
+def weighted_mean_distance(X, weights, metric="euclidean"):
+    """The paper's width rule for weighted rows, pair by pair."""
+    above = below = 0.0
+    distances = cdist(X, X, metric)
+    for i in range(len(X)):
+        for j in range(len(X)):
+            if i != j:
+                above += weights[i] * weights[j] * distances[i, j]
+                below += weights[i] * weights[j]
+        # A row of weight 3 is three rows, and those make 3 * 2 pairs at no distance.
+        below += weights[i] * max(weights[i] - 1, 0)
+    return above / below
+
+
+def weighted_scores(X, Y, X_new, assignment, weights, alpha, beta, gamma, kernel, sigma):
+    """Scores of the exact kernel model of weighted rows, from one least-squares problem."""
+    clusters = np.unique(assignment)
+    Z = np.array([np.average(X[assignment == j], 0, weights[assignment == j]) for j in clusters])
+    T = np.array([np.average(Y[assignment == j], 0, weights[assignment == j]) for j in clusters])
+    a = np.searchsorted(clusters, assignment)
+    psi, psi_new, psi_z = kernel_features(
+        kernel(X, X, sigma), kernel(X_new, X, sigma), kernel(Z, X, sigma)
+    )
+    n, r, q = len(X), psi.shape[1], Y.shape[1]
+    root = np.sqrt(weights)[:, np.newaxis]
+    rows = np.vstack(
+        [
+            root * np.column_stack([psi, np.ones(n)]),
+            np.sqrt(alpha) * np.column_stack([psi_z, np.ones(len(Z))]),
+            np.sqrt(gamma) * root * np.column_stack([psi - psi_z[a], np.zeros(n)]),
+            np.sqrt(beta) * np.column_stack([np.eye(r), np.zeros(r)]),
+        ]
+    )
+    targets = np.vstack([root * Y, np.sqrt(alpha) * T, np.zeros((n, q)), np.zeros((r, q))])
+    solution = np.linalg.lstsq(rows, targets, rcond=None)[0]
+    return psi_new @ solution[:-1] + solution[-1]

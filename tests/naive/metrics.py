@@ -34,3 +34,20 @@ def evaluate(relevant, scores):
         kept = [row[name] for row in rows if row[name] is not None]
         result[name] = float(np.mean(kept)) if kept else float("nan")
     return result
+
+
+def evaluate_known(truth, scores, weights=None):
+    """The same where labels that are NaN are not known: a row has only the labels known of it."""
+    names = ["one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"]
+    weights = np.ones(len(truth)) if weights is None else weights
+    totals = dict.fromkeys(names, 0.0)
+    below = dict.fromkeys(names, 0.0)
+    for row, own, weight in zip(truth, scores, weights, strict=True):
+        known = ~np.isnan(row)
+        if not known.any():
+            continue
+        for name, value in row_metrics(row[known] == 1, own[known]).items():
+            if value is not None:
+                totals[name] += weight * value
+                below[name] += weight
+    return {n: totals[n] / below[n] if below[n] else float("nan") for n in names}

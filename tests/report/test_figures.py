@@ -154,7 +154,7 @@ def test_save(results, tmp_path, suffix):
         picture.save(tmp_path / "cd.jpg")
 
 
-def test_letters_that_a_picture_lacks_are_told(results, tmp_path):
+def test_letters_that_a_picture_lacks_are_reported(results, tmp_path):
     picture = draw(results("hostile"), "control")
     picture.save(tmp_path / "cd.svg")  # the viewer has them
     with pytest.warns(UserWarning, match="missing from font"):

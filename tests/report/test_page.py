@@ -245,7 +245,7 @@ def test_facts_of_a_known_data_set_need_the_known_data(tmp_path, pages):
     assert 'id="paper"' not in page
 
 
-def test_other_shares_of_held_out_rows_are_said(tmp_path, pages):
+def test_other_shares_of_held_out_rows_are_reported(tmp_path, pages):
     assert "expect differences" not in pages("three")
     path = make_store(tmp_path / "s.sqlite", test_size=0.3, metrics=("average_precision",))
     assert "this experiment 30 %: expect differences" in build_report(path)

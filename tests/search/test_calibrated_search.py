@@ -12,9 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
 from imcc._core.logistic import fit_logistic_maps
-from imcc._utils.wrappers import best_setting, without_search
+from imcc._utils.wrappers import best_setting, innermost, without_search
 from imcc.baselines import JFSCCV, LLSFCV, KernelRidgeBaseline
 from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
+from imcc.inspection._unwrap import unwrap
+from imcc.persistence import load_model, save_model
 from tests.backends import array, host
 
 SMALL = {
@@ -222,6 +224,26 @@ def test_the_chosen_setting_keeps_its_probabilities(small_problem, search):
     assert not hasattr(small, "cv_results_")
     np.testing.assert_array_equal(small.predict_proba(X_new), fitted.predict_proba(X_new))
     np.testing.assert_array_equal(small.predict(X_new), fitted.predict(X_new))
+
+
+def test_explanations_know_from_which_score_on_a_label_is_predicted(small_problem):
+    X, Y, X_new, _ = small_problem
+    search = IMCCClassifierCV(**SMALL, cv=FOLDS, random_state=0, calibrate=True).fit(X, Y)
+    for model in (search, TunedThresholds(search, cv=3).fit(X, Y)):
+        limits = unwrap(model).thresholds
+        scores = innermost(model).decision_function(X_new)
+        np.testing.assert_array_equal(model.predict(X_new), scores >= limits)
+        assert np.abs(limits).max() > 0.01
+
+
+def test_a_calibrated_search_without_its_table_can_be_saved(small_problem, tmp_path):
+    pytest.importorskip("skops")
+    X, Y, X_new, _ = small_problem
+    search = IMCCClassifierCV(**SMALL, cv=FOLDS, random_state=0, calibrate=True).fit(X, Y)
+    small, _ = without_search(search)
+    again = load_model(save_model(small, tmp_path / "m.skops"))
+    np.testing.assert_array_equal(again.predict_proba(X_new), search.predict_proba(X_new))
+    np.testing.assert_array_equal(again.predict(X_new), search.predict(X_new))
 
 
 def test_thresholds_and_calibrators_see_log_odds(small_problem):

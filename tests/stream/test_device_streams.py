@@ -418,7 +418,7 @@ def test_devices_that_are_none(small_problem):
     clf = IMCCClassifier(4, **KINDS["nystroem"], random_state=0)
     with pytest.raises(ValueError, match="device must be None or a name such as 'cuda', got 0"):
         clone(clf).set_params(device=0).fit(cut(X, Y))
-    with pytest.raises(ValueError, match="device='gpu' is no device that torch knows"):
+    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
         clone(clf).set_params(device="gpu").partial_fit(X, Y)
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match=r"device='cuda': torch .* finds no GPU here"):

@@ -7,6 +7,7 @@ import pytest
 
 from imcc import IMCCClassifier
 from imcc._utils.config import Config, config_context, get_config
+from imcc.metrics import evaluate
 
 
 def test_settings_are_in_force_within_the_statement_only():
@@ -42,11 +43,12 @@ def test_every_setting_is_described():
 def test_no_size_of_blocks_changes_the_result():
     X = np.random.default_rng(0).normal(size=(60, 4))
     small = {field.name: 16 for field in fields(Config) if field.name.endswith("_entries")}
-    assert len(small) == 6
+    assert len(small) == 7
     for model in ({}, {"kernel": "laplacian"}, {"kernel": "linear"}, {"approximation": "fourier"}):
         scores = []
         for settings in ({}, small):
             with config_context(**settings):
                 clf = IMCCClassifier(3, random_state=0, **model).fit(X, X > 0)
-                scores.append(clf.decision_function(X))
+                found = clf.decision_function(X)
+                scores.append(np.append(found.ravel(), list(evaluate(X > 0, found).values())))
         np.testing.assert_allclose(*scores, rtol=1e-8)

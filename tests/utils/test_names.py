@@ -12,9 +12,11 @@ def test_every_name_leads_to_its_class_and_back(name):
     assert name_of(class_of(name)) == name
 
 
-@pytest.mark.parametrize("room", [imcc, imcc.baselines, imcc.calibration], ids=lambda m: m.__name__)
-def test_every_public_estimator_has_a_name(room):
-    classes = [getattr(room, name) for name in room.__all__]
+@pytest.mark.parametrize(
+    "package", [imcc, imcc.baselines, imcc.calibration], ids=lambda m: m.__name__
+)
+def test_every_public_estimator_has_a_name(package):
+    classes = [getattr(package, name) for name in package.__all__]
     ours = [kind for kind in classes if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
     assert ours
     assert all(name_of(kind) is not None for kind in ours)

@@ -1,1 +1,1 @@
-"""The only package that knows what NumPy, torch and CuPy do in their own way."""
+"""NumPy, torch and CuPy behind one interface; the only package that names them."""

@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.optional import require
+
 Array = Any  # an array of any of the libraries
 
 #: The libraries whose arrays are used as they are; all others are turned into NumPy's.
@@ -73,19 +75,8 @@ def namespace(x: Any) -> Any:
     """Return the functions of the library an array is of, under the names of the array API."""
     if is_numpy(x):
         return _NUMPY
-    return require("array_api_compat", f"an array of {library(x)}").array_namespace(x)
-
-
-def require(module: str, purpose: str) -> Any:
-    """Import a package of the extra [gpu], or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{purpose} needs the package {module.replace('_', '-')!r}, which is not installed: "
-            "pip install 'imcc[gpu]'",
-            name=module,
-        ) from error
+    compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
+    return compat.array_namespace(x)
 
 
 # Where arrays live.
@@ -128,7 +119,7 @@ def asarray(values: Any, like: Any, dtype: str | None = None) -> Any:
 
 def to_device(x: Any, like: Any) -> Any:
     """Move an array to where another array of the same library is."""
-    compat = require("array_api_compat", f"an array of {library(x)}")
+    compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
     where = compat.device(like)
     return x if compat.device(x) == where else compat.to_device(x, where)
 
@@ -252,6 +243,15 @@ def multiplied(x: Any, scale: Any, out: Any) -> Any:
 def divided(x: Any, scale: Any) -> Any:
     """Return x / scale, rows next to each other in memory."""
     return np.divide(x, scale, order="C") if is_numpy(x) else x / scale
+
+
+def scaled_rows(x: Any, factors: Any) -> Any:
+    """Return a dense array or CSR matrix whose rows are multiplied by factors, (n_rows,)."""
+    if not sp.issparse(x):
+        return x * factors[:, None]
+    out = x.copy()
+    out.data = out.data * np.repeat(factors, np.diff(out.indptr))
+    return out
 
 
 def exp_in_place(x: Any) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import asarray, dense, is_numpy, library, require
+from imcc._backend.array import asarray, dense, is_numpy, library
 from imcc._utils.config import get_config
+from imcc._utils.optional import require
 
 
 def on_device(X: Any, device: str | None) -> Any:
@@ -32,7 +35,7 @@ def _named(device: Any) -> Any:
     """Return an array without entries on a device, the name being checked."""
     if not isinstance(device, str):
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
-    require("array_api_compat", f"device={device!r}")
+    require("array_api_compat", "gpu", f"device={device!r}")
     return _empty_on(device)
 
 
@@ -85,7 +88,7 @@ class ChunkMover:
 
 
 def device_name(device: str) -> str:
-    """Return a device's name with that of the hardware, if torch knows it; for records."""
+    """Return a device's name with that of the hardware, if torch has it; for records."""
     torch = sys.modules.get("torch")  # whoever worked on the device has imported it
     if torch is None or not device.startswith("cuda"):
         return device
@@ -101,7 +104,7 @@ def _empty_on(device: str) -> Any:
     try:
         where = torch.device(device)
     except RuntimeError as error:
-        raise ValueError(f"device={device!r} is no device that torch knows: {error}") from error
+        raise ValueError(f"device={device!r} is not a device of torch: {error}") from error
     if where.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
             f"device={device!r}: torch {torch.__version__} finds no GPU here; use device=None to "
@@ -147,6 +150,8 @@ def synchronize(x: Any) -> None:
 
 # Memory.
 
+HOST_REMEDY = ", or NumPy's arrays and device=None for the memory of the host"
+
 
 def free_bytes(like: Any) -> float:
     """Return the memory that may be used on the device of an array; infinite on the host."""
@@ -174,14 +179,50 @@ def block_entries(like: Any) -> int | None:
     return max(1, int(min(config.device_entries, free_bytes(like) * config.device_share / 8)))
 
 
+# Where the control group of a process says how much memory it may use.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def host_bytes() -> float:
+    """Return the memory of this machine, or what the process may use of it; infinite if unknown.
+
+    What other programs use is not subtracted: it changes, and most of it can be freed.
+    """
+    if (allowed := get_config().host_memory) is not None:
+        return allowed
+    known = [np.inf]
+    names = getattr(os, "sysconf_names", {})  # not on Windows
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        known.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+    for path in _LIMITS:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text.isdecimal():
+            known.append(float(text))
+    return min(size for size in known if size > 0)
+
+
 def require_memory(n_bytes: float, like: Any, what: str, remedy: str) -> None:
-    """Refuse work that cannot fit, before it is begun."""
-    free = free_bytes(like)
-    if n_bytes > free:
-        raise MemoryError(
-            f"{what} needs about {_gib(n_bytes)} on the device, of which {_gib(free)} are free: "
-            f"{remedy}"
-        )
+    """Refuse work that cannot fit, before it is begun.
+
+    Parameters
+    ----------
+    n_bytes : float
+        What the work needs.
+    like : array
+        Beside which it is done: on a device, or on the host.
+    what, remedy : str
+        For the message.
+    """
+    if is_numpy(like):
+        there, where = host_bytes(), f"of memory, and this machine has {_gib(host_bytes())}"
+    else:
+        there, remedy = free_bytes(like), remedy + HOST_REMEDY
+        where = f"on the device, of which {_gib(there)} are free"
+    if n_bytes > there:
+        raise MemoryError(f"{what} needs about {_gib(n_bytes)} {where}: {remedy}")
 
 
 @contextmanager
@@ -193,7 +234,9 @@ def explained_memory_errors(what: str, remedy: str) -> Iterator[None]:
         if not _is_out_of_memory(error):
             raise
         reason = ". ".join(str(error).split(". ")[:2])
-        raise MemoryError(f"{what} does not fit on the device ({reason}): {remedy}") from error
+        raise MemoryError(
+            f"{what} does not fit on the device ({reason}): {remedy}{HOST_REMEDY}"
+        ) from error
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

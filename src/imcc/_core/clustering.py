@@ -5,7 +5,9 @@ For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pa
     z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
     t_j = mean of y_i over Z_j        (Eq. 2)
 
-Several clusterings may be used at once; their virtual examples are stacked.
+Several clusterings may be used at once; their virtual examples are stacked.  Where rows have
+weights, both means are weighted, and the size of a cluster is the weight of its members: a row of
+weight 2 is two rows.
 
 NumPy's rows are clustered by scikit-learn's k-means, which refuses arrays on a device; those are
 clustered by :func:`k_means`: greedy k-means++ starts, then Lloyd's steps until nothing changes.
@@ -29,6 +31,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
@@ -36,11 +39,13 @@ from imcc._backend.array import (
     asarray,
     astype,
     at_least,
+    column_sums,
     dense,
     is_numpy,
     namespace,
     one_hot,
     row_squares,
+    scaled_rows,
     take,
     take_rows,
     to_numpy,
@@ -67,20 +72,40 @@ class VirtualExamples:
     soft_labels : array of shape (n_clusters, n_outputs)
         Mean of the {-1, +1} labels of the members.
     sizes : array of shape (n_clusters,)
-        Number of members, as floats.
+        Number of members, or the sum of their weights, as floats.
     assignment : ndarray of shape (n_samples, n_clusterings)
         Cluster of each row in each clustering, as indices into ``centers``; on the host.
+    weights : array of shape (n_samples,) or None
+        Weights of the rows, all above zero; None if each has weight 1.
     """
 
     centers: Array
     soft_labels: Array
     sizes: Array
     assignment: np.ndarray
+    weights: Array | None = None
 
     @cached_property
     def membership(self) -> Array:
         """The 0/1 matrix P of shape (n_samples, n_clusters): CSR for NumPy, dense elsewhere."""
         return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
+
+    @cached_property
+    def scaled_membership(self) -> Array:
+        """diag(sqrt(weights)) P, which is P without weights."""
+        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
+
+    @cached_property
+    def roots(self) -> Array | None:
+        """Square roots of the weights."""
+        return None if self.weights is None else namespace(self.weights).sqrt(self.weights)
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        if self.weights is None:
+            return float(self.assignment.shape[0])
+        return float(namespace(self.weights).sum(self.weights))
 
     @cached_property
     def first(self) -> Array:
@@ -97,7 +122,9 @@ def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> A
     return one_hot(assignment, n_clusters, assignment if like is None else like)
 
 
-def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> VirtualExamples:
+def virtual_examples(
+    X: Features, signs: Array, assignment: np.ndarray, weights: Array | None = None
+) -> VirtualExamples:
     """Average rows and labels over clusters (Eq. 1 and 2).
 
     Parameters
@@ -107,11 +134,19 @@ def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> Virtu
         Labels as -1 and +1.
     assignment : ndarray of shape (n_samples, n_clusterings)
         As made by :func:`assign_rows`: every index from 0 to the largest occurs.
+    weights : array of shape (n_samples,), optional
+        Beside the rows; means and sizes are then weighted.
     """
     n_clusters = int(assignment.max()) + 1
     P = membership_matrix(assignment, n_clusters, X)
     # SciPy's products are in float64 by themselves, without a copy of the rows.
     rows = X if is_numpy(X) else astype(X, "float64")
+    if weights is not None:
+        P = scaled_rows(P, weights)
+        sizes = column_sums(P)
+        centers = dense(P.T @ rows) / sizes[:, None]
+        soft_labels = (P.T @ signs) / sizes[:, None]
+        return VirtualExamples(centers, soft_labels, sizes, assignment, weights)
     sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
     sizes = asarray(sizes, X)
     centers = dense(P.T @ rows) / sizes[:, None]
@@ -120,7 +155,11 @@ def virtual_examples(X: Features, signs: Array, assignment: np.ndarray) -> Virtu
 
 
 def assign_rows(
-    X: Features, n_clusters: int | Sequence[int] | None, clusterer: Any, seed: int
+    X: Features,
+    n_clusters: int | Sequence[int] | None,
+    clusterer: Any,
+    seed: int,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Cluster the rows, once or several times.
 
@@ -137,6 +176,9 @@ def assign_rows(
         nearest.  A clusterer always works on the host.
     seed : int
         The k-th clustering is seeded with the k-th number drawn from it.
+    weights : ndarray of shape (n_samples,), optional
+        Weights of the rows, on the host, for k-means and for clusterers whose ``fit`` takes
+        ``sample_weight``.
 
     Returns
     -------
@@ -148,7 +190,7 @@ def assign_rows(
     columns: list[np.ndarray] = []
     offset = 0
     for count, draw in zip(counts, draws, strict=True):
-        labels = _cluster_once(X, count, clusterer, int(draw))
+        labels = _cluster_once(X, count, clusterer, int(draw), weights)
         columns.append(labels + offset)
         offset += int(labels.max()) + 1
     return np.stack(columns, axis=1)
@@ -166,9 +208,15 @@ def split_n_clusters(n_clusters: Any) -> list[int | None]:
     return list(counts)
 
 
-def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int) -> np.ndarray:
+def _cluster_once(
+    X: Features,
+    n_clusters: int | None,
+    clusterer: Any,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
     if clusterer is None:
-        return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed)
+        return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed, weights)
     if isinstance(clusterer, np.ndarray):
         prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
         found, labels = np.unique(to_numpy(nearest(X, prototypes)), return_inverse=True)
@@ -187,11 +235,16 @@ def _cluster_once(X: Features, n_clusters: int | None, clusterer: Any, seed: int
     if "random_state" in parameters and parameters["random_state"] is None:
         model.set_params(random_state=seed)
     X = to_numpy(X)
-    model.fit(X)
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        model.fit(X, sample_weight=weights)
+    else:
+        model.fit(X)
     return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
 
 
-def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
+def _k_means(
+    X: Features, n_clusters: int, seed: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     n_samples = X.shape[0]
     if is_numpy(X):
         # On one thread: the order in which several add up their rows is not even the same from run
@@ -199,10 +252,11 @@ def _k_means(X: Features, n_clusters: int, seed: int) -> np.ndarray:
         with warnings.catch_warnings(), threadpool_limits(limits=1):
             # Fewer distinct rows than clusters: reported below, with this library's message.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed).fit(X)
+            model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed)
+            model.fit(X, sample_weight=weights)
         nearest = model.labels_
     else:
-        nearest = k_means(X, min(n_clusters, n_samples), seed)
+        nearest = k_means(X, min(n_clusters, n_samples), seed, weights)
     found, labels = np.unique(nearest, return_inverse=True)
     if len(found) < n_clusters:
         warnings.warn(
@@ -304,7 +358,7 @@ def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
 # k-means on a device.
 
 
-def k_means(X: Array, n_clusters: int, seed: int) -> np.ndarray:
+def k_means(X: Array, n_clusters: int, seed: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Cluster rows.
 
     Parameters
@@ -314,6 +368,8 @@ def k_means(X: Array, n_clusters: int, seed: int) -> np.ndarray:
     n_clusters : int
         At most ``n_samples``.
     seed : int
+    weights : ndarray of shape (n_samples,), optional
+        On the host; first centres are drawn with chances w d^2, and centres are weighted means.
 
     Returns
     -------
@@ -324,12 +380,15 @@ def k_means(X: Array, n_clusters: int, seed: int) -> np.ndarray:
     xp = namespace(X)
     X = X - xp.mean(X, axis=0)  # distances stay, the products they come from shrink
     squares = row_squares(X)
-    centers = _start(X, squares, n_clusters, np.random.RandomState(seed))
+    each = None
+    if weights is not None:
+        each = xp.astype(asarray(weights, X), X.dtype, copy=False)
+    centers = _start(X, squares, n_clusters, np.random.RandomState(seed), each)
     still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
-    return lloyd(X, centers, still)
+    return lloyd(X, centers, still, each)
 
 
-def lloyd(X: Array, centers: Array, still: float = 0.0) -> np.ndarray:
+def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = None) -> np.ndarray:
     """Take Lloyd's steps from given centres until nothing changes, or they are all but still.
 
     Parameters
@@ -339,6 +398,8 @@ def lloyd(X: Array, centers: Array, still: float = 0.0) -> np.ndarray:
     centers : array of shape (n_clusters, n_features)
     still : float
         The steps end when the centres move by no more than this, all together and squared.
+    weights : array of shape (n_samples,), optional
+        Of the rows, beside them and in their precision.
 
     Returns
     -------
@@ -351,8 +412,11 @@ def lloyd(X: Array, centers: Array, still: float = 0.0) -> np.ndarray:
     before = xp.full((X.shape[0],), -1, dtype=xp.int64, device=X.device)
     for _ in range(MAX_STEPS):
         nearest = _nearest(X, centers, blocks)
-        sums, sizes = _sums(X, nearest, numbers, blocks)
-        moved = sums / at_least(sizes, 1.0)[:, None]
+        sums, sizes = _sums(X, nearest, numbers, blocks, weights)
+        if weights is None:
+            moved = sums / at_least(sizes, 1.0)[:, None]
+        else:
+            moved = sums / xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
         # One value is read back from the device per step.
         news = [
             xp.astype(xp.any(nearest != before), X.dtype),
@@ -363,21 +427,34 @@ def lloyd(X: Array, centers: Array, still: float = 0.0) -> np.ndarray:
         if not changed:
             return to_numpy(nearest)
         if some_empty:
-            moved = _filled(X, nearest, centers, sums, sizes, blocks)
+            moved = _filled(X, nearest, centers, sums, sizes, blocks, weights)
         centers, before = moved, nearest
         if shift <= still and not some_empty:
             break
     return to_numpy(_nearest(X, centers, blocks))
 
 
-def _start(X: Array, squares: Array, n_clusters: int, random: np.random.RandomState) -> Array:
+def _start(
+    X: Array,
+    squares: Array,
+    n_clusters: int,
+    random: np.random.RandomState,
+    weights: Array | None = None,
+) -> Array:
     """Choose rows as first centres: each the best of a few drawn with chances d^2 (k-means++).
+
+    With weights, the chances are w d^2, and the first centre is drawn with chances w.
 
     Random numbers are made on the host, all at once; nothing is read back.
     """
     xp, n_samples = namespace(X), X.shape[0]
     n_trials = 2 + int(np.log(n_clusters))
-    first = asarray(np.array([random.randint(n_samples)]), X)
+    if weights is None:
+        begin = random.randint(n_samples)
+    else:
+        shares = to_numpy(weights).astype(np.float64)
+        begin = random.choice(n_samples, p=shares / shares.sum())
+    first = asarray(np.array([begin]), X)
     draws = asarray(random.random_sample((n_clusters, n_trials)), X)
     draws = xp.astype(draws, X.dtype, copy=False)
     # |x - y|^2 as one product: [-2x, |x|^2, 1] . [y, 1, |y|^2].
@@ -390,6 +467,9 @@ def _start(X: Array, squares: Array, n_clusters: int, random: np.random.RandomSt
     side = int(np.ceil(np.sqrt(n_samples)))
     rest = xp.zeros((side * side - n_samples, right.shape[1]), dtype=X.dtype, device=X.device)
     right = xp.concat([right, rest], axis=0).T
+    if weights is not None:
+        # Columns times w: all distances below are then w d^2.
+        right = right * xp.concat([weights, rest[:, 0]])
     square = xp.ones((side, side), dtype=X.dtype, device=X.device)
     up_to, before = xp.triu(square), xp.triu(square, k=1)
 
@@ -418,13 +498,17 @@ def _nearest(X: Array, centers: Array, blocks: list[slice]) -> Array:
     return _joined([xp.argmin(X[block, :] @ twice + own, axis=1) for block in blocks])
 
 
-def _sums(X: Array, nearest: Array, numbers: Array, blocks: list[slice]) -> tuple[Array, Array]:
-    """Return the sum of the rows of each cluster, and their number."""
+def _sums(
+    X: Array, nearest: Array, numbers: Array, blocks: list[slice], weights: Array | None = None
+) -> tuple[Array, Array]:
+    """Return the (weighted) sum of the rows of each cluster, and their number (weight)."""
     xp = namespace(X)
     sums: Any = 0.0
     sizes: Any = 0.0
     for block in blocks:
         members = xp.astype(nearest[block] == numbers[:, None], X.dtype)
+        if weights is not None:
+            members = members * weights[block]
         sums = members @ X[block, :] + sums
         sizes = xp.sum(members, axis=1) + sizes
     return sums, sizes
@@ -441,9 +525,12 @@ def _filled(
     sums: Array,
     sizes: Array,
     blocks: list[slice],
+    weights: Array | None = None,
 ) -> Array:
     """Return new centres where each empty cluster has taken over one of the farthest rows."""
     parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
+    if weights is not None:
+        parts = [part * weights[b] for part, b in zip(parts, blocks, strict=True)]
     # Seldom, and small: on the host.
     new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
     empty = np.flatnonzero(new_sizes == 0)
@@ -451,10 +538,12 @@ def _filled(
     for cluster, row in zip(empty, farthest, strict=True):
         values = to_numpy(take_rows(X, np.array([row])))[0]
         old = int(nearest[int(row)])
-        if new_sizes[old] > 1:
-            new_sums[old] -= values
-            new_sizes[old] -= 1
-        new_sums[cluster], new_sizes[cluster] = values, 1
+        weight = 1.0 if weights is None else float(weights[int(row)])
+        # Rounding may leave a little of a cluster that has lost all of its rows.
+        if new_sizes[old] > weight * (1 + 1e-6):
+            new_sums[old] -= weight * values
+            new_sizes[old] -= weight
+        new_sums[cluster], new_sizes[cluster] = weight * values, weight
     return asarray(new_sums / new_sizes[:, np.newaxis], X)
 
 

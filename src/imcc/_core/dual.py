@@ -9,6 +9,9 @@ where J holds the coefficients of the centres' projections on the span of the ro
 Cholesky factorisation of M and one of K.  K may be singular (rows that occur twice): J is solved
 with K + eps I and refined, and the part of the centres that is missed is measured.
 For the augmented span no J is needed.
+
+For rows with weights w and R = diag(sqrt(w)), the same holds with R K R, k(Z, X) R, R Y and R P in
+the places of K, k(Z, X), Y and P; the coefficients of the rows are then R A.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ def solve_dual(
 ) -> DualSolution:
     """Solve one setting.
 
+    Where ``virtual`` has weights, K, K_centers and signs are those of rows scaled by their roots.
+
     Parameters
     ----------
     K : array of shape (n_samples, n_rows)
@@ -88,7 +93,7 @@ def solve_dual(
     add_to_diagonal(M, beta)
     factor = _factorise(M)
 
-    P = dense(virtual.membership)
+    P = dense(virtual.scaled_membership)
     first_block = inside if K_between is None else K_centers.T
     solved = cholesky_solve(factor, xp.concat([first_block, P, signs], axis=1))
     by_centers, by_members, by_labels = solved[:, :c], solved[:, c : 2 * c], solved[:, 2 * c :]
@@ -100,7 +105,7 @@ def solve_dual(
         gram[:c, :c] = (K_between - (1 + gamma) * gram[:c, :c]) / beta
     gram[:c, c:] = K_centers @ by_members
     gram[c:, :c] = gram[:c, c:].T
-    members = virtual.membership.T
+    members = virtual.scaled_membership.T
     gram[c:, c:] = (members @ P - beta * (members @ by_members)) / (1 + gamma)
     of_members = (members @ signs - beta * (members @ by_labels)) / (1 + gamma)
     cross = xp.concat([K_centers @ by_labels, of_members], axis=0)

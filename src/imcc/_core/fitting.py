@@ -7,12 +7,23 @@ Clusters, kernel or feature map, statistics, solver.  :func:`fit_arrays` takes r
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, astype, column_sums, moved_record
+from imcc._backend.array import (
+    Array,
+    asarray,
+    astype,
+    column_sums,
+    moved_record,
+    scaled_rows,
+    submatrix,
+    take_rows,
+    to_numpy,
+)
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
 from imcc._core.dual import solve_dual
@@ -26,7 +37,7 @@ from imcc._core.maps import (
     warn_if_indefinite,
 )
 from imcc._core.models import REMEDY, KernelModel, Model, Setting, moved_by
-from imcc._core.sampling import sample_rows
+from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc._core.statistics import Statistics, constant_labels
 from imcc._utils.validation import Features, Target, check_finite_result
@@ -34,6 +45,9 @@ from imcc._utils.validation import Features, Target, check_finite_result
 # n x n matrices that an exact fit holds at a time, by solver, as measured: the kernel matrix and
 # its factor, or the kernel matrix, its eigenvectors and what their computation needs.
 FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
+
+# From so many patterns of known rows on, a fit with unknown labels says what it costs.
+MANY_PATTERNS = 20
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,8 @@ class FittedModel:
     model : Model
     centers : array of shape (n_clusters, n_features)
     soft_labels : array of shape (n_clusters, q)
-    sizes : array of int, shape (n_clusters,)
+    sizes : array of shape (n_clusters,)
+        Rows in each cluster (int), or the sum of their weights (float).
     target : Target
         What the labels are.
     feature_names : ndarray of str or None
@@ -114,6 +129,7 @@ def finished(
     target: Target,
     feature_names: np.ndarray | None,
     assignment: np.ndarray | None = None,
+    weighted: bool = False,
 ) -> FittedModel:
     """Add the labels that do not vary, and return results of the kind that was given.
 
@@ -127,12 +143,14 @@ def finished(
         NumPy's rows give NumPy's results, wherever these were computed.
     target, feature_names, assignment
         As for :class:`FittedModel`.
+    weighted : bool
+        Whether sizes are sums of weights.
     """
     return FittedModel(
         model=moved_record(replace(model, intercept=model.intercept + constants), like),
         centers=asarray(centers, like),
         soft_labels=asarray(soft_labels + constants, like),
-        sizes=asarray(sizes, like, "int64"),
+        sizes=asarray(sizes, like, "float64" if weighted else "int64"),
         target=target,
         feature_names=feature_names,
         assignment=None if assignment is None else asarray(assignment, like),
@@ -140,7 +158,11 @@ def finished(
 
 
 def fit_arrays(
-    X: Features, target: Target, settings: FitSettings, feature_names: np.ndarray | None = None
+    X: Features,
+    target: Target,
+    settings: FitSettings,
+    feature_names: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit a model on rows that are in memory, or on a device.
 
@@ -150,15 +172,24 @@ def fit_arrays(
     target : Target
     settings : FitSettings
     feature_names : ndarray of str, optional
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the rows, all above zero.
     """
     with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
         rows = on_device(X, settings.device)
-        assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed)
+        if not settings.has_features:
+            # Before rows are clustered, which may take long.
+            _require_room(rows, settings.solver, settings.kernel)
+        weights = None if sample_weight is None else asarray(sample_weight, rows)
+        if target.known is not None:
+            return _fit_known(X, rows, target, settings, feature_names, weights)
+        assignment = assign_rows(
+            rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
+        )
         model, virtual, constants = fit_assigned(
-            rows, asarray(target.signs, rows), assignment, settings
+            rows, asarray(target.signs, rows), assignment, settings, weights=weights
         )
         check_model(model, settings.setting, X, feature_names)
-    columns = assignment[:, 0] if assignment.shape[1] == 1 else assignment
     return finished(
         model,
         virtual.centers,
@@ -168,7 +199,8 @@ def fit_arrays(
         like=X,
         target=target,
         feature_names=feature_names,
-        assignment=columns if settings.approximation is None else None,
+        assignment=_columns(assignment) if settings.approximation is None else None,
+        weighted=sample_weight is not None,
     )
 
 
@@ -178,6 +210,7 @@ def fit_assigned(
     assignment: np.ndarray,
     settings: FitSettings,
     landmarks: Features | None = None,
+    weights: Array | None = None,
 ) -> tuple[Model, VirtualExamples, Array]:
     """Fit a model on rows whose clusters are known.
 
@@ -190,6 +223,8 @@ def fit_assigned(
     settings : FitSettings
     landmarks : array or CSR matrix, optional
         Those of Nyström's approximation, where they are known.
+    weights : array of shape (n_samples,), optional
+        Of the rows, beside them, all above zero.
 
     Returns
     -------
@@ -201,10 +236,183 @@ def fit_assigned(
     """
     constants = constant_labels(column_sums(signs), float(X.shape[0]))
     signs = signs - constants
-    virtual = virtual_examples(X, signs, assignment)
+    virtual = virtual_examples(X, signs, assignment, weights)
     # What overflows is an error of check_model, not a warning here.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return fit_model(X, signs, virtual, settings, landmarks), virtual, constants
+
+
+def _fit_known(
+    X: Features,
+    rows: Features,
+    target: Target,
+    settings: FitSettings,
+    feature_names: np.ndarray | None,
+    weights: Array | None,
+) -> FittedModel:
+    """Fit a model where some labels are not known.
+
+    A label is fitted on the rows in which it is known, as if there were no others: they count in
+    its loss, its virtual examples and its pull.  Only clusters, width and feature map are those of
+    all rows.  So labels that are known in the same rows share a factorisation, and each other
+    pattern of known rows costs another one.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+        The rows as they were given.
+    rows : array or CSR matrix
+        Where they are worked on.
+    target, settings, feature_names
+        As for :func:`fit_arrays`.
+    weights : array of shape (n_samples,) or None
+        Beside ``rows``.
+    """
+    assert target.known is not None
+    if settings.span != "train":
+        raise ValueError(
+            f"span={settings.span!r} cannot be used with labels that are not known (NaN in y): "
+            "the centres are other ones for each pattern of known rows; use span='train'"
+        )
+    on_host = None if weights is None else to_numpy(weights)
+    assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed, on_host)
+    patterns, pattern_of = np.unique(target.known, axis=1, return_inverse=True)
+    pattern_of = pattern_of.ravel()
+    warn_of_patterns(patterns.shape[1], stacklevel=5)
+    everywhere = virtual_examples(rows, asarray(target.signs, rows), assignment, weights)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        shared = _SharedFit.of(rows, everywhere, settings)
+        n_labels = target.signs.shape[1]
+        coef = np.zeros((shared.n_coef, n_labels))
+        intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
+        soft_labels = np.zeros((everywhere.sizes.shape[0], n_labels))
+        for p in range(patterns.shape[1]):
+            labels, kept = np.flatnonzero(pattern_of == p), np.flatnonzero(patterns[:, p])
+            signs = asarray(target.signs[np.ix_(kept, labels)], rows)
+            constant = constant_labels(column_sums(signs), float(len(kept)))
+            used, inverse = np.unique(assignment[kept], return_inverse=True)
+            virtual = virtual_examples(
+                take_rows(rows, kept),
+                signs - constant,
+                inverse.reshape(len(kept), -1),
+                None if weights is None else take_rows(weights, kept),
+            )
+            part, b = shared.solve(kept, signs - constant, virtual)
+            at = kept if shared.of_rows else np.arange(shared.n_coef)
+            coef[np.ix_(at, labels)] = to_numpy(part)
+            intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
+            soft_labels[np.ix_(used, labels)] = to_numpy(virtual.soft_labels + constant)
+        model = shared.model(asarray(coef, rows), asarray(intercept, rows))
+    check_model(model, settings.setting, X, feature_names)
+    constants = asarray(constants, rows)
+    return finished(
+        model,
+        everywhere.centers,
+        asarray(soft_labels, rows) - constants,
+        everywhere.sizes,
+        constants,
+        like=X,
+        target=target,
+        feature_names=feature_names,
+        assignment=_columns(assignment) if settings.approximation is None else None,
+        weighted=weights is not None,
+    )
+
+
+def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
+    """Say what unknown labels cost where they have many patterns."""
+    if n_patterns > MANY_PATTERNS:
+        warnings.warn(
+            f"the labels are known in {n_patterns} different sets of rows: each costs a "
+            f"factorisation of its own{where}, about as much as where all labels are known; fewer "
+            "labels, or labels that are unknown in the same rows, take less time",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+@dataclass(frozen=True)
+class _SharedFit:
+    """What fits on different parts of the same rows share.
+
+    Attributes
+    ----------
+    rows : array or CSR matrix
+        All rows; for a kernel model, moved by its origin.
+    settings : FitSettings
+    solver : str
+    feature_map : FeatureMap or None
+        For models on features.
+    K : array of shape (n_samples, n_rows) or None
+        Kernel matrix of all rows, for exact kernel models.
+    width : float or None
+    origin : array or None
+    n_coef : int
+        Number of coefficients per label.
+    """
+
+    rows: Features
+    settings: FitSettings
+    solver: str
+    feature_map: FeatureMap | None
+    K: Array | None
+    width: float | None
+    origin: Array | None
+    n_coef: int
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether coefficients are of rows, not of features."""
+        return self.feature_map is None
+
+    @classmethod
+    def of(cls, X: Features, virtual: VirtualExamples, settings: FitSettings) -> _SharedFit:
+        if settings.has_features:
+            feature_map = _fit_map(X, virtual, settings)
+            n_coef = int(feature_map.transform(X[:1, :]).shape[1])
+            return cls(X, settings, settings.solver, feature_map, None, None, None, n_coef)
+        kernel = settings.kernel
+        solver = _chosen_solver(settings.solver, kernel)
+        origin = kernel.origin(X)
+        kept = moved_by(X, origin)
+        base = kernel.base(astype(kept, "float64"))
+        width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
+        K = kernel.finish(base, width)
+        return cls(kept, settings, solver, None, K, width, origin, X.shape[0])
+
+    def solve(self, kept: np.ndarray, signs: Array, virtual: VirtualExamples) -> Any:
+        """Return the coefficients and the intercept of a fit on some of the rows."""
+        settings, rows = self.settings, take_rows(self.rows, kept)
+        if self.feature_map is not None:
+            return _solve_on_features(rows, signs, virtual, self.feature_map, settings)
+        kernel = settings.kernel
+        centers = moved_by(virtual.centers, self.origin)
+        K_centers = kernel.finish(kernel.base(centers, astype(rows, "float64")), self.width)
+        K = submatrix(self.K, kept, kept)
+        coef, _, intercept = _solve_kernel(
+            K, K_centers, None, signs, virtual, settings.setting, self.solver
+        )
+        return coef, intercept
+
+    def model(self, coef: Array, intercept: Array) -> Model:
+        """Make a model of the coefficients of all labels."""
+        if self.feature_map is not None:
+            return self.feature_map.model(coef, intercept)
+        return KernelModel(
+            kernel=self.settings.kernel,
+            width=self.width,
+            origin=self.origin,
+            rows=self.rows,
+            centers=None,
+            coef=coef,
+            center_coef=None,
+            intercept=intercept,
+        )
+
+
+def _columns(assignment: np.ndarray) -> np.ndarray:
+    """Return the clusters of rows as users see them: a vector for a single clustering."""
+    return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
 def fit_model(
@@ -217,26 +425,43 @@ def fit_model(
     """Fit the kind of model that the settings ask for."""
     if not settings.has_features:
         return fit_kernel(X, signs, virtual, settings)
-    feature_map: FeatureMap
-    if settings.approximation is not None:
-        sample = sample_rows(X, settings.approximation.sample_size, settings.seed)
-        feature_map = settings.approximation.fit(
-            sample, settings.width_scale, settings.seed, landmarks
-        )
-    else:
-        feature_map = IdentityMap.fit(X)
-        if X.shape[1] >= X.shape[0]:
-            weights, intercept = _solve_wide(X, signs, virtual, feature_map, settings)
-            return feature_map.model(weights, intercept)
-    sums = feature_map.of_sums(feature_sums(feature_map, X, signs, virtual.membership))
-    weights, intercept = solve_features(
-        sums,
+    feature_map = _fit_map(X, virtual, settings, landmarks)
+    weights, intercept = _solve_on_features(X, signs, virtual, feature_map, settings)
+    return feature_map.model(weights, intercept)
+
+
+def _fit_map(
+    X: Features,
+    virtual: VirtualExamples,
+    settings: FitSettings,
+    landmarks: Features | None = None,
+) -> FeatureMap:
+    """Return the feature map of the settings, fitted on rows."""
+    if settings.approximation is None:
+        return IdentityMap.fit(X)
+    size, seed = settings.approximation.sample_size, settings.seed
+    sample, weights = sample_weighted(X, virtual.weights, size, seed)
+    return settings.approximation.fit(sample, settings.width_scale, seed, landmarks, weights)
+
+
+def _solve_on_features(
+    X: Features,
+    signs: Array,
+    virtual: VirtualExamples,
+    feature_map: FeatureMap,
+    settings: FitSettings,
+) -> tuple[Array, Array]:
+    """Return W and b for the features of rows."""
+    if settings.approximation is None and X.shape[1] >= X.shape[0]:
+        return _solve_wide(X, signs, virtual, feature_map, settings)
+    sums = feature_sums(feature_map, X, signs, virtual.membership, virtual.weights)
+    return solve_features(
+        feature_map.of_sums(sums),
         feature_map.transform(virtual.centers),
         ClusterTerms.of(virtual),
         settings.setting,
         settings.solver,
     )
-    return feature_map.model(weights, intercept)
 
 
 def check_model(
@@ -256,7 +481,7 @@ def _solve_wide(
     settings: FitSettings,
 ) -> tuple[Array, Array]:
     """Return W and b of features that are as many as the rows: in the dual, K = Psi Psi^T."""
-    _require_room(X, settings.solver)
+    _require_room(X, settings.solver, settings.kernel)
     rows, centers = feature_map.transform(X), feature_map.transform(virtual.centers)
     inner = LinearKernel("linear").base
     coef, _, intercept = _solve_kernel(
@@ -300,15 +525,12 @@ def fit_kernel(
     virtual : VirtualExamples
     settings : FitSettings
     """
-    kernel, solver = settings.kernel, settings.solver
-    if solver == "auto" and not kernel.is_semidefinite:
-        solver = "spectral"
-    _require_room(X, solver)
+    kernel, solver = settings.kernel, _chosen_solver(settings.solver, settings.kernel)
     origin = kernel.origin(X)
     kept = moved_by(X, origin)
     rows, centers = astype(kept, "float64"), moved_by(virtual.centers, origin)
     base = kernel.base(rows)
-    width = choose_width(kernel, base, settings.width, settings.width_scale)
+    width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
     K = kernel.finish(base, width)
     K_centers = kernel.finish(kernel.base(centers, rows), width)
     augmented = settings.span == "augmented"
@@ -337,7 +559,32 @@ def _solve_kernel(
     setting: Setting,
     solver: str,
 ) -> tuple[Array, Array, Array]:
-    """Return A, A_z and b; "auto" is Cholesky, and spectral where that would lose digits."""
+    """Return A, A_z and b; K is overwritten.
+
+    Rows with weights are scaled by their roots, kernel matrix, labels and coefficients alike; see
+    :mod:`imcc._core.dual`.
+    """
+    roots = virtual.roots
+    if roots is None:
+        return _solve_scaled(K, K_centers, K_between, signs, virtual, setting, solver)
+    K *= roots[:, None]
+    K *= roots
+    coef, center_coef, intercept = _solve_scaled(
+        K, K_centers * roots, K_between, scaled_rows(signs, roots), virtual, setting, solver
+    )
+    return scaled_rows(coef, roots), center_coef, intercept
+
+
+def _solve_scaled(
+    K: Array,
+    K_centers: Array,
+    K_between: Array | None,
+    signs: Array,
+    virtual: VirtualExamples,
+    setting: Setting,
+    solver: str,
+) -> tuple[Array, Array, Array]:
+    """Do it for scaled rows: "auto" is Cholesky, and spectral where that would lose digits."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
         try:
@@ -358,6 +605,12 @@ def _solve_kernel(
     return kernel_map.basis @ inner, outer, intercept
 
 
-def _require_room(X: Features, solver: str) -> None:
-    n_bytes = 8.0 * FIT_MATRICES[solver] * X.shape[0] ** 2
+def _require_room(X: Features, solver: str, kernel: Kernel) -> None:
+    """Refuse an exact model that does not fit into the memory, before it is begun."""
+    n_bytes = 8.0 * FIT_MATRICES[_chosen_solver(solver, kernel)] * X.shape[0] ** 2
     require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)
+
+
+def _chosen_solver(solver: str, kernel: Kernel) -> str:
+    """Return the solver; "auto" is the spectral one for a kernel that may be indefinite."""
+    return "spectral" if solver == "auto" and not kernel.is_semidefinite else solver

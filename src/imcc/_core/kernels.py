@@ -12,7 +12,14 @@ laplacian   ``exp(-|x - x'|_1 / width)``               Manhattan
 chi2        ``exp(-sum (x - x')^2/(x + x') / width)``  additive chi-squared
 ==========  =========================================  ==============================
 
-The paper's rule takes the mean distance over all pairs of training rows as the width.
+The paper's rule takes the mean distance over all pairs of training rows as the width.  With weights
+w of the rows it is ::
+
+    sum_ij w_i w_j d_ij / (N^2 - sum_i w_i min(w_i, 1)),        N = sum_i w_i,
+
+which for whole weights is the mean over the pairs of rows that are repeated so often (of which
+w_i (w_i - 1) pairs are of one row with itself), and for weights up to 1 the mean over pairs of
+different rows, weighted by w_i w_j.
 """
 
 from __future__ import annotations
@@ -116,23 +123,34 @@ class WidthKernel(Kernel):
     has_width = True
     is_semidefinite = True
 
-    def mean_distance(self, base: Array) -> float:
-        """Return the mean distance over all pairs of different rows; 0 if there are none."""
+    def mean_distance(self, base: Array, weights: Array | None = None) -> float:
+        """Return the (weighted) mean distance over all pairs of rows; 0 if there are none."""
         n, xp = base.shape[0], namespace(base)
         if n < 2:
             return 0.0
         # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
         blocks = row_blocks(n, n, block_entries(base))
+        if weights is not None:
+            parts = (weights[b] @ (self._distances(base[b, :]) @ weights) for b in blocks)
+            return float(sum(parts)) / _pair_weight(weights)
         return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
 
-    def mean_distance_of(self, X: Features) -> float:
+    def mean_distance_of(self, X: Features, weights: Array | None = None) -> float:
         """Return the same for rows, without the matrix of all pairs."""
         n = X.shape[0]
         total = 0.0
         for block in row_blocks(n, n, block_entries(X)):
             distances = self._distances(self.base(X[block, :], X))
+            if weights is not None:
+                own = weights[block]
+                zero_diagonal(square := distances[:, block])
+                distances[:, block] = square
+                total += float(own @ (distances @ weights))
+                continue
             # A row is at no distance from itself, whatever rounding says.
             total += float(namespace(X).sum(distances)) - trace(distances[:, block])
+        if weights is not None:
+            return total / _pair_weight(weights) if n > 1 else 0.0
         return total / max(n * (n - 1), 1)
 
     def _distances(self, base: Array) -> Array:
@@ -207,6 +225,12 @@ class Chi2Kernel(WidthKernel):
         return -additive_chi2_kernel(X, Y)
 
 
+def _pair_weight(weights: Array) -> float:
+    """Return how many ordered pairs weighted rows make; see the formula above."""
+    w = np.asarray(to_numpy(weights), dtype=np.float64)
+    return float(w.sum() ** 2 - (w * np.minimum(w, 1.0)).sum())
+
+
 def _row_squares(X: Features) -> Array:
     return row_norms(X, squared=True) if is_numpy(X) else row_squares(X)
 
@@ -267,7 +291,7 @@ _NAMED: dict[str, type[Kernel]] = {
 
 
 def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """Return the kernel that a name or callable stands for, or say which there are."""
+    """Return the kernel of a name or callable; an unknown name is an error that lists them."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' cannot be used: the virtual examples are means of training rows, "
@@ -303,7 +327,9 @@ def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any =
     return resolved
 
 
-def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) -> float | None:
+def choose_width(
+    kernel: Kernel, base: Array, width: Any, width_scale: float, weights: Array | None = None
+) -> float | None:
     """Return the width for training rows whose base is given; None for a kernel without one.
 
     Parameters
@@ -315,10 +341,12 @@ def choose_width(kernel: Kernel, base: Array, width: Any, width_scale: float) ->
         The paper's rule or a number.
     width_scale : float
         A factor on it.
+    weights : array of shape (n_samples,), optional
+        Of the rows.
     """
     if not isinstance(kernel, WidthKernel):
         return None
-    chosen = kernel.mean_distance(base) if isinstance(width, str) else float(width)
+    chosen = kernel.mean_distance(base, weights) if isinstance(width, str) else float(width)
     return final_width(chosen, width_scale, base.shape[0])
 
 

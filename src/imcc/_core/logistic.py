@@ -77,6 +77,23 @@ class LogisticMaps:
         """Return ``slope * scores + offset`` for scores of shape (n_samples, n_labels)."""
         return scores * self.slope + self.offset
 
+    def scores_at(self, log_odds: np.ndarray) -> np.ndarray:
+        """Return the smallest score of each label with at least these log-odds.
+
+        Parameters
+        ----------
+        log_odds : ndarray of shape (n_labels,)
+
+        Returns
+        -------
+        ndarray of shape (n_labels,)
+            On the host; -inf where all scores have them, inf where none has.
+        """
+        slope, offset = to_numpy(self.slope), to_numpy(self.offset)
+        missing = np.asarray(log_odds, dtype=np.float64) - offset
+        flat = np.where(missing <= 0, -np.inf, np.inf)
+        return np.divide(missing, slope, out=flat, where=slope > 0)
+
     def probabilities(self, scores: Array) -> Array:
         """Return the probabilities of the labels, of the shape of the scores."""
         return sigmoid(self.log_odds(scores))

@@ -1,4 +1,4 @@
-r"""Feature maps psi: what stands between the rows and the one linear solver.
+r"""Feature maps psi, between the rows and the one linear solver.
 
 ===========  ===============================================================  ==============
 map          psi(x)                                                           for
@@ -63,7 +63,7 @@ from imcc._core.kernels import (
     row_blocks,
 )
 from imcc._core.models import FourierModel, KernelModel, LinearModel, Model
-from imcc._core.sampling import sample_rows
+from imcc._core.sampling import sample_rows, sample_weighted
 from imcc._core.statistics import Statistics
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_count
@@ -79,7 +79,7 @@ INDEFINITE = 1e-8
 
 
 class FeatureMap(Protocol):
-    """A map of finite dimension: all that fits, searches and streams need to know of it.
+    """A map of finite dimension: all that fits, searches and streams need of it.
 
     An implementation is a dataclass, whose arrays move to a device by themselves.
     """
@@ -101,9 +101,13 @@ class FeatureMap(Protocol):
 
 
 def feature_sums(
-    feature_map: FeatureMap, X: Features, signs: Array, membership: Array
+    feature_map: FeatureMap,
+    X: Features,
+    signs: Array,
+    membership: Array,
+    weights: Array | None = None,
 ) -> Statistics:
-    """Sum over rows, block by block, what a map wants to be summed.
+    """Sum over rows, block by block, what a map needs to be summed.
 
     Sums over parts of the rows add up; ``feature_map.of_sums`` makes those over the features of
     them.
@@ -115,12 +119,15 @@ def feature_sums(
     signs : array of shape (n_samples, q)
     membership : array or CSR matrix of shape (n_samples, c)
         P.
+    weights : array of shape (n_samples,), optional
+        How often each row counts.
     """
     entries = block_entries(X) or get_config().sum_entries
     total: Statistics | None = None
     for block in row_blocks(X.shape[0], feature_map.entries_per_row(X), entries):
         psi = feature_map.to_sum(X[block, :])
-        part = Statistics.of_rows(psi, signs[block, :], membership[block, :])
+        of_block = None if weights is None else weights[block]
+        part = Statistics.of_rows(psi, signs[block, :], membership[block, :], of_block)
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -379,7 +386,7 @@ class Approximation:
 
     @property
     def sample_size(self) -> int:
-        """How many rows the map wants to see."""
+        """How many rows the map is fitted on."""
         config = get_config()
         return max(config.width_rows, config.rows_per_landmark * self.n_components)
 
@@ -423,6 +430,7 @@ class Approximation:
         width_scale: float,
         seed: int,
         landmarks: Features | None = None,
+        weights: Array | None = None,
     ) -> NystroemMap | FourierMap:
         """Fit the map on a sample of rows.
 
@@ -435,8 +443,10 @@ class Approximation:
         seed : int
         landmarks : array or CSR matrix, optional
             What :meth:`choose_landmarks` gave, if that has been done already.
+        weights : array of shape (n,), optional
+            Weights of the sample's rows, for the width.
         """
-        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed)
+        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed, weights)
         if self.kind == "fourier":
             assert width is not None
             n_features = sample.shape[1]
@@ -448,16 +458,22 @@ class Approximation:
 
 
 def mean_distance_width(
-    kernel: Kernel, sample: Features, width: Any, width_scale: float, seed: int
+    kernel: Kernel,
+    sample: Features,
+    width: Any,
+    width_scale: float,
+    seed: int,
+    weights: Array | None = None,
 ) -> float | None:
     """Return the width; the paper's rule sees at most ``width_rows`` rows of the sample."""
     if not isinstance(kernel, WidthKernel):
         return None
     chosen = width
     if isinstance(width, str):
-        rows = _double(sample_rows(sample, get_config().width_rows, seed))
+        sample, weights = sample_weighted(sample, weights, get_config().width_rows, seed)
+        rows = _double(sample)
         origin = kernel.origin(rows)
-        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin)
+        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
     return final_width(chosen, width_scale, sample.shape[0])
 
 
@@ -490,8 +506,8 @@ def check_approximation(
         )
     if approximation == "fourier" and not isinstance(kernel, (RBFKernel, LaplacianKernel)):
         raise ValueError(
-            "approximation='fourier' knows the kernels 'rbf' and 'laplacian' only; use "
-            "approximation='nystroem', which knows them all"
+            "approximation='fourier' supports the kernels 'rbf' and 'laplacian' only; use "
+            "approximation='nystroem', which supports all"
         )
     if not by_name:
         landmarks = np.asarray(to_numpy(landmarks))

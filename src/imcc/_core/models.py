@@ -18,8 +18,8 @@ SOLVERS = ("auto", "cholesky", "spectral")
 SPANS = ("train", "augmented")
 #: What to do when the exact kernel model does not fit.
 REMEDY = (
-    "use approximation='nystroem', whose memory does not grow with the square of the rows, fewer "
-    "rows, or NumPy's arrays and device=None for the memory of the host"
+    "use approximation='nystroem', whose memory does not grow with the square of the rows, or "
+    "fewer rows"
 )
 
 

@@ -31,7 +31,7 @@ class Sigmoid(NamedTuple):
     offset: float
 
 
-def fit_sigmoid(margins: np.ndarray, on: np.ndarray) -> Sigmoid:
+def fit_sigmoid(margins: np.ndarray, on: np.ndarray, weights: np.ndarray | None = None) -> Sigmoid:
     """Fit slope and offset by maximum likelihood, with Platt's targets and slope >= 0.
 
     The targets are (P + 1) / (P + 2) for the P positives and 1 / (N + 2) for the N negatives
@@ -42,38 +42,45 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray) -> Sigmoid:
     ----------
     margins : ndarray of shape (n_samples,)
     on : ndarray of bool, shape (n_samples,)
+    weights : ndarray of shape (n_samples,), optional
+        How often each row counts, in the likelihood and in P and N.
     """
-    n_on = int(np.count_nonzero(on))
-    targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (len(on) - n_on + 2))
+    n_on, n_off = _class_counts(on, weights)
+    targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (n_off + 2))
     # In units of their spread, Newton's matrix is well conditioned for any margins.
     spread = float(margins.std())
-    prior = Sigmoid(0.0, prior_log_odds(on))
+    prior = Sigmoid(0.0, prior_log_odds(on, weights))
     if spread <= _FLAT * (1 + float(np.abs(margins).max())):
         return prior
     middle = float(margins.mean())
     design = np.column_stack([(margins - middle) / spread, np.ones(len(margins))])
-    slope, offset = _maximise_likelihood(design, targets, np.array([0.0, prior.offset]))
+    slope, offset = _maximise_likelihood(design, targets, np.array([0.0, prior.offset]), weights)
     if slope <= 0:
         return prior
     return Sigmoid(slope / spread, offset - slope * middle / spread)
 
 
 def _maximise_likelihood(
-    design: np.ndarray, targets: np.ndarray, start: np.ndarray
+    design: np.ndarray,
+    targets: np.ndarray,
+    start: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """Minimise the cross-entropy by Newton steps, halved until it falls."""
-    point, loss = start, _cross_entropy(design @ start, targets)
+    each = 1.0 if weights is None else weights
+    total = len(targets) if weights is None else float(weights.sum())
+    point, loss = start, _cross_entropy(design @ start, targets, each)
     for _ in range(_NEWTON_STEPS):
         chance = expit(design @ point)
-        gradient = design.T @ (chance - targets)
-        if np.abs(gradient).max() <= 1e-9 * len(targets):
+        gradient = design.T @ (each * (chance - targets))
+        if np.abs(gradient).max() <= 1e-9 * total:
             break
-        curvature = (design.T * (chance * (1 - chance))) @ design + _FLAT * np.eye(2)
+        curvature = (design.T * (each * (chance * (1 - chance)))) @ design + _FLAT * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
         size = 1.0
         while size > _FLAT:
             moved = point - size * step
-            moved_loss = _cross_entropy(design @ moved, targets)
+            moved_loss = _cross_entropy(design @ moved, targets, each)
             if moved_loss < loss:
                 break
             size /= 2
@@ -83,8 +90,18 @@ def _maximise_likelihood(
     return float(point[0]), float(point[1])
 
 
-def _cross_entropy(log_odds: np.ndarray, targets: np.ndarray) -> float:
-    return float(np.sum(np.logaddexp(0, log_odds) - targets * log_odds))
+def _cross_entropy(
+    log_odds: np.ndarray, targets: np.ndarray, weights: np.ndarray | float = 1.0
+) -> float:
+    return float(np.sum(weights * (np.logaddexp(0, log_odds) - targets * log_odds)))
+
+
+def _class_counts(on: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
+    """Return how many rows have a label and how many have not, or their weights."""
+    if weights is None:
+        n_on = int(np.count_nonzero(on))
+        return n_on, len(on) - n_on
+    return float(weights[on].sum()), float(weights[~on].sum())
 
 
 def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -109,7 +126,7 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
     return list(folds.split(np.empty((len(on), 1)), on))
 
 
-def prior_log_odds(on: np.ndarray) -> float:
+def prior_log_odds(on: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
-    positives = int(np.count_nonzero(on))
-    return float(np.log((positives + 1) / (len(on) - positives + 1)))
+    positives, negatives = _class_counts(on, weights)
+    return float(np.log((positives + 1) / (negatives + 1)))

@@ -8,6 +8,7 @@ keys, and one machine, a stream and a cluster draw the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,6 +94,14 @@ class Sample:
 def sample_rows(X: Features, size: int, seed: int) -> Features:
     """Draw at most so many rows; all of them, as they are, if there are no more."""
     return X if X.shape[0] <= size else Sample.of_rows(X, 0, size, seed).rows
+
+
+def sample_weighted(X: Features, weights: Any, size: int, seed: int) -> tuple[Features, Any]:
+    """Draw the rows of :func:`sample_rows`, with their weights (None if there are none)."""
+    if weights is None or X.shape[0] <= size:
+        return sample_rows(X, size, seed), weights
+    drawn = Sample.of_rows(X, 0, size, seed)
+    return drawn.rows, take_rows(weights, drawn.numbers)
 
 
 def stack_rows(parts: list[Features]) -> Features:

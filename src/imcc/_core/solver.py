@@ -30,6 +30,11 @@ is all there is to factorise, and the rest is eliminated one after the other:
 
 What comes out is C (2c x q) and b, such that W = B^-1 (Psi^T Y + V C).
 
+Weights w of the rows multiply the first and the last sum.  With R = diag(sqrt(w)) in front of rows,
+labels, memberships and ones (R Psi, R Y, R P, R 1) the objective has the form above, and so has
+everything that follows: D holds the weights of the clusters, n is their sum, and Z and T are
+weighted means.  A row of weight 2 is the same as two rows.
+
 B depends on beta and gamma only through rho = beta / (1 + gamma): B = (1 + gamma) (G + rho I).
 With several clusterings (their blocks stacked) gamma is shared out evenly over them.
 """
@@ -82,7 +87,7 @@ class ClusterTerms:
             sizes=sizes,
             first=first,
             share=1.0 / virtual.assignment.shape[1],
-            n_rows=float(virtual.assignment.shape[0]),
+            n_rows=virtual.n_rows,
             label_totals=(first * sizes) @ virtual.soft_labels,
         )
 
@@ -198,6 +203,8 @@ def kernel_problem(
 ) -> SpectralProblem:
     """Set up the exact kernel model.
 
+    Rows with weights are given as R K R, Y^T R and k(Z, X) R, with R = diag(sqrt(w)).
+
     Parameters
     ----------
     kernel_map : KernelMap
@@ -211,7 +218,7 @@ def kernel_problem(
         Kernel values between the centres: asks for the augmented span.
     """
     of_centers = kernel_map.transform(K_centers)
-    of_sums = kernel_map.train_sums(virtual.membership.T)
+    of_sums = kernel_map.train_sums(virtual.scaled_membership.T)
     return SpectralProblem(
         eigenvalues=kernel_map.eigenvalues,
         factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),

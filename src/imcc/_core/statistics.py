@@ -6,14 +6,19 @@ everything the solver asks of the rows is a sum over them::
     Psi^T Psi,   Psi^T Y,   P^T Psi,   P^T Y,   P^T 1,   n
 
 so statistics of parts add up to the statistics of the whole, and those of a part can be taken away.
+Where rows have weights w, each row counts w times: Psi^T diag(w) Psi and so on, P^T w, and sum(w).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from imcc._backend.array import Array, dense, namespace
+from imcc._backend.array import Array, dense, namespace, scaled_rows
 from imcc._utils.validation import Features
+
+# Sums of weights of the same rows, added up in another order, differ by no more of their size.
+# Whole numbers of up to 10^11 rows differ by more if they differ.
+SAME_TOTAL = 1e-11
 
 
 def constant_labels(totals: Array, n_rows: float) -> Array:
@@ -28,11 +33,14 @@ def constant_labels(totals: Array, n_rows: float) -> Array:
     Parameters
     ----------
     totals : array of shape (q,)
-        1^T Y, the sums of labels that are -1 and +1; exact, since they are whole numbers.
+        1^T Y, the sums of labels that are -1 and +1: whole numbers, or sums of weights, which are
+        exact up to rounding.
     n_rows : float
+        Number of rows, or the sum of their weights.
     """
     xp = namespace(totals)
-    return xp.where(xp.abs(totals) == n_rows, xp.sign(totals), xp.zeros_like(totals))
+    constant = n_rows - xp.abs(totals) <= SAME_TOTAL * n_rows
+    return xp.where(constant, xp.sign(totals), xp.zeros_like(totals))
 
 
 @dataclass(frozen=True)
@@ -50,8 +58,9 @@ class Statistics:
     cluster_labels : array of shape (c, q)
         P^T Y.
     sizes : array of shape (c,)
-        P^T 1, members of each cluster.
+        P^T 1, members of each cluster (or their weights).
     n_rows : float
+        Number of rows (or the sum of their weights).
     """
 
     gram: Array
@@ -62,8 +71,12 @@ class Statistics:
     n_rows: float
 
     @classmethod
-    def of_rows(cls, psi: Features, signs: Array, membership: Array) -> Statistics:
+    def of_rows(
+        cls, psi: Features, signs: Array, membership: Array, weights: Array | None = None
+    ) -> Statistics:
         """Sum over the rows of a block (dense, or CSR that is not densified)."""
+        if weights is not None:
+            return cls._of_weighted(psi, signs, membership, weights)
         ones = namespace(signs).ones_like(signs[:, 0])
         return cls(
             gram=dense(psi.T @ psi),
@@ -72,6 +85,23 @@ class Statistics:
             cluster_labels=dense(membership.T @ signs),
             sizes=membership.T @ ones,
             n_rows=float(psi.shape[0]),
+        )
+
+    @classmethod
+    def _of_weighted(
+        cls, psi: Features, signs: Array, membership: Array, weights: Array
+    ) -> Statistics:
+        xp = namespace(weights)
+        roots = xp.sqrt(weights)
+        # Scaled on both sides, so that Psi^T Psi stays symmetric to the last bit.
+        psi, signs, membership = (scaled_rows(x, roots) for x in (psi, signs, membership))
+        return cls(
+            gram=dense(psi.T @ psi),
+            cross=dense(psi.T @ signs),
+            cluster_sums=dense(membership.T @ psi),
+            cluster_labels=dense(membership.T @ signs),
+            sizes=membership.T @ roots,
+            n_rows=float(xp.sum(weights)),
         )
 
     def without(self, constants: Array) -> Statistics:

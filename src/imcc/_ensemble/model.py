@@ -48,11 +48,6 @@ class Setting:
     gamma: float = 0.0
     n_clusters: int = 0
 
-    @property
-    def has_virtual_examples(self) -> bool:
-        """Whether this is IMCC with virtual examples, not kernel ridge regression."""
-        return self.n_clusters > 0
-
 
 @dataclass(frozen=True)
 class Member:

@@ -473,7 +473,7 @@ class _Search:
         return namespace(base).asarray(base, copy=True)
 
     def _landmarks(self) -> np.ndarray:
-        """Return the rows that stand for all: drawn at random, the same in all views."""
+        """Return a sample of the rows: drawn at random, the same in all views."""
         return np.sort(self.order[: min(self.options.n_landmarks, self.data.n)])
 
     # Virtual examples.

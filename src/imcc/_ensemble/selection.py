@@ -83,7 +83,7 @@ class Criterion:
         return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
 
     def reported(self, value: float) -> float:
-        """Return a value as users know the metric: losses as they are."""
+        """Return a value in the metric's own direction: losses as they are."""
         if self._function is None and (self.name == "log_loss" or self._sign < 0):
             return -value
         return value

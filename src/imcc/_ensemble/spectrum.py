@@ -147,7 +147,7 @@ class Spectrum:
         return int(self.vectors.shape[0])
 
     def project(self, signs: Array) -> Array:
-        """Return U' S Y, which the methods below want as ``projected``."""
+        """Return U' S Y, which the methods below take as ``projected``."""
         return self.vectors.T @ self._rooted(signs)
 
     def solve(self, signs: Array, projected: Array, penalty: Any) -> tuple[Array, Array]:

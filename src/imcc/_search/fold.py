@@ -9,17 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, astype, dense, side_by_side, submatrix, take_rows
+from imcc._backend.array import (
+    Array,
+    asarray,
+    astype,
+    dense,
+    scaled_rows,
+    side_by_side,
+    submatrix,
+    take_rows,
+)
 from imcc._backend.device import require_memory
 from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
-from imcc._core.maps import Approximation, IdentityMap, KernelMap, feature_sums
+from imcc._core.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
 from imcc._core.models import REMEDY
-from imcc._core.sampling import sample_rows
+from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
 from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
 from imcc._search.judges import BatchJudge, judge_of
+from imcc._search.known import patterns_of, score_known
 from imcc._search.labels import DistinctLabels
 from imcc._search.scorers import Scorer, ScorerJudge, Truth
 from imcc._utils.validation import Features
@@ -75,6 +85,10 @@ class Shared:
         Metrics that are not ours.
     truth : Truth or None
         The labels for scorers.
+    weights : ndarray of shape (n_samples,) or None
+        Of the rows, on the host: in the fits, and in the metrics of held-out rows.
+    known : ndarray of bool, shape (n_samples, q), or None
+        Which labels are known; None if all are.
     """
 
     rows: Features
@@ -86,6 +100,8 @@ class Shared:
     seed: int = 0
     scorers: Mapping[str, Scorer] = field(default_factory=dict)
     truth: Truth | None = None
+    weights: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -105,15 +121,23 @@ class Shared:
         origin = IdentityMap.fit(X).shift if isinstance(kernel, LinearKernel) else kernel.origin(X)
         if origin is not None:
             rows = rows - origin
-        primal = isinstance(kernel, LinearKernel) and all(
-            X.shape[1] < len(fold.train) for fold in folds
-        )
-        if primal:
+        if is_primal(X, kernel, folds):
             return cls(rows, signs, judged, kernel, None)
-        n_train = max(len(fold.train) for fold in folds)
-        n_bytes = 8.0 * (X.shape[0] ** 2 + FOLD_MATRICES * n_train**2)
-        require_memory(n_bytes, X, f"the exact search with {X.shape[0]} rows", REMEDY)
         return cls(rows, signs, judged, kernel, kernel.base(rows))
+
+
+def is_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
+    """Whether the linear kernel is solved for its features: there are fewer of them than rows."""
+    return isinstance(kernel, LinearKernel) and all(X.shape[1] < len(fold.train) for fold in folds)
+
+
+def require_room(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> None:
+    """Refuse an exact search that does not fit into the memory, before it is begun."""
+    if is_primal(X, kernel, folds):
+        return
+    n_train = max(len(fold.train) for fold in folds)
+    n_bytes = 8.0 * (X.shape[0] ** 2 + FOLD_MATRICES * n_train**2)
+    require_memory(n_bytes, X, f"the exact search with {X.shape[0]} rows", REMEDY)
 
 
 def search_fold(
@@ -143,22 +167,90 @@ def search_fold(
         Those of the fold, for an approximation that has them.
     """
     start = time.perf_counter()
+    if share.known is not None:
+        return _search_known(share, fold, assignments, grid, metrics, width, width_scale, landmarks)
     rows, labels = take_rows(share.rows, fold.train), DistinctLabels.of(share.signs[fold.train])
     signs = asarray(labels.signs, rows)
-    virtuals = [virtual_examples(rows, signs, assignment) for assignment in assignments]
+    weights, of_tests = None, None
+    if share.weights is not None:
+        weights, of_tests = asarray(share.weights[fold.train], rows), share.weights[fold.test]
+    virtuals = [virtual_examples(rows, signs, assignment, weights) for assignment in assignments]
     if share.approximation is not None:
-        problem = _approximate_problem(share, fold, rows, signs, virtuals, width_scale, landmarks)
+        feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
+        problem = _approximate_problem(share, fold, rows, signs, virtuals, feature_map)
     elif share.base is None:
         problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
     else:
         problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
-    ours = judge_of(share.judged[fold.test], problem.held_out)
+    ours = judge_of(share.judged[fold.test], problem.held_out, of_tests)
     judge: Judge | BatchJudge | ScorerJudge = ours
     if share.truth is not None:
-        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test))
+        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test), of_tests)
     values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
     fit_seconds = time.perf_counter() - start - score_seconds
     return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)
+
+
+def _search_known(
+    share: Shared,
+    fold: Fold,
+    assignments: list[np.ndarray],
+    grid: Grid,
+    metrics: Sequence[str],
+    width: Any,
+    width_scale: float,
+    landmarks: Features | None,
+) -> FoldResult:
+    """Do it where some labels are not known; see :mod:`imcc._search.known`."""
+    assert share.known is not None
+    start = time.perf_counter()
+    rows, weights = take_rows(share.rows, fold.train), None
+    if share.weights is not None:
+        weights = asarray(share.weights[fold.train], rows)
+    feature_map, chosen = None, width
+    if share.approximation is not None:
+        feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
+    elif share.base is not None:
+        inner = submatrix(share.base, fold.train, fold.train)
+        chosen = choose_width(share.kernel, inner, width, width_scale, weights)
+    solved = []
+    for pattern in patterns_of(share.known[fold.train]):
+        part = Fold(fold.train[pattern.rows], fold.test)
+        labels = DistinctLabels.of(share.signs[np.ix_(part.train, pattern.labels)])
+        own = take_rows(share.rows, part.train)
+        signs = asarray(labels.signs, own)
+        of_own = None if weights is None else take_rows(weights, pattern.rows)
+        virtuals = []
+        for assignment in assignments:
+            kept = assignment[pattern.rows]
+            clusters = np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
+            virtuals.append(virtual_examples(own, signs, clusters, of_own))
+        if feature_map is not None:
+            problem = _approximate_problem(share, part, own, signs, virtuals, feature_map)
+        elif share.base is None:
+            problem = _feature_problem(own, take_rows(share.rows, fold.test), signs, virtuals)
+        else:
+            problem = _kernel_problem(share, part, own, signs, virtuals, chosen, 1.0, "train")
+        solved.append((pattern, problem, labels))
+    of_tests = None if share.weights is None else share.weights[fold.test]
+    judge = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    values, finite = score_known(solved, judge, grid, metrics)
+    negative = max(problem.negative for _, problem, _ in solved)
+    return FoldResult(values, finite, time.perf_counter() - start, 0.0, negative)
+
+
+def _fold_map(
+    share: Shared,
+    rows: Features,
+    weights: Array | None,
+    width_scale: float,
+    landmarks: Features | None,
+) -> FeatureMap:
+    """Return the map of an approximate kernel, fitted on the training rows."""
+    approximation, seed = share.approximation, share.seed
+    assert approximation is not None
+    sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
+    return approximation.fit(sample, width_scale, seed, landmarks, of_sample)
 
 
 def _kernel_problem(
@@ -174,14 +266,25 @@ def _kernel_problem(
     kernel, base = share.kernel, share.base
     assert base is not None
     inner = submatrix(base, fold.train, fold.train)
-    chosen = choose_width(kernel, inner, width, width_scale)
-    kernel_map = KernelMap.fit(kernel.finish(inner, chosen))
+    weights, roots = virtuals[0].weights, virtuals[0].roots
+    chosen = choose_width(kernel, inner, width, width_scale, weights)
+    # Rows with weights are scaled by the roots of these; see the solver.
+    K = kernel.finish(inner, chosen)
+    K_test = kernel.finish(submatrix(base, fold.test, fold.train), chosen)
+    if roots is not None:
+        K *= roots[:, None]
+        K *= roots
+        K_test *= roots
+        signs = scaled_rows(signs, roots)
+    kernel_map = KernelMap.fit(K)
     cross = kernel_map.train_sums(signs.T)
-    held_out = kernel_map.transform(kernel.finish(submatrix(base, fold.test, fold.train), chosen))
+    held_out = kernel_map.transform(K_test)
     problems, outside = [], []
     for virtual in virtuals:
         centers = virtual.centers
         K_centers = kernel.finish(kernel.base(centers, rows), chosen)
+        if roots is not None:
+            K_centers *= roots
         if span == "train":
             problems.append(kernel_problem(kernel_map, cross, K_centers, virtual))
             continue
@@ -197,6 +300,9 @@ def _feature_problem(
     rows: Features, tests: Features, signs: Array, virtuals: list[VirtualExamples]
 ) -> EigenProblem:
     """Set up the linear model in the primal."""
+    roots = virtuals[0].roots
+    if roots is not None:
+        rows, signs = scaled_rows(rows, roots), scaled_rows(signs, roots)
     gram = rows.T @ rows
     rotation = Rotation.of_gram(dense(gram))
     cross = rows.T @ signs
@@ -214,17 +320,13 @@ def _approximate_problem(
     rows: Features,
     signs: Array,
     virtuals: list[VirtualExamples],
-    width_scale: float,
-    landmarks: Features | None,
+    feature_map: FeatureMap,
 ) -> EigenProblem:
-    """Set up the model on the features of an approximate kernel, fitted on the training rows."""
-    approximation, seed = share.approximation, share.seed
-    assert approximation is not None
-    sample = sample_rows(rows, approximation.sample_size, seed)
-    feature_map = approximation.fit(sample, width_scale, seed, landmarks)
+    """Set up the model on the features of an approximate kernel."""
+    weights = virtuals[0].weights
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
-    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P))
+    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P, weights))
     rotation = Rotation.of_gram(sums.gram)
     ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
     problems = [

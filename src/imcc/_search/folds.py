@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,33 @@ def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list
     return folds
 
 
+def renumbered(cv: Any, kept: np.ndarray | None, n_rows: int) -> Any:
+    """Return ``cv`` for the rows that are left when others have been left out.
+
+    Splits that are listed name rows by their numbers among all; a splitter or a number of folds
+    splits whatever rows there are.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test) or None
+    kept : ndarray of int or None
+        The numbers of the rows that are left; None if it is all of them.
+    n_rows : int
+        Number of all rows.
+    """
+    if kept is None or cv is None or isinstance(cv, (numbers.Integral, str)):
+        return cv
+    if hasattr(cv, "split"):
+        return cv
+    place = np.full(n_rows, -1)
+    place[kept] = np.arange(len(kept))
+    splits = []
+    for split in cv:
+        parts = [place[np.asarray(part)] for part in split]  # numbers, or a mask
+        splits.append(tuple(part[part >= 0] for part in parts))
+    return splits
+
+
 def check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
     """Refuse folds that do not hold out each row exactly once."""
     times = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=n_rows)
@@ -59,10 +87,18 @@ def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     return np.hstack([~on, on]) if kind == "binary" else on
 
 
-def check_defined(metrics: Sequence[str], judged: np.ndarray, folds: Sequence[Fold]) -> None:
+def check_defined(
+    metrics: Sequence[str],
+    judged: np.ndarray,
+    folds: Sequence[Fold],
+    known: np.ndarray | None = None,
+) -> None:
     """Refuse a metric that no fold has rows for, before any work is done."""
     ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
-    if ranking and not any(Judge(judged[fold.test]).ranked.any() for fold in folds):
+    parts = (
+        Judge(judged[fold.test], None if known is None else known[fold.test]) for fold in folds
+    )
+    if ranking and not any(part.ranked.any() for part in parts):
         raise ValueError(
             f"scoring={ranking[0]!r} is undefined on every fold: each held-out row has either no "
             "label or all of them; use scoring='hamming_loss'"

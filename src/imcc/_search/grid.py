@@ -21,7 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from imcc._search.judges import BatchJudge
 from imcc._search.labels import DistinctLabels
 from imcc._search.scorers import ScorerJudge
 from imcc._utils.validation import check_number
-from imcc.metrics import Judge
 
 # The number of a rho in its batch, and the numbers of a beta and a gamma.
 _Pair = tuple[int, int, int]
@@ -75,9 +74,20 @@ class EigenProblem:
     negative: float = 0.0
 
 
+class AnyJudge(Protocol):
+    """What is asked of a judge: see :class:`imcc.metrics.Judge`."""
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that it judges."""
+
+    def means(self, scores: Array, names: Sequence[str]) -> Array:
+        """Return the metrics of each setting, shape (n_metrics, n_settings)."""
+
+
 def score_grid(
     fold: EigenProblem,
-    judge: Judge | BatchJudge | ScorerJudge,
+    judge: AnyJudge,
     grid: Grid,
     metrics: Sequence[str],
     distinct: DistinctLabels,
@@ -196,14 +206,12 @@ def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]
         )
 
 
-def _entries_of_pair(
-    problem: SpectralProblem, judge: Judge | BatchJudge | ScorerJudge, n_alphas: int
-) -> int:
+def _entries_of_pair(problem: SpectralProblem, judge: AnyJudge, n_alphas: int) -> int:
     """Return about how many entries solving and judging a pair (beta, gamma) makes."""
-    if isinstance(judge, Judge):
-        return 1  # NumPy: one pair at a time anyway
+    # On NumPy it is one pair at a time anyway.
+    of_judge = judge.entries() if isinstance(judge, (BatchJudge, ScorerJudge)) else judge.n_labels
     n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
-    of_alpha = n_factors * (n_factors + 4 * q) + judge.entries()
+    of_alpha = n_factors * (n_factors + 4 * q) + of_judge
     return 4 * n_factors**2 + n_alphas * of_alpha
 
 
@@ -255,7 +263,7 @@ def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tup
     return groups
 
 
-def _as_judged(scores: Array, judge: Judge | BatchJudge | ScorerJudge) -> Array:
+def _as_judged(scores: Array, judge: AnyJudge) -> Array:
     if scores.shape[0] == judge.n_labels:
         return scores
     return namespace(scores).concat([-scores, scores], axis=0)

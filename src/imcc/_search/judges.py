@@ -32,9 +32,13 @@ class BatchJudge:
         The true label sets, on the host.
     like : array
         Decides library and device.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, on the host, for means.
     """
 
-    def __init__(self, relevant: np.ndarray, like: Array) -> None:
+    def __init__(
+        self, relevant: np.ndarray, like: Array, weights: np.ndarray | None = None
+    ) -> None:
         self.n_rows, self.n_labels = relevant.shape
         n_relevant = relevant.sum(axis=1)
         ranked = (n_relevant > 0) & (n_relevant < self.n_labels)
@@ -45,6 +49,14 @@ class BatchJudge:
         self._rows, self._labels = asarray(rows, like), asarray(labels, like)
         self._for_precision = asarray(1.0 / np.maximum(on * self.n_ranked, 1), like)
         self._for_loss = asarray(1.0 / np.maximum(on * off * self.n_ranked, 1), like)
+        # What each row has in a mean over all rows, and over those with a ranking.
+        self._shares = self._ranked_shares = None
+        if weights is not None:
+            of_ranked = np.where(ranked, weights, 0.0) / max(weights[ranked].sum(), 1e-300)
+            self._for_precision = asarray(of_ranked[rows] / np.maximum(on, 1), like)
+            self._for_loss = asarray(of_ranked[rows] / np.maximum(on * off, 1), like)
+            self._shares = asarray(weights / weights.sum(), like)
+            self._ranked_shares = asarray(of_ranked, like)
         self._relevant = asarray(np.ascontiguousarray(relevant.T), like)
         self._ranked = asarray(ranked, like)
         self._block_entries = block_entries(like) or relevant.size
@@ -83,6 +95,8 @@ class BatchJudge:
     def _share(self, of_rows: Array) -> Array:
         """Return the mean over rows of whole numbers, shape (n_settings, n_rows)."""
         xp = namespace(of_rows)
+        if self._shares is not None:
+            return xp.astype(of_rows, xp.float64) @ self._shares
         return xp.astype(xp.sum(of_rows, axis=1), xp.float64) / self.n_rows
 
     def _of_relevant(self, scores: Array, otherwise: float) -> Array:
@@ -93,6 +107,8 @@ class BatchJudge:
         xp = namespace(scores)
         best_relevant = xp.max(self._of_relevant(scores, -np.inf), axis=0)
         wrong = (best_relevant < xp.max(scores, axis=0)) & self._ranked
+        if self._ranked_shares is not None:
+            return xp.astype(wrong, xp.float64) @ self._ranked_shares
         return xp.astype(xp.count_nonzero(wrong, axis=1), xp.float64) / self.n_ranked
 
     def _coverage(self, scores: Array) -> Array:
@@ -122,6 +138,10 @@ class BatchJudge:
         return {"average_precision": precision, "ranking_loss": loss}
 
 
-def judge_of(relevant: np.ndarray, like: Array) -> Judge | BatchJudge:
+def judge_of(
+    relevant: np.ndarray, like: Array, weights: np.ndarray | None = None
+) -> Judge | BatchJudge:
     """Return what judges scores of the library and on the device of an array."""
-    return Judge(relevant) if is_numpy(like) else BatchJudge(relevant, like)
+    if is_numpy(like):
+        return Judge(relevant, weights=weights)
+    return BatchJudge(relevant, like, weights)

@@ -26,6 +26,7 @@ def out_of_fold_scores(
     clusters: Sequence[FoldClusters],
     settings: FitSettings,
     n_jobs: int | None = None,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Score each row by the model of the fold that holds it out.
 
@@ -43,6 +44,8 @@ def out_of_fold_scores(
         The setting.
     n_jobs : int or None
         Folds computed at the same time; rows on a device are worked on by this process alone.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, on the host.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def out_of_fold_scores(
     """
     parallel = Parallel(n_jobs=n_jobs if is_numpy(X) else 1)
     found = parallel(
-        delayed(_held_out_scores)(X, signs, fold, known, settings)
+        delayed(_held_out_scores)(X, signs, fold, known, settings, weights)
         for fold, known in zip(folds, clusters, strict=True)
     )
     scores = np.empty(signs.shape)
@@ -61,12 +64,22 @@ def out_of_fold_scores(
 
 
 def _held_out_scores(
-    X: Features, signs: np.ndarray, fold: Fold, clusters: FoldClusters, settings: FitSettings
+    X: Features,
+    signs: np.ndarray,
+    fold: Fold,
+    clusters: FoldClusters,
+    settings: FitSettings,
+    weights: np.ndarray | None,
 ) -> np.ndarray:
     rows = take_rows(X, fold.train)
     (assignment,) = clusters.assignments
     model, _, constants = fit_assigned(
-        rows, asarray(signs[fold.train], rows), assignment, settings, clusters.landmarks
+        rows,
+        asarray(signs[fold.train], rows),
+        assignment,
+        settings,
+        clusters.landmarks,
+        None if weights is None else asarray(weights[fold.train], rows),
     )
     check_model(model, settings.setting, rows)
     return to_numpy(model.scores(take_rows(X, fold.test)) + constants)

@@ -6,6 +6,7 @@ the scores of the held-out rows, and what is predicted from them.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,12 +161,19 @@ class ScorerJudge:
     scorers : mapping of str to scorer
     truth : Truth
         Of the held-out rows.
+    weights : ndarray of shape (n_samples,), optional
+        Of the held-out rows, for scorers that take ``sample_weight``.
     """
 
     def __init__(
-        self, judge: Judge | BatchJudge, scorers: Mapping[str, Scorer], truth: Truth
+        self,
+        judge: Judge | BatchJudge,
+        scorers: Mapping[str, Scorer],
+        truth: Truth,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.judge = judge
+        self._weights = weights
         self.n_labels = judge.n_labels
         self._scorers = scorers
         self._truth = truth
@@ -184,7 +192,8 @@ class ScorerJudge:
         """
         xp = namespace(scores)
         ours = [name for name in names if name not in self._scorers]
-        known = dict(zip(ours, self.judge.means(scores, ours), strict=True)) if ours else {}
+        of_ours = self.judge.means(scores, ours) if ours else None
+        known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
         on_host = to_numpy(scores)
         # A binary 1-D target is judged as two labels, of which the second is its score.
         on_host = on_host[-1:] if self._truth.kind == "binary" else on_host
@@ -205,12 +214,21 @@ class ScorerJudge:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # thousands, all alike
             try:
-                return float(self._scorers[name](estimator, np.empty((len(scores), 0)), truth.y))
+                scorer, options = self._scorers[name], {}
+                if self._weights is not None and takes_weights(scorer):
+                    options = {"sample_weight": self._weights}
+                return float(scorer(estimator, np.empty((len(scores), 0)), truth.y, **options))
             except (AttributeError, ValueError) as error:
                 raise ValueError(
                     f"scoring={name!r} cannot be computed from labels, scores and predictions: "
                     f"{error}"
                 ) from error
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer takes ``sample_weight``: one of scikit-learn's where its metric does."""
+    function = getattr(scorer, "_score_func", scorer)
+    return "sample_weight" in inspect.signature(function).parameters
 
 
 def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -> None:

@@ -13,14 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import is_numpy, take_rows
 from imcc._core.clustering import assign_rows
+from imcc._core.fitting import warn_of_patterns
 from imcc._core.kernels import Kernel
 from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
-from imcc._search.fold import FoldResult, Shared, search_fold
+from imcc._search.fold import FoldResult, Shared, require_room, search_fold
 from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid
 from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
+from imcc.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def search(
     seed: int,
     n_jobs: int | None,
     progress: Callable[[int, int], None] | None,
+    weights: np.ndarray | None = None,
 ) -> SearchOutcome:
     """Score every setting on every fold.
 
@@ -94,13 +97,20 @@ def search(
         Passed on to joblib; rows on a device are worked on by this process alone.
     progress : callable or None
         Called as ``progress(done, total)`` after each piece of work.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, on the host, all above zero.
 
     Returns
     -------
     SearchOutcome
     """
+    if approximations[0] is None:
+        for kernel in kernels:
+            require_room(X, kernel, folds)
     judged = judged_labels(target.signs, target.kind)
-    check_defined(scoring.names, judged, folds)
+    check_defined(scoring.names, judged, folds, target.known)
+    if target.known is not None:
+        _check_known(target.known, scoring, span)
     truth = Truth.of(target) if scoring.scorers else None
     if truth is not None:
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
@@ -110,7 +120,15 @@ def search(
     clustered = dict(
         parallel(
             delayed(_keyed)(
-                i, _cluster_fold, X, fold, grid.n_clusters, clusterer, seed, approximations[0]
+                i,
+                _cluster_fold,
+                X,
+                fold,
+                grid.n_clusters,
+                clusterer,
+                seed,
+                approximations[0],
+                None if weights is None else weights[fold.train],
             )
             for i, fold in enumerate(folds)
         )
@@ -126,7 +144,9 @@ def search(
         # One kernel at a time: its base is n x n.
         scales = list(width_scales) if kernel.has_width else [1.0]
         share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
-        share = replace(share, scorers=scoring.scorers, truth=truth)
+        share = replace(
+            share, scorers=scoring.scorers, truth=truth, weights=weights, known=target.known
+        )
         found = parallel(
             delayed(_keyed)(
                 (w, i),
@@ -156,6 +176,21 @@ def search(
     return SearchOutcome(outcomes, clusters)
 
 
+def _check_known(known: np.ndarray, scoring: Scoring, span: str) -> None:
+    """Say what cannot be done, or costs much, where some labels are not known."""
+    if span != "train":
+        raise ValueError(
+            f"span={span!r} cannot be used with labels that are not known (NaN in y): use "
+            "span='train'"
+        )
+    if scoring.scorers:
+        raise ValueError(
+            f"scoring={next(iter(scoring.scorers))!r} cannot be used with labels that are not "
+            f"known (NaN in y), which scorers do not leave out: use one of {', '.join(METRICS)}"
+        )
+    warn_of_patterns(np.unique(known, axis=1).shape[1], " in every fold", stacklevel=5)
+
+
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
     """Call a function; give the key back with the result, since pieces end in any order."""
     return key, function(*arguments)
@@ -168,6 +203,7 @@ def _cluster_fold(
     clusterer: Any,
     seed: int,
     approximation: Approximation | None,
+    weights: np.ndarray | None = None,
 ) -> tuple[FoldClusters, list[str]]:
     """Cluster the training rows of a fold for every entry of ``n_clusters``.
 
@@ -177,7 +213,7 @@ def _cluster_fold(
     rows = take_rows(X, fold.train)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assignments = [assign_rows(rows, count, clusterer, seed) for count in n_clusters]
+        assignments = [assign_rows(rows, count, clusterer, seed, weights) for count in n_clusters]
     landmarks = None
     if approximation is not None and approximation.kind == "nystroem":
         sample = sample_rows(rows, approximation.sample_size, seed)

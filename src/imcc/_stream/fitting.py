@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
@@ -218,8 +219,12 @@ def make_plan(
     settings: FitSettings,
     clusters: StreamClusters,
     classes: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> StreamPlan:
-    """Decide on the feature map and the prototypes, from the summary of the rows."""
+    """Decide on the feature map and the prototypes, from the summary of the rows.
+
+    ``weights`` are those of all rows, if the summary is of rows with weights.
+    """
     layout, approximation, seed = summary.layout, settings.approximation, settings.seed
     feature_map: FeatureMap
     if approximation is None:
@@ -231,16 +236,18 @@ def make_plan(
             )
         feature_map = IdentityMap(None if layout.sparse else summary.mean)
     else:
-        sample = summary.sample.smallest(approximation.sample_size).rows
-        feature_map = approximation.fit(sample, settings.width_scale, seed)
+        sample = summary.sample.smallest(approximation.sample_size)
+        of_sample = None if weights is None else asarray(weights[sample.numbers], sample.rows)
+        feature_map = approximation.fit(sample.rows, settings.width_scale, seed, weights=of_sample)
     if clusters.prototypes is not None:
         given = check_prototypes(clusters.prototypes, None, layout.n_features)
         prototypes = [asarray(given, summary.totals.columns)]
     else:
-        rows = summary.sample.smallest(clusters.sample_size).rows
+        start = summary.sample.smallest(clusters.sample_size)
+        of_start = None if weights is None else weights[start.numbers]
         draws = np.random.RandomState(seed).randint(2**31 - 1, size=len(clusters.counts))
         prototypes = [
-            start_prototypes(rows, count, int(draw))
+            start_prototypes(start.rows, count, int(draw), of_start)
             for count, draw in zip(clusters.counts, draws, strict=True)
         ]
     if classes is None:
@@ -248,12 +255,15 @@ def make_plan(
     return StreamPlan(feature_map, prototypes, layout, classes, summary.like)
 
 
-def start_prototypes(rows: Features, n_clusters: int, seed: int) -> Array:
+def start_prototypes(
+    rows: Features, n_clusters: int, seed: int, weights: np.ndarray | None = None
+) -> Array:
     """Return the centres of mini-batch k-means on a sample, which are found on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
     # On one thread: the same centres whatever the number of threads.
     with threadpool_limits(limits=1):
-        centers = model.fit(to_numpy(rows)).cluster_centers_.astype(np.float64)
+        model.fit(to_numpy(rows), sample_weight=weights)
+    centers = model.cluster_centers_.astype(np.float64)
     return asarray(np.unique(centers, axis=0), rows)
 
 
@@ -354,6 +364,7 @@ def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedMo
         like=plan.like,
         target=_target(plan),
         feature_names=_names(plan.layout.feature_names),
+        weighted=sums.weighted,
     )
 
 
@@ -385,6 +396,7 @@ def add_rows(
     settings: FitSettings,
     classes: Any = None,
     feature_names: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> tuple[FittedModel, StreamState]:
     """Train on more rows: the model is that of all rows so far.
 
@@ -399,7 +411,13 @@ def add_rows(
     classes : array-like, optional
         All classes that will come, for first rows with one class per row.
     feature_names : ndarray of str, optional
+    sample_weight : ndarray of shape (n_samples,), optional
+        How often each row counts; rows of weight zero are left out.
     """
+    if sample_weight is not None and not sample_weight.all():
+        kept = np.flatnonzero(sample_weight)
+        X, y = take_rows(X, kept), _safe_indexing(to_numpy(y), kept)
+        sample_weight = sample_weight[kept]
     clusters, like = StreamClusters.of(settings), empty_like(X)
     with explained_memory_errors(f"the model with {X.shape[0]} more rows", REMEDY):
         X = on_device(X, settings.device)
@@ -408,13 +426,13 @@ def add_rows(
             size = _sample_size(settings, clusters)
             summary = summarize_chunk(chunk, size, settings.seed, None)
             known = _check_classes(classes, summary.layout)
-            plan = make_plan(summary, settings, clusters, known)
-            sums = sum_chunk(chunk, plan)
+            plan = make_plan(summary, settings, clusters, known, sample_weight)
+            sums = sum_chunk(chunk, plan, weights=sample_weight)
         else:
             chunk = Chunk(before.n_chunks, int(before.sums.statistics.n_rows), X, y)
             before.plan.layout.merge(read_layout(chunk, X), chunk)
             plan = before.plan.moved(X)
-            sums = moved_record(before.sums, X) + sum_chunk(chunk, plan)
+            sums = moved_record(before.sums, X) + sum_chunk(chunk, plan, weights=sample_weight)
         plan = replace(plan, like=like)
         fitted = replace(solve(sums, plan, settings), feature_names=feature_names)
     return fitted, StreamState(plan.moved(like), moved_record(sums, like), chunk.number + 1)

@@ -22,6 +22,7 @@ from imcc._backend.array import (
     is_numpy,
     moved_record,
     namespace,
+    scaled_rows,
     signs,
     to_numpy,
 )
@@ -179,6 +180,12 @@ class StreamSums:
     def __add__(self, other: StreamSums) -> StreamSums:
         return StreamSums(self.statistics + other.statistics, self.rows + other.rows)
 
+    @property
+    def weighted(self) -> bool:
+        """Whether some sizes are no whole numbers: rows had weights."""
+        sizes = to_numpy(self.statistics.sizes)
+        return bool((sizes != np.rint(sizes)).any())
+
 
 @dataclass(frozen=True)
 class StreamPlan:
@@ -271,9 +278,16 @@ def _row_sums(P: Array, X: Features) -> Array:
 
 
 def sum_chunk(
-    chunk: Chunk, plan: StreamPlan, check: bool = False, move: Move | None = None
+    chunk: Chunk,
+    plan: StreamPlan,
+    check: bool = False,
+    move: Move | None = None,
+    weights: Array | None = None,
 ) -> StreamSums:
-    """Return the sums over a chunk; with ``check``, its values are checked first."""
+    """Return the sums over a chunk; with ``check``, its values are checked first.
+
+    ``weights`` is how often each row counts; once unless given.
+    """
     # As the chunks before it, whatever kind of array it is.
     X = asarray(read_rows(chunk, plan.layout.n_features, move), plan.prototypes[0])
     if check:
@@ -282,7 +296,11 @@ def sum_chunk(
     Y = signs(asarray(on if move is None else move(on), X))
     with np.errstate(invalid="ignore", over="ignore"):  # found by Totals.check
         P = _membership(X, plan.prototypes)
-        return StreamSums(feature_sums(plan.feature_map, X, Y, P), _row_sums(P, X))
+        if weights is None:
+            return StreamSums(feature_sums(plan.feature_map, X, Y, P), _row_sums(P, X))
+        weights = asarray(weights, X)
+        sums = feature_sums(plan.feature_map, X, Y, P, weights)
+        return StreamSums(sums, _row_sums(scaled_rows(P, weights), X))
 
 
 def _membership(X: Features, prototypes: list[Array]) -> Array:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows, as they came, and where they stand.
+    """Some rows as they were given, and their position.
 
     Attributes
     ----------

@@ -49,6 +49,9 @@ class Config:
         The most entries of a block of work on a device (4 GiB in float64).
     device_share : float
         The most of a device's free memory that a block takes.
+    host_memory : float or None
+        Bytes of this machine's memory that an exact model may take; None is all that it has (or
+        all that the control group of the process may use).
     device_memory : float or None
         Bytes of a device's memory that may be used; None is all that is free.
     device_columns : int
@@ -79,6 +82,7 @@ class Config:
     late_condition: float = 1e6
     device_entries: int = 2**29
     device_share: float = 1 / 8
+    host_memory: float | None = None
     device_memory: float | None = None
     device_columns: int = 2048
     chunks_ahead: int = 2

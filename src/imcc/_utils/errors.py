@@ -48,7 +48,7 @@ class Argument:
 
 
 class Message(str):
-    """A text that knows which arguments it names; it reads as it should in Python.
+    """A text that records which arguments it names; as a string it suits Python.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Message(str):
 
 
 def given(name: str, value: Any = None, *, text: str | None = None) -> Message:
-    """Return an argument as a message tells the reader to pass it.
+    """Return an argument in the form in which it is passed.
 
     >>> print(given("labels"), given("header", False), given("labels", text="-k"))
     labels= header=False labels=-k
@@ -100,7 +100,7 @@ def named(name: str) -> Message:
 
 
 def message_of(error: BaseException) -> Message:
-    """Return what an error or a warning says, with the arguments that it names if it knows them.
+    """Return what an error or a warning says, and the arguments that it names, if recorded.
 
     >>> print(message_of(ValueError("no")))
     no

@@ -1,4 +1,4 @@
-"""The names under which files know our classes.
+"""The names of our classes in files.
 
 Model files and experiment stores name classes by the short names of this table, never by the
 modules that define them: when a class moves, its line here changes and every file that names

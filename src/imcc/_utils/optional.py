@@ -1,4 +1,7 @@
-"""Optional packages: imported where they are used, with a message when they are missing."""
+"""Optional packages: imported where they are used, with a message when they are missing.
+
+This module imports nothing of imcc, so that every package may use it.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ def require(module: str, extra: str | None, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
             raise  # The package is installed, but one of its own requirements is missing.
-        what = package if extra is None else f"'imcc[{extra}]'"
+        name = package.replace("_", "-")  # as pip spells it
+        what = name if extra is None else f"'imcc[{extra}]'"
         raise ImportError(
-            f"{purpose} needs the package {package!r}, which is not installed: pip install {what}",
+            f"{purpose} needs the package {name!r}, which is not installed: pip install {what}",
             name=package,
         ) from error

@@ -1,9 +1,9 @@
 """Checks of features, labels and parameters: the only place that does them.
 
 Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
-pandas, polars, SciPy sparse), or a 1-D vector with one class per row.  They leave as a
-:class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return the user's
-language on the way out.
+pandas, polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.
+They leave as a :class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return
+the user's language on the way out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from imcc._backend.array import is_numpy, library, namespace, sum_of_squares, to_numpy
+from imcc._backend.array import (
+    is_numpy,
+    library,
+    namespace,
+    sum_of_squares,
+    take_rows,
+    to_numpy,
+)
 from imcc._utils.errors import InvalidArgumentError, given
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
@@ -36,20 +43,23 @@ class Target:
     Attributes
     ----------
     signs : ndarray of shape (n_samples, n_outputs)
-        The labels as -1.0 and +1.0.  One column for a binary 1-D target, one per class for a
-        multi-class one.
+        The labels as -1.0 and +1.0 (0.0 where unknown).  One column for a binary 1-D target, one
+        per class for a multi-class one.
     kind : {"multilabel", "binary", "multiclass"}
         What came in: an indicator matrix, or a 1-D vector with at most two or with more classes.
     classes : ndarray
         The distinct values of a 1-D target, or ``arange(n_labels)``.
     label_names : ndarray of str or None
-        The column names of a data frame.
+        The column names of a data frame, or the labels that occur in sets.
+    known : ndarray of bool, shape (n_samples, n_outputs), or None
+        Which labels are known; None if all are.  The signs of others are 0.
     """
 
     signs: np.ndarray
     kind: str
     classes: np.ndarray
     label_names: np.ndarray | None = None
+    known: np.ndarray | None = None
 
 
 def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Features:
@@ -223,8 +233,11 @@ def _is_indicator(values: np.ndarray) -> bool:
     return bool(np.all(on | (values == 0)) or np.all(on | (values == -1)))
 
 
-def _as_table(labels: Any, name: str) -> np.ndarray:
-    """Return the labels as an ndarray of one or two dimensions, nothing missing."""
+def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
+    """Return the labels as an ndarray of one or two dimensions, nothing missing.
+
+    With ``unknown``, tables may have NaN.
+    """
     labels = to_numpy(labels)
     if sp.issparse(labels):
         return labels.toarray()
@@ -232,12 +245,17 @@ def _as_table(labels: Any, name: str) -> np.ndarray:
         values = np.asarray(labels)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a table with one column per label, not lists of different lengths; "
-            "turn lists of label names into one with sklearn.preprocessing.MultiLabelBinarizer"
+            f"{name} must be a table with one column per label, or a set of labels per row, not "
+            "lists of different lengths; turn lists of labels into a table with "
+            "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
     if values.dtype == object:
         values = _plain_numbers(values)
-    if values.dtype.kind in "fc":
+    if unknown and values.dtype.kind == "f" and values.ndim == 2:
+        check_array(
+            np.where(np.isnan(values), 0, values), ensure_2d=False, dtype=None, input_name=name
+        )
+    elif values.dtype.kind in "fc":
         check_array(values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name)
     return values
 
@@ -247,6 +265,21 @@ def _plain_numbers(values: np.ndarray) -> np.ndarray:
     if all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
         return values.astype(np.float64)
     return values
+
+
+def known_labels(labels: Any, name: str = "Y") -> tuple[np.ndarray, np.ndarray | None]:
+    """Return an indicator matrix as booleans, and which labels are known: those that are not NaN.
+
+    The second is None if all are; unknown labels are False in the first.  Sparse matrices have no
+    unknown labels: what they do not store is a zero.
+    """
+    values = _as_table(labels, name, unknown=True)
+    if values.dtype.kind != "f" or values.ndim != 2 or not (missing := np.isnan(values)).any():
+        return label_matrix(values, name), None
+    if missing.all():
+        raise ValueError(f"{name} has nothing but NaN: no label is known")
+    filled = np.where(missing, values[~missing].min(), values)
+    return label_matrix(filled, name) & ~missing, ~missing
 
 
 def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
@@ -276,21 +309,34 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
     return values if values.dtype == bool else values > 0
 
 
-def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
+def encode_target(
+    y: Any, n_rows: int, estimator_name: str = "fit", *, unknown: bool = False
+) -> Target:
     """Check the training labels and code them for the solver.
 
     Parameters
     ----------
     y : array-like
-        An indicator matrix (see :func:`label_matrix`), or a vector with one class per row.
+        An indicator matrix (see :func:`label_matrix`), a set or a list of names of labels per row
+        (see :func:`label_sets`), or a vector with one class per row.
     n_rows : int
         Number of rows of X.
     estimator_name : str
         Named in the message when there is no y.
+    unknown : bool
+        Whether NaN in an indicator matrix is a label that is not known; an error unless it is.
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
-    values = _as_table(y, "y")
+    if (sets := label_sets(y)) is not None:
+        return _encode_sets(sets, n_rows)
+    values = _as_table(y, "y", unknown=True)
+    if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(
+            f"Input y contains NaN: {estimator_name} takes no labels that are not known; "
+            "IMCCClassifier, IMCCClassifierCV, KernelRidgeBaseline, MultilabelCalibrator and the "
+            "metrics do"
+        )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
     if values.shape[0] != n_rows:
@@ -308,8 +354,184 @@ def encode_target(y: Any, n_rows: int, estimator_name: str = "fit") -> Target:
         values = values.ravel()
     if values.ndim == 1:
         return _encode_classes(values)
-    on = label_matrix(values, "y")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(on.shape[1]), column_names(y))
+    on, known = known_labels(values, "y")
+    signs = np.where(on, 1.0, -1.0)
+    if known is not None:
+        _check_some_known(known, column_names(y))
+        signs[~known] = 0.0
+    return Target(signs, "multilabel", np.arange(on.shape[1]), column_names(y), known)
+
+
+def _check_some_known(known: np.ndarray, names: Any) -> None:
+    never = np.flatnonzero(~known.any(axis=0))
+    if never.size:
+        raise ValueError(
+            f"y has nothing but NaN in {_column(int(never[0]), names)} which is a label that is "
+            "known of no row: remove it"
+        )
+
+
+def label_sets(y: Any) -> list[Any] | None:
+    """Return labels that were given as a set, or a list of names, per row; None if they were not.
+
+    Sets may hold anything that can be sorted; lists and tuples count as sets of labels if all that
+    they hold is text, since lists of numbers are rows of an indicator matrix.
+    """
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__") or sp.issparse(y):
+        return None
+    if isinstance(y, (list, tuple)):
+        rows = list(y)
+    elif str(getattr(y, "dtype", "")) == "object" and getattr(y, "ndim", 0) == 1:
+        rows = list(np.asarray(y))
+    else:
+        return None
+    if not rows or not all(isinstance(row, (set, frozenset, list, tuple)) for row in rows):
+        return None
+    listed = [row for row in rows if isinstance(row, (list, tuple))]
+    texts = all(isinstance(label, str) for row in listed for label in row)
+    if not texts or (len(listed) == len(rows) and not any(listed)):
+        return None
+    return rows
+
+
+def _encode_sets(rows: list[Any], n_rows: int) -> Target:
+    """Code label sets by the rules of scikit-learn's MultiLabelBinarizer: one column per label."""
+    if len(rows) != n_rows:
+        raise ValueError(
+            f"X and y must have as many rows: X has {n_rows}, y has {len(rows)} "
+            "(Found input variables with inconsistent numbers of samples)"
+        )
+    on, names = binarize_sets(rows)
+    if not len(names):
+        raise ValueError("y has no label at all: every row's set of labels is empty")
+    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
+
+
+def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return label sets as a boolean matrix, and the labels' names as text.
+
+    Parameters
+    ----------
+    rows : list of set, list or tuple
+    names : sequence of str, optional
+        The labels that a model knows; a row with another one is an error.  Unless given, all that
+        occur, sorted.
+    """
+    try:
+        found = sorted(set().union(*rows))
+    except TypeError as error:
+        raise ValueError(
+            f"y, given as a set of labels per row, must hold labels that can be sorted ({error}); "
+            "turn it into an indicator matrix with sklearn.preprocessing.MultiLabelBinarizer"
+        ) from error
+    texts = [str(label) for label in found]
+    if len(set(texts)) < len(texts):
+        raise ValueError(
+            f"y, given as a set of labels per row, has labels that read alike: {texts}"
+        )
+    if names is not None and (unknown := sorted(set(texts) - set(names))):
+        raise ValueError(f"y has the label {unknown[0]!r}, which is none of those known")
+    columns = {name: k for k, name in enumerate(texts if names is None else names)}
+    on = np.zeros((len(rows), len(columns)), dtype=bool)
+    for i, row in enumerate(rows):
+        on[i, [columns[str(label)] for label in row]] = True
+    return on, np.array(list(columns), dtype=object)
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return the weights of rows as float64 on the host; None if there are none.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), number or None
+        Finite and >= 0, not all zero.
+    n_rows : int
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(to_numpy(sample_weight))
+    if weights.dtype.kind not in "biuf":
+        raise InvalidArgumentError(
+            "sample_weight", f"must be numbers, one per row; got an array of type {weights.dtype}"
+        )
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise ValueError(
+            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}"
+        )
+    weights = weights.astype(np.float64)
+    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidArgumentError(
+            "sample_weight",
+            f"must be {n_rows} finite numbers >= 0, one per row; got an array of shape "
+            f"{weights.shape} with values from {weights.min(initial=0):g} to "
+            f"{weights.max(initial=0):g}",
+        )
+    if not (weights > 0).any():
+        raise InvalidArgumentError(
+            "sample_weight", "is zero for every row: there is nothing to learn from"
+        )
+    return weights
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """Rows and labels without those of weight zero, and the weights of the others.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    target : Target
+    weights : ndarray of shape (n_samples,) or None
+        None if all are 1.
+    kept : ndarray of int or None
+        The numbers of these rows among those given; None if it is all of them.
+    """
+
+    X: Features
+    target: Target
+    weights: np.ndarray | None = None
+    kept: np.ndarray | None = None
+
+    def part(self, values: Any) -> Any:
+        """Return what else was given per row (``groups``, y), for the rows that are left."""
+        if values is None or self.kept is None:
+            return values
+        return _safe_indexing(to_numpy(values), self.kept)
+
+
+def check_weighted(
+    X: Features, y: Any, sample_weight: Any, estimator_name: str = "fit", **options: Any
+) -> WeightedRows:
+    """Check labels and weights together, and leave out the rows of weight zero.
+
+    The one place that does so: what follows (labels that do not vary, classes, widths, clusters)
+    never sees those rows, and a fit with zero weights is a fit without the rows.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Checked.
+    y : array-like
+        As for :func:`encode_target`.
+    sample_weight : array-like of shape (n_samples,), number or None
+    estimator_name : str
+    **options
+        For :func:`encode_target`.
+    """
+    target = encode_target(y, X.shape[0], estimator_name, **options)
+    weights = check_sample_weight(sample_weight, X.shape[0])
+    if weights is None:
+        return WeightedRows(X, target)
+    kept = None
+    if not weights.all():
+        kept = np.flatnonzero(weights)
+        weights, X = weights[kept], take_rows(X, kept)
+        target = encode_target(
+            _safe_indexing(to_numpy(y), kept), len(kept), estimator_name, **options
+        )
+    return WeightedRows(X, target, None if (weights == 1).all() else weights, kept)
 
 
 def _encode_classes(values: np.ndarray) -> Target:

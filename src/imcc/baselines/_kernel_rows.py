@@ -59,11 +59,16 @@ class KernelRows:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     gamma : float, optional
         The kernel is ``exp(-gamma |x - x'|^2)``; without it, the inner product.
+    weights : ndarray of shape (n_rows,), optional
+        Factors on C for the rows, all above zero.
     """
 
-    def __init__(self, X: Features, gamma: float | None = None) -> None:
+    def __init__(
+        self, X: Features, gamma: float | None = None, weights: np.ndarray | None = None
+    ) -> None:
         self.X = X
         self.gamma = gamma
+        self.weights = weights
         self._gram: np.ndarray | None = None
         short = gamma is None and not sp.issparse(X) and X.shape[1] < MIN_GRAM_FEATURES
         if fits(X.shape[0]) and not short:
@@ -86,15 +91,19 @@ class KernelRows:
         if is_constant(part):
             return constant_machine(bool(part[0]))
         if self._gram is not None:
-            return train_on_gram(self._gram, on, C, rows)
-        found = train_on_rows(self.X if rows is None else self.X[rows], part, C, self.gamma)
+            return train_on_gram(self._gram, on, C, rows, self.weights)
+        weights = self.weights
+        if rows is not None and weights is not None:
+            weights = weights[rows]
+        features = self.X if rows is None else self.X[rows]
+        found = train_on_rows(features, part, C, self.gamma, weights)
         return found if rows is None else found._replace(support=rows[found.support])
 
     def dense(self, machines: Sequence[Dual]) -> np.ndarray:
         """Return the weights of all rows in all machines, (n_samples, n_machines)."""
         return dense_weights(machines, self.X.shape[0])
 
-    def weights(self, machines: Sequence[Dual]) -> np.ndarray:
+    def coef(self, machines: Sequence[Dual]) -> np.ndarray:
         """Return the weights of the features in linear machines, (n_machines, n_features)."""
         return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
 
@@ -102,7 +111,7 @@ class KernelRows:
         """Return the margins of all rows by all machines, (n_samples, n_machines)."""
         intercepts = np.array([machine.intercept for machine in machines])
         if self.gamma is None:
-            return self.X @ self.weights(machines).T + intercepts
+            return self.X @ self.coef(machines).T + intercepts
         dense = self.dense(machines)
         if self._gram is not None:
             return self._gram @ dense + intercepts
@@ -135,13 +144,17 @@ def linear_gram(X: Features) -> np.ndarray:
 
 
 def train_on_gram(
-    gram: np.ndarray, on: np.ndarray, C: float, rows: np.ndarray | None = None
+    gram: np.ndarray,
+    on: np.ndarray,
+    C: float,
+    rows: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> Dual:
     """Train a machine from a kernel matrix, on all rows or on some; both classes must be there."""
-    weights = None
+    weights = sample_weight
     if rows is not None:
         weights = np.zeros(len(on))
-        weights[rows] = 1.0
+        weights[rows] = 1.0 if sample_weight is None else sample_weight[rows]
     with config_context(assume_finite=True):  # checked once, not once for each machine
         machine = SVC(kernel="precomputed", C=C, cache_size=_GRAM_CACHE)
         found = _dual(machine.fit(gram, on, sample_weight=weights))
@@ -156,10 +169,17 @@ def train_on_gram(
     return found._replace(support=support)
 
 
-def train_on_rows(X: Features, on: np.ndarray, C: float, gamma: float | None = None) -> Dual:
+def train_on_rows(
+    X: Features,
+    on: np.ndarray,
+    C: float,
+    gamma: float | None = None,
+    weights: np.ndarray | None = None,
+) -> Dual:
     """Train a machine from rows, as libsvm does by itself; both classes must be there."""
     kernel = {"kernel": "linear"} if gamma is None else {"kernel": "rbf", "gamma": gamma}
-    return _dual(SVC(C=C, cache_size=_cache_megabytes(X), **kernel).fit(X, on))
+    machine = SVC(C=C, cache_size=_cache_megabytes(X), **kernel)
+    return _dual(machine.fit(X, on, sample_weight=weights))
 
 
 def constant_machine(on: bool) -> Dual:

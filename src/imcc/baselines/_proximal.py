@@ -6,7 +6,8 @@ Minimises over W (d x q)::
 
 for labels Y in {0, 1}, a coupling R of the labels (q x q) and weights S of single coefficients
 (d x q; None for LLSF).  All that depends on the rows is in the sums of a :class:`Problem`, which
-many settings share.
+many settings share.  Where rows have weights, |X W - Y|^2 is the weighted sum over rows, that is
+rows and labels are multiplied by the roots of the weights, and so are the cosines of R.
 
 R and S have negative curvature, so F need not be convex, and it may fall for ever.  Each step is
 one of Beck and Teboulle's FISTA; where the momentum makes F rise it is dropped and a plain proximal
@@ -36,6 +37,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from imcc._backend.array import scaled_rows
 from imcc._utils.validation import Features
 
 # A sparse product takes about this many times longer for an entry than a dense one.
@@ -97,6 +99,7 @@ class Problem:
         on: np.ndarray,
         scatter: np.ndarray | None = None,
         fit_intercept: bool = True,
+        sample_weight: np.ndarray | None = None,
     ) -> Problem:
         """Sum over the rows.
 
@@ -108,17 +111,22 @@ class Problem:
             Zero is appended for the column of ones.
         fit_intercept : bool
             Whether a column of ones is appended to X.
+        sample_weight : ndarray of shape (n_samples,), optional
+            How often each row counts.
         """
         labels = on.astype(np.float64)
-        rows = _Rows(X, fit_intercept)
-        coupling = label_distances(on)
+        roots = None if sample_weight is None else np.sqrt(sample_weight)
+        if roots is not None:
+            labels = labels * roots[:, None]
+        rows = _Rows(X, fit_intercept, roots)
+        coupling = label_distances(labels)
         if scatter is not None and fit_intercept:
             scatter = np.vstack([scatter, np.zeros(on.shape[1])])
         return cls(
             gram=rows.gram,
             gram_norm=_largest_eigenvalue(rows.gram, rows.n_columns),
             cross=rows.cross(labels),
-            label_square=float(np.sum(labels)),
+            label_square=float(np.sum(labels * labels)),
             coupling=coupling,
             coupling_norm=float(np.linalg.eigvalsh(coupling)[-1]),
             ridge=lambda eta: rows.ridge(labels, eta),
@@ -256,20 +264,27 @@ def _unbounded_message(weights: Weights) -> str:
 def label_distances(on: np.ndarray) -> np.ndarray:
     """Return R with R_jk = 1 - cosine(Y_j, Y_k); a label that is never on is orthogonal to all."""
     labels = on.astype(np.float64)
-    lengths = np.sqrt(labels.sum(axis=0))
-    cosines = (labels.T @ labels) / np.maximum(np.outer(lengths, lengths), 1.0)
+    lengths = np.sqrt((labels * labels).sum(axis=0))
+    products = np.outer(lengths, lengths)
+    cosines = (labels.T @ labels) / np.where(products > 0, products, 1.0)
     distances = 1 - cosines
     np.fill_diagonal(distances, 0.0)
     return distances
 
 
 class _Rows:
-    """The rows, and a column of ones if requested, which is appended to sparse rows only."""
+    """The rows, and a column of ones if requested, which is appended to sparse rows only.
 
-    def __init__(self, X: Features, ones: bool) -> None:
+    With ``roots``, rows and ones are multiplied by them.
+    """
+
+    def __init__(self, X: Features, ones: bool, roots: np.ndarray | None = None) -> None:
         n_samples, n_features = X.shape
         self.n_columns = n_features + ones
         self._ones = ones
+        self._roots = roots
+        if roots is not None:
+            X = scaled_rows(X, roots)
         nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
         self._gram: np.ndarray | None = None
         self._sparse: sp.csr_matrix | None = None
@@ -277,7 +292,8 @@ class _Rows:
         if 2 * _SPARSE_COST * nnz < self.n_columns**2:
             rows = sp.csr_matrix(self._X)
             if ones:
-                rows = sp.hstack([rows, np.ones((n_samples, 1))], format="csr")
+                column = np.ones(n_samples) if roots is None else roots
+                rows = sp.hstack([rows, column[:, None]], format="csr")
             self._sparse = rows
             self._transposed = rows.T.tocsr()
         else:
@@ -290,9 +306,13 @@ class _Rows:
             return inner
         gram = np.empty((self.n_columns, self.n_columns))
         gram[:-1, :-1] = inner
-        gram[-1, :-1] = gram[:-1, -1] = np.asarray(self._X.sum(axis=0)).ravel()
-        gram[-1, -1] = self._X.shape[0]
+        gram[-1, :-1] = gram[:-1, -1] = self._sums(self._X)
+        gram[-1, -1] = self._X.shape[0] if self._roots is None else np.sum(self._roots**2)
         return gram
+
+    def _sums(self, x: Features) -> np.ndarray:
+        """Return the product of the column of ones with something."""
+        return np.asarray(x.sum(axis=0)).ravel() if self._roots is None else x.T @ self._roots
 
     def gram(self, W: np.ndarray) -> np.ndarray:
         """Return X^T X W: by X^T X, or for few entries by X and X^T."""
@@ -303,14 +323,16 @@ class _Rows:
     def cross(self, labels: np.ndarray) -> np.ndarray:
         """Return X^T Y."""
         of_rows = self._X.T @ labels
-        return np.vstack([of_rows, labels.sum(axis=0)]) if self._ones else of_rows
+        return np.vstack([of_rows, self._sums(labels)]) if self._ones else of_rows
 
     def ridge(self, labels: np.ndarray, eta: float) -> np.ndarray:
         """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
         n_samples = self._X.shape[0]
         if n_samples < self.n_columns:
             outer = self._X @ self._X.T
-            outer = (outer.toarray() if sp.issparse(outer) else outer) + float(self._ones)
+            outer = outer.toarray() if sp.issparse(outer) else outer
+            if self._ones:
+                outer = outer + (1.0 if self._roots is None else np.outer(self._roots, self._roots))
             outer[np.diag_indices(n_samples)] += eta
             return self.cross(cho_solve(cho_factor(outer, overwrite_a=True), labels))
         gram = self._dense_gram() if self._gram is None else self._gram.copy()

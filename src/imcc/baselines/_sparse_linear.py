@@ -23,7 +23,8 @@ class SparseLinearClassifier(BaselineClassifier):
     """A sparse linear model; subclasses say which problem and which weights.
 
     A subclass has the parameters below, those of its objective, which ``_bounds`` names, and
-    ``_weights()``, ``_start_ridge()`` and the static ``problem(X, on, fit_intercept)``.
+    ``_weights()``, ``_start_ridge()`` and the static
+    ``problem(X, on, fit_intercept, sample_weight)``.
     """
 
     unit_rows: bool
@@ -54,15 +55,21 @@ class SparseLinearClassifier(BaselineClassifier):
 
     @staticmethod
     @abstractmethod
-    def problem(X: Features, on: np.ndarray, fit_intercept: bool) -> Problem:
+    def problem(
+        X: Features,
+        on: np.ndarray,
+        fit_intercept: bool,
+        sample_weight: np.ndarray | None = None,
+    ) -> Problem:
         """Return the sums over the rows that all settings share."""
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         labels = LearnedLabels.of(on)
         W, self.n_iter_, self.objectives_ = None, 0, np.zeros(1)
         if labels.learned.any():
             rows = scaled(X, self.unit_rows)
-            problem = self.problem(rows, on[:, labels.learned], bool(self.fit_intercept))
+            learned = on[:, labels.learned]
+            problem = self.problem(rows, learned, bool(self.fit_intercept), weights)
             start = problem.ridge(self._start_ridge())
             solution = solve(problem, self._weights(), start, self.max_iter, self.tol)
             if not solution.converged:

@@ -65,15 +65,21 @@ class BinnedRows:
     max_bins : int
         A feature with at most this many different values has a bin for each: its stumps are exact.
         Others are cut into about equally full bins.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, for how full bins are.
     """
 
-    def __init__(self, X: Features, max_bins: int) -> None:
+    def __init__(self, X: Features, max_bins: int, weights: np.ndarray | None = None) -> None:
         self.n_samples = X.shape[0]
         columns = X.tocsc() if sp.issparse(X) else X
         cuts, bin_counts, fullest, indices = [], [], [], []
         for feature in range(X.shape[1]):
             rows, values, n_zeros = _entries(columns, feature)
-            at = _cuts(values, n_zeros, max_bins)
+            if weights is None:
+                at = _cuts(values, n_zeros, max_bins)
+            else:
+                rest = float(weights.sum() - weights[rows].sum()) if n_zeros else 0.0
+                at = _cuts(values, rest, max_bins, weights[rows])
             code = np.searchsorted(at, values, side="left")
             zero_code = int(np.searchsorted(at, 0.0, side="left"))
             counts = np.bincount(code, minlength=len(at) + 1)
@@ -154,9 +160,18 @@ def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, i
     return rows, values, columns.shape[0] - len(rows)
 
 
-def _cuts(values: np.ndarray, n_zeros: int, max_bins: int) -> np.ndarray:
-    """Return where to cut a feature: between different values, at most ``max_bins - 1`` times."""
-    distinct, counts = np.unique(values, return_counts=True)
+def _cuts(
+    values: np.ndarray, n_zeros: float, max_bins: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return where to cut a feature: between different values, at most ``max_bins - 1`` times.
+
+    With weights of the rows that the values are of, ``n_zeros`` is the weight of all others.
+    """
+    if weights is None:
+        distinct, counts = np.unique(values, return_counts=True)
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        counts = np.bincount(inverse, weights=weights, minlength=len(distinct))
     if n_zeros:
         at = np.searchsorted(distinct, 0)
         distinct = np.insert(distinct, at, 0)

@@ -112,11 +112,11 @@ def _calibrate(
     sigmoids, column = [], 0
     for label, parts in zip(labels, folds, strict=True):
         if not parts:
-            sigmoids.append(Sigmoid(0.0, prior_log_odds(label)))
+            sigmoids.append(Sigmoid(0.0, prior_log_odds(label, rows.weights)))
             continue
         held_out = np.empty(len(label))
         for _, outside in parts:
             held_out[outside] = margins[outside, column]
             column += 1
-        sigmoids.append(fit_sigmoid(held_out, label))
+        sigmoids.append(fit_sigmoid(held_out, label, rows.weights))
     return sigmoids

@@ -59,6 +59,9 @@ class BinaryRelevanceSVM(BaselineClassifier):
     A label that is on in all training rows or in none gets the same score everywhere: the margin
     +1 or -1, or the log-odds of its smoothed share.
 
+    Weights of rows multiply C, and count in Platt's sigmoid; a weight of 2 is two rows, for given
+    folds.
+
     References
     ----------
     .. [1] M. Boutell, J. Luo, X. Shen, C. Brown. "Learning multi-label scene classification."
@@ -102,24 +105,24 @@ class BinaryRelevanceSVM(BaselineClassifier):
                 f"kernel='linear' has no gamma: leave gamma='scale', got {self.gamma!r}"
             )
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         seed = draw_seed(self.random_state)
         # libsvm releases the interpreter's lock: threads share the rows, processes would copy them.
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        gamma = _rbf_gamma(self.gamma, X) if self.kernel == "rbf" else None
+        gamma = _rbf_gamma(self.gamma, X, weights) if self.kernel == "rbf" else None
         # With one thread for products, the last digits do not depend on how many there could be.
         with threadpool_limits(1):
-            rows = KernelRows(X, gamma)
+            rows = KernelRows(X, gamma, weights)
             machines = train_labels(rows, on, self.C, self.scores, seed, parallel)
             intercept = np.array([machine.intercept for machine in machines])
-            weights = rows.weights(machines) if gamma is None else rows.dense(machines)
+            coef = rows.coef(machines) if gamma is None else rows.dense(machines)
         for name in ("coef_", "dual_coef_", "_rows", "_gamma"):
             self.__dict__.pop(name, None)
         self.intercept_ = intercept
         if gamma is None:
-            self.coef_ = weights
+            self.coef_ = coef
         else:
-            self.dual_coef_, self._rows, self._gamma = weights, X, gamma
+            self.dual_coef_, self._rows, self._gamma = coef, X, gamma
 
     def _score_rows(self, X: Features) -> np.ndarray:
         if hasattr(self, "coef_"):
@@ -127,10 +130,15 @@ class BinaryRelevanceSVM(BaselineClassifier):
         return rbf_margins(X, self._rows, self._gamma, self.dual_coef_) + self.intercept_
 
 
-def _rbf_gamma(gamma: str | float, X: Features) -> float:
+def _rbf_gamma(gamma: str | float, X: Features, weights: np.ndarray | None = None) -> float:
     """Return scikit-learn's "scale": 1 / (n_features * variance), or 1 where nothing varies."""
     if not isinstance(gamma, str):
         return float(gamma)
+    if weights is not None:
+        squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
+        total = weights.sum() * X.shape[1]
+        variance = float((weights @ squares).sum() / total - ((weights @ X).sum() / total) ** 2)
+        return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
     mean_of_squares = float(X.multiply(X).mean() if hasattr(X, "multiply") else (X * X).mean())
     variance = mean_of_squares - float(X.mean()) ** 2
     return 1 / (X.shape[1] * variance) if variance > 0 else 1.0

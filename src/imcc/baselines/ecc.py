@@ -157,7 +157,7 @@ class EnsembleClassifierChains(BaselineClassifier):
         if isinstance(self.order, str):
             check_choice("order", self.order, ORDERS)
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(draw_seed(self.random_state))
         n_samples, q = on.shape
         orders = [self._draw_order(q, rng) for _ in range(self.n_chains)]
@@ -174,12 +174,12 @@ class EnsembleClassifierChains(BaselineClassifier):
         with threadpool_limits(1):
             gram = linear_gram(X) if fits(n_samples) else None
             chains = parallel(
-                delayed(train_chain)(X, on, rows, order, self.C, gram)
+                delayed(train_chain)(X, on, rows, order, self.C, gram, weights)
                 for rows, order in zip(samples, orders, strict=True)
             )
             sigmoids = [Sigmoid(1.0, 0.0)] * q
             if self.scores == "probability":
-                sigmoids = _calibrate(chains, samples, X, on)
+                sigmoids = _calibrate(chains, samples, X, on, weights)
         self.chains_, self.sigmoids_ = chains, sigmoids
 
     def _draw_order(self, q: int, rng: np.random.Generator) -> np.ndarray:
@@ -206,6 +206,7 @@ def train_chain(
     order: np.ndarray,
     C: float,
     gram: np.ndarray | None,
+    weights: np.ndarray | None = None,
 ) -> Chain:
     """Train one chain on some of the rows.
 
@@ -220,10 +221,15 @@ def train_chain(
     gram : ndarray of shape (n_samples, n_samples) or None
         Inner products of all rows, which is left as it is; without it, links are trained from the
         rows.
+    weights : ndarray of shape (n_rows,), optional
+        Factors on C, of all rows.
     """
     labels = on[np.ix_(rows, order)]
-    X = X[rows]
-    train = _link_from_rows(X, labels, C) if gram is None else _link_from_gram(gram, rows, C)
+    X, weights = X[rows], None if weights is None else weights[rows]
+    if gram is None:
+        train = _link_from_rows(X, labels, C, weights)
+    else:
+        train = _link_from_gram(gram, rows, C, weights)
     links = [train(labels[:, k]) for k in range(len(order))]
     n_features, q = X.shape[1], len(order)
     coef = np.zeros((q, n_features + q))
@@ -237,7 +243,9 @@ def train_chain(
     return Chain(order, coef, np.array([link.intercept for link in links]))
 
 
-def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
+def _link_from_gram(
+    gram: np.ndarray, rows: np.ndarray, C: float, weights: np.ndarray | None = None
+) -> Callable[[np.ndarray], Dual]:
     """Return what trains a chain's links one after the other, from the inner products of rows.
 
     A label that becomes a feature adds 1 to the inner product of two rows where it is on in both.
@@ -245,7 +253,10 @@ def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[n
     gram = gram[np.ix_(rows, rows)]
 
     def train(on: np.ndarray) -> Dual:
-        found = constant_machine(on[0]) if is_constant(on) else train_on_gram(gram, on, C)
+        if is_constant(on):
+            found = constant_machine(on[0])
+        else:
+            found = train_on_gram(gram, on, C, sample_weight=weights)
         both = np.flatnonzero(on)
         gram[np.ix_(both, both)] += 1.0
         return found
@@ -253,15 +264,18 @@ def _link_from_gram(gram: np.ndarray, rows: np.ndarray, C: float) -> Callable[[n
     return train
 
 
-def _link_from_rows(X: Features, labels: np.ndarray, C: float) -> Callable[[np.ndarray], Dual]:
+def _link_from_rows(
+    X: Features, labels: np.ndarray, C: float, weights: np.ndarray | None = None
+) -> Callable[[np.ndarray], Dual]:
     """Return what trains a chain's links one after the other, each from the rows."""
     extended = _ExtendedRows(X, labels)
     position = iter(range(labels.shape[1]))
 
     def train(on: np.ndarray) -> Dual:
-        found = (
-            constant_machine(on[0]) if is_constant(on) else train_on_rows(extended.features, on, C)
-        )
+        if is_constant(on):
+            found = constant_machine(on[0])
+        else:
+            found = train_on_rows(extended.features, on, C, weights=weights)
         extended.show(next(position))
         return found
 
@@ -294,7 +308,11 @@ class _ExtendedRows:
 
 
 def _calibrate(
-    chains: Sequence[Chain], samples: Sequence[np.ndarray], X: Features, on: np.ndarray
+    chains: Sequence[Chain],
+    samples: Sequence[np.ndarray],
+    X: Features,
+    on: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> list[Sigmoid]:
     """Fit a sigmoid for each label to the margins of rows by the chains that have not seen them."""
     totals, n_chains = np.zeros(on.shape), np.zeros(len(on))
@@ -307,4 +325,5 @@ def _calibrate(
     if not judged.any():  # a sample of one row out of one
         return [Sigmoid(1.0, 0.0)] * on.shape[1]
     margins = totals[judged] / n_chains[judged, np.newaxis]
-    return [fit_sigmoid(*pair) for pair in zip(margins.T, on[judged].T, strict=True)]
+    weights = None if weights is None else weights[judged]
+    return [fit_sigmoid(*pair, weights) for pair in zip(margins.T, on[judged].T, strict=True)]

@@ -135,18 +135,28 @@ class JFSC(SparseLinearClassifier):
         return self._checked("eta")
 
     @staticmethod
-    def problem(X: Features, on: np.ndarray, fit_intercept: bool) -> Problem:
+    def problem(
+        X: Features,
+        on: np.ndarray,
+        fit_intercept: bool,
+        sample_weight: np.ndarray | None = None,
+    ) -> Problem:
         """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on, fisher_scatter(X, on), fit_intercept)
+        scatter = fisher_scatter(X, on, sample_weight)
+        return Problem.of(X, on, scatter, fit_intercept, sample_weight)
 
 
-def fisher_scatter(X: Features, on: np.ndarray) -> np.ndarray:
+def fisher_scatter(
+    X: Features, on: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
     """Return S_k(i, i) for every feature i and label k; 0 for a label with a single class.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     on : ndarray of bool, shape (n_samples, q)
+    sample_weight : ndarray of shape (n_samples,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -157,15 +167,16 @@ def fisher_scatter(X: Features, on: np.ndarray) -> np.ndarray:
         # The scatters do not change when all rows are moved; near the mean they keep their digits.
         X = X - X.mean(axis=0)
     squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
-    labels = on.astype(np.float64)
-    positives = labels.sum(axis=0)
-    negatives = len(labels) - positives
+    labels, others = on.astype(np.float64), (~on).astype(np.float64)
+    if sample_weight is not None:
+        labels, others = labels * sample_weight[:, None], others * sample_weight[:, None]
+    positives, negatives = labels.sum(axis=0), others.sum(axis=0)
     both = (positives > 0) & (negatives > 0)
     means, scatters = [], []
-    for members, count in ((labels, positives), (1 - labels, negatives)):
-        mean = (X.T @ members) / np.maximum(count, 1)
+    for members, count in ((labels, positives), (others, negatives)):
+        mean = (X.T @ members) / np.where(count > 0, count, 1.0)
         means.append(mean)
         scatters.append(np.maximum(squares.T @ members - count * mean**2, 0))
-    ratio = positives / np.maximum(negatives, 1)
+    ratio = positives / np.where(negatives > 0, negatives, 1.0)
     scatter = scatters[0] + ratio * scatters[1] - positives * (means[0] - means[1]) ** 2
     return np.where(both, scatter, 0.0)

@@ -11,6 +11,8 @@ from imcc.estimators.base_search import SearchMixin
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import PAPER_WEIGHTS, WIDTH_SCALES, IMCCClassifierCV
 
+_SEARCHED = ("beta", "kernel", "width_scale")
+
 
 class KernelRidgeBaseline(SearchMixin, BaseEstimator):
     """Kernel ridge regression on {-1, +1}: what is left of IMCC for alpha = gamma = 0.
@@ -85,7 +87,9 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> KernelRidgeBaseline:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+    ) -> KernelRidgeBaseline:
         """Search beta, kernel and width, then fit the best setting on all rows.
 
         Parameters
@@ -95,6 +99,8 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, as in :meth:`imcc.IMCCClassifierCV.fit`.
 
         Returns
         -------
@@ -117,7 +123,7 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=0,
             device=self.device,
-        ).fit(X, y, groups)
+        ).fit(X, y, groups, sample_weight)
         for name in (
             "best_score_",
             "best_index_",
@@ -143,15 +149,23 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
                 setattr(self, name, getattr(search, name))
         if hasattr(search, "best_params_"):
             self.best_params_ = {
-                name: value
-                for name, value in search.best_params_.items()
-                if name in ("beta", "kernel", "width_scale")
+                name: value for name, value in search.best_params_.items() if name in _SEARCHED
             }
         return self
 
     def at_best_setting(self) -> KernelRidgeBaseline:
         """Return an unfitted search that has the chosen setting only; see ``calibrate``."""
-        axes = {f"{name}s": [value] for name, value in self.best_params_.items()}
+        return self.at_setting(self.best_params_)
+
+    def at_setting(self, params: Mapping[str, Any]) -> KernelRidgeBaseline:
+        """Return an unfitted search that has one setting only.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        axes = {f"{name}s": [value] for name, value in params.items() if name in _SEARCHED}
         return clone(self).set_params(**axes)
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:

@@ -102,12 +102,14 @@ class LIFT(BaselineClassifier):
             raise ValueError(f"ratio must be a share of the rows, in (0, 1], got {self.ratio!r}")
         check_svm(self.C, self.scores)
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         seed = draw_seed(self.random_state)
         identity = row_identities(X)
         X = as_sparse_if_mostly_zero(X)
         trained = Parallel(n_jobs=self.n_jobs)(
-            delayed(_train_label)(X, labels, identity, self.ratio, self.C, self.scores, seed + k)
+            delayed(_train_label)(
+                X, labels, identity, self.ratio, self.C, self.scores, seed + k, weights
+            )
             for k, labels in enumerate(on.T)
         )
         self.cluster_centers_ = [centers for centers, _ in trained]
@@ -129,18 +131,24 @@ def _train_label(
     C: float,
     scores: str,
     seed: int,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, LinearScore]:
     # With one thread for sums, the last digits do not depend on how many there could be.
     with threadpool_limits(1):
-        centers = label_centers(X, on, identity, ratio, seed)
-        rows = KernelRows(euclidean_distances(X, centers))
+        centers = label_centers(X, on, identity, ratio, seed, weights)
+        rows = KernelRows(euclidean_distances(X, centers), weights=weights)
         labels = on[:, np.newaxis]
         machines = train_labels(rows, labels, C, scores, seed, run_here)
-        return centers, LinearScore(rows.weights(machines)[0], machines[0].intercept)
+        return centers, LinearScore(rows.coef(machines)[0], machines[0].intercept)
 
 
 def label_centers(
-    X: Features, on: np.ndarray, identity: np.ndarray, ratio: float, seed: int
+    X: Features,
+    on: np.ndarray,
+    identity: np.ndarray,
+    ratio: float,
+    seed: int,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the centres of a label's positive rows and of its negative rows.
 
@@ -152,17 +160,32 @@ def label_centers(
         Of :func:`row_identities`.
     ratio : float
     seed : int
+    weights : ndarray of shape (n_rows,), optional
+        Of the rows: for k-means, and for the number of clusters.
     """
     if is_constant(on):
-        return _centers(X, identity, min(ONE_CLASS_CLUSTERS, X.shape[0]), seed)
+        return _centers(X, identity, min(ONE_CLASS_CLUSTERS, X.shape[0]), seed, weights)
+    each = np.ones(len(on)) if weights is None else weights
     # Rounded first: 0.1 * 30 is a little more than 3, which is no reason for a fourth cluster.
-    count = ceil(round(ratio * min(np.count_nonzero(on), np.count_nonzero(~on)), 9))
-    return np.vstack([_centers(X[rows], identity[rows], count, seed) for rows in (on, ~on)])
+    count = max(1, ceil(round(ratio * min(each[on].sum(), each[~on].sum()), 9)))
+    return np.vstack(
+        [
+            _centers(X[rows], identity[rows], count, seed, None if weights is None else each[rows])
+            for rows in (on, ~on)
+        ]
+    )
 
 
-def _centers(rows: Features, identity: np.ndarray, count: int, seed: int) -> np.ndarray:
+def _centers(
+    rows: Features,
+    identity: np.ndarray,
+    count: int,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
     count = min(count, len(np.unique(identity)))
-    return KMeans(count, n_init=1, random_state=seed).fit(rows).cluster_centers_
+    model = KMeans(count, n_init=1, random_state=seed)
+    return model.fit(rows, sample_weight=weights).cluster_centers_
 
 
 def as_sparse_if_mostly_zero(X: Features) -> Features:

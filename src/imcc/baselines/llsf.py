@@ -113,6 +113,11 @@ class LLSF(SparseLinearClassifier):
         return self._checked("gamma")
 
     @staticmethod
-    def problem(X: Features, on: np.ndarray, fit_intercept: bool) -> Problem:
+    def problem(
+        X: Features,
+        on: np.ndarray,
+        fit_intercept: bool,
+        sample_weight: np.ndarray | None = None,
+    ) -> Problem:
         """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on, fit_intercept=fit_intercept)
+        return Problem.of(X, on, fit_intercept=fit_intercept, sample_weight=sample_weight)

@@ -90,6 +90,8 @@ class MAHR(BaselineClassifier):
     Signs of hypotheses that have learned their training rows by heart are much better on these than
     on new rows; how sure a hypothesis is changes less.
 
+    Weights of rows multiply the terms of the loss and count in the bins; a weight of 2 is two rows.
+
     All labels' stumps of a round are found by one matrix product; see
     :mod:`imcc.baselines._stumps`.  A label that is on in all training rows or in none is ranked
     before or after all others: its score is beyond the largest sum of weights of any label.
@@ -133,23 +135,31 @@ class MAHR(BaselineClassifier):
         if self.min_loss is not None:
             check_number("min_loss", self.min_loss, at_least=0)
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         # With one thread for products, the last digits do not depend on how many there could be.
         with threadpool_limits(1):
-            self._boost(X, on)
+            self._boost(X, on, weights)
 
-    def _boost(self, X: Features, on: np.ndarray) -> None:
+    def _boost(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         n_samples, q = on.shape
         signs = np.where(on, 1.0, -1.0)
         constant = np.array([is_constant(labels) for labels in on.T])
-        enough = 1 / n_samples if self.min_loss is None else self.min_loss
-        binned = BinnedRows(X, self.max_bins)
+        # Their mean is 1, so that the mean over rows of the exponentials is the loss.
+        shares = None if weights is None else weights[:, None] * (n_samples / weights.sum())
+        enough = self.min_loss
+        if enough is None:
+            enough = 1 / n_samples
+            if weights is not None:
+                enough = min(1.0, weights.min()) / weights.sum()
+        binned = BinnedRows(X, self.max_bins, weights)
         combined, total = np.zeros(on.shape), np.zeros(q)
         relationship = np.zeros((q, q))
         rounds: list[Round] = []
         losses = [np.ones(q)]
         learning = np.flatnonzero(~constant)
         signs_of, exponentials = signs[:, learning], np.ones((n_samples, len(learning)))
+        if shares is not None:
+            exponentials *= shares
         for _ in range(2 * X.shape[1] if self.n_rounds is None else self.n_rounds):
             still = losses[-1][learning] >= enough
             if not still.all():
@@ -161,6 +171,8 @@ class MAHR(BaselineClassifier):
             done, moved = self._round(binned, signs_of, exponentials, combined, total, learning)
             combined[:, learning] = moved
             exponentials = np.exp(-signs_of * moved)
+            if shares is not None:
+                exponentials *= shares
             total = total + np.abs(done.own) + np.abs(done.reuse)
             relationship[np.arange(q), done.source] += np.abs(done.reuse)
             rounds.append(done)
@@ -228,7 +240,7 @@ class MAHR(BaselineClassifier):
         sources[learning] = source
         done = Round(
             of_all(stumps.feature, 0),
-            of_all(stumps.threshold, np.inf),
+            of_all(stumps.threshold, 0.0),
             of_all(stumps.left, 1.0),
             of_all(stumps.right, 1.0),
             of_all(own, 0.0),

@@ -20,7 +20,14 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._search.folds import Fold, check_defined, check_each_once, judged_labels, make_folds
+from imcc._search.folds import (
+    Fold,
+    check_defined,
+    check_each_once,
+    judged_labels,
+    make_folds,
+    renumbered,
+)
 from imcc._search.grid import check_axis
 from imcc._search.results import (
     Best,
@@ -38,8 +45,8 @@ from imcc._utils.validation import (
     check_features,
     check_number,
     check_switch,
+    check_weighted,
     draw_seed,
-    encode_target,
 )
 from imcc.baselines._proximal import Problem, UnboundedError, Weights, solve
 from imcc.baselines._sparse_linear import (
@@ -74,7 +81,7 @@ class SparseLinearCV(SearchClassifier):
     n_jobs: int | None
     random_state: Any
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
@@ -84,6 +91,9 @@ class SparseLinearCV(SearchClassifier):
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, >= 0: in the fits of the folds, in the means over
+            held-out rows that metrics are, and in the last fit.  Rows of weight 0 are left out.
 
         Returns
         -------
@@ -96,8 +106,11 @@ class SparseLinearCV(SearchClassifier):
         calibrate = self._check_calibrate()
         given = X
         X = check_features(self, X, reset=True)
-        target = encode_target(y, X.shape[0], type(self).__name__)
-        folds = make_folds(self.cv, X, target, groups)
+        n_rows = X.shape[0]
+        weighted = check_weighted(X, y, sample_weight, type(self).__name__)
+        X, target, weights = weighted.X, weighted.target, weighted.weights
+        cv = renumbered(self.cv, weighted.kept, n_rows)
+        folds = make_folds(cv, X, target, weighted.part(groups))
         judged = judged_labels(target.signs, target.kind)
         check_defined(metrics, judged, folds)
         if calibrate:
@@ -119,6 +132,7 @@ class SparseLinearCV(SearchClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
             n_jobs=self.n_jobs,
+            weights=weights,
         )
         check_all_finite(settings, outcome.finite)
         self._check_bounded(outcome)
@@ -132,9 +146,10 @@ class SparseLinearCV(SearchClassifier):
         self.budget_ = outcome.budget(n_in_grid, bool(self.halving))
         self.__dict__.pop("n_iter_", None)
         if decides is not None:
-            self._decide(keys[decides], given, y)
+            self._decide(keys[decides], given, y, sample_weight)
         if calibrate:
-            self._store_calibration(self._held_out_scores(X, target, folds), target)
+            scores = self._held_out_scores(X, target, folds, weights)
+            self._store_calibration(scores, target, weights)
         return self
 
     def _axes(self) -> dict[str, np.ndarray]:
@@ -170,19 +185,19 @@ class SparseLinearCV(SearchClassifier):
                 f"{fisher} or larger betas"
             )
 
-    def _decide(self, key: str, X: Any, y: Any) -> None:
+    def _decide(self, key: str, X: Any, y: Any, sample_weight: Any) -> None:
         """Take the best setting; with ``refit``, the best one that is bounded on all rows."""
         for best in by_rank(self.cv_results_, key):
             self._store_best(best)
-            if self.refit is False or self._refit(best, X, y):
+            if self.refit is False or self._refit(best, X, y, sample_weight):
                 return
         raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
 
-    def _refit(self, best: Best, X: Any, y: Any) -> bool:
+    def _refit(self, best: Best, X: Any, y: Any, sample_weight: Any) -> bool:
         """Fit the best setting on all rows; return whether it is bounded there."""
         start = time.perf_counter()
         try:
-            self.best_estimator_ = self.estimator_for(best.params).fit(X, y)
+            self.best_estimator_ = self.estimator_for(best.params).fit(X, y, sample_weight)
         except UnboundedError:
             warnings.warn(
                 f"{best.params} is bounded on the folds but not on all rows: the setting ranked "
@@ -195,10 +210,18 @@ class SparseLinearCV(SearchClassifier):
         self.n_iter_ = self.best_estimator_.n_iter_
         return True
 
-    def _held_out_scores(self, X: Features, target: Target, folds: Sequence[Fold]) -> np.ndarray:
+    def _held_out_scores(
+        self,
+        X: Features,
+        target: Target,
+        folds: Sequence[Fold],
+        weights: np.ndarray | None,
+    ) -> np.ndarray:
         """Score each row by a fit of the chosen setting without it."""
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_fit_and_score)(self.estimator_for(self.best_params_), X, target.signs, fold)
+            delayed(_fit_and_score)(
+                self.estimator_for(self.best_params_), X, target.signs, fold, weights
+            )
             for fold in folds
         )
         scores = np.empty(target.signs.shape)
@@ -455,13 +478,16 @@ class JFSCCV(SparseLinearCV):
         self.random_state = random_state
 
 
-def _fit_and_score(model: Any, X: Features, signs: np.ndarray, fold: Fold) -> np.ndarray:
-    return model.fit(X[fold.train], signs[fold.train])._scores(X[fold.test])
+def _fit_and_score(
+    model: Any, X: Features, signs: np.ndarray, fold: Fold, weights: np.ndarray | None
+) -> np.ndarray:
+    of_train = None if weights is None else weights[fold.train]
+    return model.fit(X[fold.train], signs[fold.train], of_train)._scores(X[fold.test])
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting as the solver knows it: the weights, and the ridge of the starting point."""
+    """A setting for the solver: the weights, and the ridge of the starting point."""
 
     weights: Weights
     ridge: float
@@ -531,6 +557,7 @@ def search_settings(
     max_iter: int,
     tol: float,
     n_jobs: int | None,
+    weights: np.ndarray | None = None,
 ) -> Outcome:
     """Judge settings on the folds.
 
@@ -554,6 +581,8 @@ def search_settings(
         As for the model.
     n_jobs : int or None
         Paths computed at the same time.
+    weights : ndarray of shape (n_samples,), optional
+        Of the rows, all above zero: in the fits and in the metrics.
     """
     outcome = Outcome.empty(len(metrics), len(folds), len(candidates))
     remaining = np.arange(len(candidates))
@@ -562,10 +591,14 @@ def search_settings(
         rows, labels = X[fold.train], LearnedLabels.of(on[fold.train])
         problem, starts = None, {}
         if labels.learned.any():
-            problem = model.problem(rows, on[fold.train][:, labels.learned], fit_intercept)
+            of_train = None if weights is None else weights[fold.train]
+            learned = on[fold.train][:, labels.learned]
+            problem = model.problem(rows, learned, fit_intercept, of_train)
             ridges = {candidates[int(k)].ridge for k in remaining}
             starts = {ridge: problem.ridge(ridge) for ridge in ridges}
-        held_out = _HeldOut(i, X[fold.test], Judge(judged[fold.test]), metrics, labels)
+        of_tests = None if weights is None else weights[fold.test]
+        judge = Judge(judged[fold.test], weights=of_tests)
+        held_out = _HeldOut(i, X[fold.test], judge, metrics, labels)
         # Each path writes its own columns.
         parallel(
             delayed(_follow)(path, problem, starts, candidates, held_out, max_iter, tol, outcome)

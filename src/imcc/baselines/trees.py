@@ -69,7 +69,7 @@ class ExtraTreesBaseline(BaselineClassifier):
         check_count("n_estimators", self.n_estimators)
         check_count("min_samples_leaf", self.min_samples_leaf)
 
-    def _train(self, X: Features, on: np.ndarray) -> None:
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         constant = np.array([is_constant(labels) for labels in on.T])
         self._learned = np.flatnonzero(~constant)
         self._constant_scores = np.where(on[0], 0.5, -0.5)
@@ -81,7 +81,9 @@ class ExtraTreesBaseline(BaselineClassifier):
                 min_samples_leaf=self.min_samples_leaf,
                 n_jobs=self.n_jobs,
                 random_state=draw_seed(self.random_state),
-            ).fit(X, labels.ravel() if labels.shape[1] == 1 else labels)
+            )
+            labels = labels.ravel() if labels.shape[1] == 1 else labels
+            self.forest_.fit(X, labels, sample_weight=weights)
 
     def _score_rows(self, X: Features) -> np.ndarray:
         scores = np.tile(self._constant_scores, (X.shape[0], 1))

@@ -8,12 +8,13 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._search.folds import make_folds
 from imcc._utils.validation import check_choice, check_count, encode_target
 from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
+    Given,
     check_each_once,
     check_known_classes,
     cross_fit_scores,
@@ -121,9 +122,12 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels) or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
+            matrix is a label that is not known: the maps leave it out, and the classifier must
+            take it (:class:`imcc.IMCCClassifier` does).
         sample_weight : array-like of shape (n_samples,), optional
-            Passed on to the classifier, which must take it, and used for the maps.
+            Passed on to the classifier, which must take it, and used for the maps.  Rows of weight
+            0 are left out.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
 
@@ -135,10 +139,9 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         check_count("min_support", self.min_support)
         if not isinstance(self.nested, (bool, np.bool_)):
             raise ValueError(f"nested must be True or False, got {self.nested!r}")
-        target = encode_target(y, _num_samples(X), type(self).__name__)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        name = type(self).__name__
+        given = Given.of(X, y, sample_weight, groups, self.cv, name, unknown=True)
+        X, y, target, weights = given.X, given.y, given.target, given.sample_weight
         n_labels = target.signs.shape[1]
         if isinstance(self.cv, str):
             check_choice("cv", self.cv, ("prefit",))
@@ -153,8 +156,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
                 model,
                 X,
                 y,
-                cv=self.cv,
-                groups=groups,
+                cv=given.cv,
+                groups=given.groups,
                 sample_weight=weights,
                 n_jobs=self.n_jobs,
             )
@@ -164,6 +167,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             self.method,
             min_support=self.min_support,
             sample_weight=weights,
+            known=target.known,
         )
         self.estimator_ = fitted
         self.maps_ = maps

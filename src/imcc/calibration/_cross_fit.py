@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from imcc._search.folds import Fold, check_each_once, make_folds
-from imcc._utils.validation import Target, encode_target
+from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
 
 #: The score from which on a label is predicted, for the two ways that classifiers have to score.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
@@ -108,6 +109,47 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> A
     return estimator.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
 
 
+@dataclass(frozen=True)
+class Given:
+    """What ``fit`` of a classifier around another one was given, checked.
+
+    Rows of weight zero are left out, and sets of labels are an indicator matrix, so that folds in
+    which a label is missing have a column for it.
+    """
+
+    X: Any
+    y: Any
+    target: Target
+    sample_weight: np.ndarray | None
+    groups: Any
+    cv: Any
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        cv: Any,
+        name: str,
+        unknown: bool = False,
+    ) -> Given:
+        """Check labels and weights; ``unknown`` is for :func:`encode_target`."""
+        n_rows = _num_samples(X)
+        target = encode_target(y, n_rows, name, unknown=unknown)
+        weights = check_sample_weight(sample_weight, n_rows)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
+            groups = None if groups is None else _safe_indexing(groups, kept)
+            target = encode_target(y, len(kept), name, unknown=unknown)
+            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
+        if label_sets(y) is not None:
+            y = (target.signs > 0).astype(np.int64)
+        return cls(X, y, target, weights, groups, cv)
+
+
 def cross_fit_scores(
     estimator: Any,
     X: Any,
@@ -150,7 +192,9 @@ def cross_fit_scores(
     (60, 3)
     """
     X, y = indexable(X, y)
-    target = encode_target(y, _num_samples(X), "cross_fit_scores")
+    target = encode_target(y, _num_samples(X), "cross_fit_scores", unknown=True)
+    if label_sets(y) is not None:
+        y = (target.signs > 0).astype(np.int64)
     folds = make_folds(cv, X, target, groups)
     n_rows, n_labels = target.signs.shape
     check_each_once(folds, n_rows)

@@ -25,8 +25,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from imcc._utils.validation import check_count, check_thresholds, label_matrix
-from imcc.metrics import f1_of_counts, micro_f1
+from imcc._utils.validation import (
+    check_count,
+    check_sample_weight,
+    check_thresholds,
+    label_matrix,
+)
+from imcc.metrics import f1_of_counts
 
 Criterion = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
 MICRO_F1 = "micro_f1"
@@ -43,16 +48,16 @@ class Cuts:
         between two neighbouring scores; the first is just above the largest score, the last is the
         smallest one.
     tp, fp : ndarray of shape (n_cuts,)
-        True and false positives.
-    n_on, n_off : int
-        Rows with and without the label.
+        True and false positives, or their weights.
+    n_on, n_off : int or float
+        Rows with and without the label, or their weights.
     """
 
     thresholds: np.ndarray
     tp: np.ndarray
     fp: np.ndarray
-    n_on: int
-    n_off: int
+    n_on: float
+    n_off: float
 
     @property
     def fn(self) -> np.ndarray:
@@ -69,7 +74,7 @@ class Cuts:
         return np.asarray(criterion(self.tp, self.fp, self.fn, self.tn), dtype=np.float64)
 
 
-def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
+def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> Cuts:
     """Return every cut of one label's scores.
 
     Parameters
@@ -78,6 +83,8 @@ def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
         Which rows have the label.
     scores : ndarray of shape (n_samples,)
         Finite.
+    weights : ndarray of shape (n_samples,), optional
+        How many rows each row counts for.
 
     Examples
     --------
@@ -89,7 +96,9 @@ def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
     """
     order = np.argsort(-scores, kind="stable")
     falling = scores[order].astype(np.float64)
-    positives = np.cumsum(on[order])
+    each = np.ones(len(on), dtype=np.int64) if weights is None else weights
+    positives = np.cumsum(np.where(on, each, 0)[order])
+    negatives = np.cumsum(np.where(on, 0, each)[order])
     # A cut after each row whose score differs from the next one's, and after the last row.
     ends = np.append(np.flatnonzero(falling[:-1] > falling[1:]), len(falling) - 1)
     above, below = falling[ends[:-1]], falling[ends[:-1] + 1]
@@ -99,9 +108,9 @@ def cuts(on: np.ndarray, scores: np.ndarray) -> Cuts:
     return Cuts(
         thresholds=np.concatenate([[np.nextafter(falling[0], np.inf)], middle, falling[-1:]]),
         tp=np.append(0, positives[ends]),
-        fp=np.append(0, ends + 1 - positives[ends]),
-        n_on=int(positives[-1]),
-        n_off=len(falling) - int(positives[-1]),
+        fp=np.append(0, negatives[ends]),
+        n_on=positives[-1].item(),
+        n_off=negatives[-1].item(),
     )
 
 
@@ -183,6 +192,7 @@ def choose_thresholds(
     *,
     default: float = 0.0,
     min_support: int = 1,
+    sample_weight: Any = None,
 ) -> ThresholdChoice:
     """Choose the threshold of every label that is best for a criterion, exactly.
 
@@ -201,6 +211,8 @@ def choose_thresholds(
         that are equally good, the one nearest to it is taken.
     min_support : int, default=1
         How many rows must have a label, and how many must not, for its threshold to be chosen.
+    sample_weight : array-like of shape (n_samples,), optional
+        How many rows each row counts for, also for ``min_support``; all 1 unless given.
 
     Returns
     -------
@@ -225,24 +237,32 @@ def choose_thresholds(
         )
     default = float(check_thresholds(default, 1)[0])
     check_count("min_support", min_support)
-    support = on.sum(axis=0)
-    tuned = np.minimum(support, len(on) - support) >= min_support
-    every = [cuts(on[:, j], scores[:, j]) if tuned[j] else None for j in range(on.shape[1])]
+    weights = check_sample_weight(sample_weight, len(on))
+    if weights is not None and not weights.all():
+        on, scores, weights = (part[weights > 0] for part in (on, scores, weights))
+    each = np.ones(len(on), dtype=np.int64) if weights is None else weights
+    support = each @ on
+    tuned = np.minimum(support, each @ ~on) >= min_support
+    every = [
+        cuts(on[:, j], scores[:, j], weights) if tuned[j] else None for j in range(on.shape[1])
+    ]
     if criterion == MICRO_F1:
-        at = _best_together(every, on, scores >= default, default)
+        at = _best_together(every, on, scores >= default, default, each)
     else:
         at = [None if c is None else _best(c.values(function), c, default) for c in every]
     thresholds = np.array(
         [default if c is None else c.thresholds[k] for c, k in zip(every, at, strict=True)]
     )
     before, after = scores >= default, scores >= thresholds
-    values, default_values = (_per_label(function, on, predicted) for predicted in (after, before))
+    values, default_values = (
+        _per_label(function, on, predicted, each) for predicted in (after, before)
+    )
     return ThresholdChoice(
         thresholds,
         values,
         default_values,
-        _overall(criterion, on, after, values[tuned]),
-        _overall(criterion, on, before, default_values[tuned]),
+        _overall(criterion, on, after, values[tuned], each),
+        _overall(criterion, on, before, default_values[tuned], each),
         tuned,
     )
 
@@ -258,12 +278,16 @@ def _best(values: np.ndarray, found: Cuts, default: float) -> int:
 
 
 def _best_together(
-    every: list[Cuts | None], on: np.ndarray, before: np.ndarray, default: float
+    every: list[Cuts | None],
+    on: np.ndarray,
+    before: np.ndarray,
+    default: float,
+    weights: np.ndarray,
 ) -> list[int | None]:
     """Return the cuts with the largest micro-F1."""
     fixed = np.array([c is None for c in every])
-    tp_fixed = int((on & before)[:, fixed].sum())
-    marked_fixed = int(before[:, fixed].sum()) + int(on.sum())
+    tp_fixed = (weights @ (on & before)[:, fixed]).sum()
+    marked_fixed = (weights @ before[:, fixed]).sum() + (weights @ on).sum()
     value = 0.0
     while True:
         at = [
@@ -271,23 +295,34 @@ def _best_together(
             for c in every
         ]
         chosen = [(c.tp[k], c.fp[k]) for c, k in zip(every, at, strict=True) if c is not None]
-        tp = tp_fixed + sum(int(t) for t, _ in chosen)
-        marked = marked_fixed + sum(int(t + f) for t, f in chosen)
-        found = 2 * tp / marked if marked else 0.0
+        tp = tp_fixed + sum(t for t, _ in chosen)
+        marked = marked_fixed + sum(t + f for t, f in chosen)
+        found = float(2 * tp / marked) if marked else 0.0
         if found <= value:
             return at
         value = found
 
 
-def _per_label(function: Criterion, on: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    tp = (on & predicted).sum(axis=0)
-    fp, fn = predicted.sum(axis=0) - tp, on.sum(axis=0) - tp
-    return np.asarray(function(tp, fp, fn, len(on) - tp - fp - fn), dtype=np.float64)
+def _counts(on: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """Return the (weighted) tp, fp, fn and tn of every label."""
+    pairs = ((on, predicted), (~on, predicted), (on, ~predicted), (~on, ~predicted))
+    return [weights @ (a & b) for a, b in pairs]
+
+
+def _per_label(
+    function: Criterion, on: np.ndarray, predicted: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    return np.asarray(function(*_counts(on, predicted, weights)), dtype=np.float64)
 
 
 def _overall(
-    criterion: str | Criterion, on: np.ndarray, predicted: np.ndarray, values: np.ndarray
+    criterion: str | Criterion,
+    on: np.ndarray,
+    predicted: np.ndarray,
+    values: np.ndarray,
+    weights: np.ndarray,
 ) -> float:
     if criterion == MICRO_F1:
-        return micro_f1(on, predicted)
+        tp, fp, fn, _ = (part.sum() for part in _counts(on, predicted, weights))
+        return float(f1_of_counts(tp, fp, fn))
     return float(values.mean()) if values.size else float("nan")

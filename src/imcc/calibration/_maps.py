@@ -100,6 +100,7 @@ def fit_score_maps(
     *,
     min_support: int,
     sample_weight: np.ndarray | None = None,
+    known: np.ndarray | None = None,
 ) -> ScoreMaps:
     """Fit one map per label.
 
@@ -114,13 +115,16 @@ def fit_score_maps(
         Labels with fewer rows than this among those with, or among those without the label get the
         logistic map: an isotonic one has as many free values as there are rows.
     sample_weight : ndarray of shape (n_samples,), optional
+    known : boolean ndarray of shape (n_samples, n_labels), optional
+        Which labels are known; the others are left out.
     """
-    logistic = fit_logistic_maps(scores, on, sample_weight=sample_weight)
+    logistic = fit_logistic_maps(scores, on, sample_weight=sample_weight, known=known)
     isotonic: dict[int, IsotonicMap] = {}
     if method == "isotonic":
-        used = slice(None) if sample_weight is None else sample_weight > 0
-        weights = None if sample_weight is None else sample_weight[used]
+        positive = np.ones(len(on), dtype=bool) if sample_weight is None else sample_weight > 0
         for j in range(on.shape[1]):
+            used = positive if known is None else positive & known[:, j]
+            weights = None if sample_weight is None else sample_weight[used]
             labels, values = on[used, j], scores[used, j]
             counted = np.ones(len(labels)) if weights is None else weights
             if min(counted[labels].sum(), counted[~labels].sum()) >= min_support:

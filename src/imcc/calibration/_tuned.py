@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from imcc._stream.dask import predict_lazily
 from imcc._stream.sources import is_dask
@@ -18,13 +18,14 @@ from imcc._utils.validation import (
     check_choice,
     check_count,
     check_probability_thresholds,
-    encode_target,
 )
 from imcc._utils.wrappers import best_setting, layers
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
+    Given,
     check_known_classes,
     cross_fit_scores,
+    fit_weighted,
     label_probabilities,
     label_scores,
     scoring_method,
@@ -127,7 +128,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.nested = nested
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> TunedThresholds:
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> TunedThresholds:
         """Fit the model on all rows, and choose the thresholds on held-out scores.
 
         Parameters
@@ -137,6 +138,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, >= 0: passed on to the classifier, which must take
+            it, and used in the criterion.  Rows of weight 0 are left out.
 
         Returns
         -------
@@ -146,7 +150,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_count("min_support", self.min_support)
         if not isinstance(self.nested, (bool, np.bool_)):
             raise ValueError(f"nested must be True or False, got {self.nested!r}")
-        target = encode_target(y, _num_samples(X), type(self).__name__)
+        given = Given.of(X, y, sample_weight, groups, self.cv, type(self).__name__)
+        X, y, target, weights = given.X, given.y, given.target, given.sample_weight
         if target.kind == "multiclass":
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: "
@@ -160,13 +165,26 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             check_known_classes(self.estimator_, target)
             scores = label_scores(self.estimator_, X, target.signs.shape[1])
         else:
-            self.estimator_ = clone(self.estimator).fit(X, y)
+            self.estimator_ = fit_weighted(clone(self.estimator), X, y, weights)
             model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
-            scores = cross_fit_scores(model, X, y, cv=self.cv, groups=groups, n_jobs=self.n_jobs)
+            scores = cross_fit_scores(
+                model,
+                X,
+                y,
+                cv=given.cv,
+                groups=given.groups,
+                sample_weight=weights,
+                n_jobs=self.n_jobs,
+            )
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
         on = target.signs > 0
         chosen = choose_thresholds(
-            on, scores, self.criterion, default=default, min_support=self.min_support
+            on,
+            scores,
+            self.criterion,
+            default=default,
+            min_support=self.min_support,
+            sample_weight=weights,
         )
         self._remember_target(target)
         self.thresholds_ = chosen.thresholds

@@ -101,7 +101,7 @@ def calibrate(
             model, method=method, cv="prefit", min_support=min_support
         ).fit(X, Y)
         found = _judged(model, X, Y, method, min_support)
-        note = f"Calibrated ({method}) on {_told(X, name, fingerprint)}."
+        note = f"Calibrated ({method}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before calibration": value for key, value in card.metrics.items()}
         if found is not None:
             metrics |= _as_metrics(found, name)
@@ -175,7 +175,7 @@ def thresholds(
             model = model.estimator_
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
         tuned.fit(X, Y)
-        note = f"Thresholds chosen ({criterion}) on {_told(X, name, fingerprint)}."
+        note = f"Thresholds chosen ({criterion}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before thresholds": value for key, value in card.metrics.items()}
         chosen = {
             f"{criterion} on {name}, default thresholds": tuned.default_score_,
@@ -230,7 +230,7 @@ def _new_rows(
     return X, Y, name, fingerprint
 
 
-def _told(X: Any, name: str, fingerprint: str) -> str:
+def _rows_used(X: Any, name: str, fingerprint: str) -> str:
     return f"{X.shape[0]:,} rows of {name} (fingerprint {fingerprint[:12]}...)"
 
 

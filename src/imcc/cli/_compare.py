@@ -59,7 +59,7 @@ def compare_(
     published: bool,
     as_json: bool,
 ) -> None:
-    """Return which methods are better, and whether it is significant.
+    """Say which methods are better, and whether it is significant.
 
     Means and ranks; Friedman's test, Nemenyi's critical difference, Wilcoxon's test with Holm's
     adjustment; or, with --published, the paper's numbers beside ours.

@@ -154,7 +154,7 @@ def describe(
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Say what is in a data set: a name, a file, or files to be joined (yeast if none).
+    """Describe a data set: a name, a file, or files to be joined (yeast if none).
 
     Of a table (CSV, TSV, Parquet): what its columns are and what would become of them; and its
     labels, if they are named.  With --nominal, a table is read as "imcc datasets convert" would.

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 @click.option(
     "--draw-calibration",
     metavar="FILE",
-    help="Draw what the probabilities, or the scores as probabilities, are worth; before and after "
-    "calibration for a calibrated model.",
+    help="Draw how well calibrated the probabilities are, or the scores as probabilities; for a "
+    "calibrated model, before and after.",
 )
 @click.option(
     "--calibration",
@@ -179,7 +179,7 @@ def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any
 
 
 def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
-    """Print what probabilities are worth: means over labels, and some labels."""
+    """Print how good probabilities are: means over labels, and some labels."""
     before = found.before
     columns = [("mean over labels", "left"), ("value", "right")]
     rows = [[words, str(getattr(found, name))] for name, words in MEASURES.items()]

@@ -1,4 +1,4 @@
-"""``imcc experiment``: run, resume, look at, export and merge."""
+"""``imcc experiment``: run, resume, show, export and merge."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
 @_STORE
 @_JSON
 def status(store: Path, as_json: bool) -> None:
-    """Return what is done, what is missing and what failed.
+    """Show what is done, what is missing and what failed.
 
     Nothing that the store names is imported; nor by list, export, merge, compare and report.
     """

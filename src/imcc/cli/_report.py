@@ -1,4 +1,4 @@
-"""``imcc report``: everything that a store can tell, in one page."""
+"""``imcc report``: the results of a store as one page."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def sensitivity(
         name = wanted.studied_datasets[0].name
         known = store.exists() and _has_study(store, wanted)
     if not known:
-        quiet = running.pop("quiet") or as_json  # with --json, the result is all there is to print
+        quiet = running.pop("quiet") or as_json  # with --json, only the result is printed
         summary = run_shown(wanted, store, quiet=quiet, as_json=False, **running)
         for failure in summary.failures:
             raise click.ClickException(printable(failure.error, keep="\n"))

@@ -24,7 +24,7 @@ _STEPS = 2000
 
 @dataclass(frozen=True)
 class FriedmanRange:
-    """What F_F can be, whatever lies behind equal printed values.
+    """The range of F_F over all values that may have been rounded to the printed ones.
 
     Attributes
     ----------

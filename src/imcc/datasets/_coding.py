@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Coding:
-    """What stands for what in the features of a data set.
+    """How the words of a data set are coded in its features.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Coding:
 
 
 def is_identity(code: Mapping[str, float]) -> bool:
-    """Return whether every word is a number that stands for itself.
+    """Return whether every word is a number that means itself.
 
     >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
     (True, False)

@@ -103,7 +103,7 @@ class Description:
         return {name: None if value != value else value for name, value in facts.items()}
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what there is to say in a line each, as (name, value)."""
+        """Return the facts, one per line, as (name, value)."""
         return [
             ("rows", str(self.n_rows)),
             ("features", f"{self.n_features} ({self.feature_type})"),

@@ -84,7 +84,7 @@ def local_file(file: RemoteFile) -> Path | None:
         if found != file.sha256:
             raise DataFetchError(
                 f"{there} is not the file that was expected: its SHA-256 is {found}, not "
-                f"{file.sha256}; put the file from {file.url} in its place, or take it away"
+                f"{file.sha256}; put the file from {file.url} in its place, or remove it"
             )
         return there
     cached = _place(data_home(), file)

@@ -215,7 +215,7 @@ def match_dataset(
     with_labels: bool = False,
     ignore_extra: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the columns of a data set that a model wants; see :func:`read_matching`.
+    """Return the columns of a data set that a model needs; see :func:`read_matching`.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def _match_table(
 
 
 def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarray | None:
-    """Return a feature's values; None if they are as they stand in the table."""
+    """Return a feature's values; None if they are those of the table."""
     attribute = table.attributes[place]
     if feature in coding.indicators:
         return _indicator(table.column(place), attribute, coding.indicators[feature][1])
@@ -374,7 +374,7 @@ def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarr
         word = attribute.categories[int(positions[row])]
         wants = "numbers" if code is None else f"one of {listed(code)}"
         raise table.error(
-            f"the column {attribute.name!r} is {word!r} here, and the model wants {wants}", row
+            f"the column {attribute.name!r} is {word!r} here, and the model expects {wants}", row
         )
     return values
 
@@ -410,8 +410,8 @@ def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarra
         meant = _meaning(f"{value:g}", code)
         if meant is None:
             raise table.error(
-                f"the column {table.names[place]!r} is {value:g} here, and the model wants one of "
-                f"{listed(code)}",
+                f"the column {table.names[place]!r} is {value:g} here, and the model expects one "
+                f"of {listed(code)}",
                 int(np.argmax(values == value)),
             )
         out[values == value] = meant

@@ -158,7 +158,7 @@ def _load(content: Content) -> dict[str, np.ndarray]:
 
 
 def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> np.ndarray:
-    """Return an array, after a look at whether its header promises more than there is."""
+    """Return an array, after checking that its header does not promise more than the file has."""
     stream = io.BytesIO(data)
     try:
         version = npy.read_magic(stream)

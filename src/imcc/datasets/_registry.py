@@ -113,7 +113,7 @@ def _raw_address(repository: dict[str, Any], path: str) -> str:
 
 
 def list_datasets(group: str = "all") -> list[str]:
-    """Return the names that :func:`load_dataset` knows.
+    """Return the names that :func:`load_dataset` takes.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> N
         raise ValueError(f"{format_name} cannot hold these names: {listed(odd)}; rename them")
     if unique and (twice := repeated(names)):
         raise ValueError(
-            f"{format_name} tells columns apart by their names, and these are used twice: "
+            f"{format_name} identifies columns by their names, and these are used twice: "
             f"{listed(twice)}; rename them, or write .npz"
         )
 

@@ -19,9 +19,11 @@ from imcc._stream.sources import is_dask
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Target,
+    binarize_sets,
     check_probability_thresholds,
     check_thresholds,
     label_matrix,
+    label_sets,
 )
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -144,6 +146,8 @@ class ScoringClassifierMixin(ClassifierMixin):
             True labels, coded as for ``fit``.
         """
         predicted, y = to_numpy(self.predict(X)), to_numpy(y)
+        if predicted.ndim == 2 and (sets := label_sets(y)) is not None:
+            y = binarize_sets(sets, self.label_names_)[0]
         return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
 
     def __sklearn_tags__(self) -> Any:

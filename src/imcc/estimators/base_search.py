@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -148,9 +149,11 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         self.best_params_ = best.params
         self.best_score_ = best.score
 
-    def _store_calibration(self, scores: np.ndarray, target: Target) -> None:
+    def _store_calibration(
+        self, scores: np.ndarray, target: Target, weights: np.ndarray | None = None
+    ) -> None:
         """Fit the log-odds to the out-of-fold scores of the chosen setting."""
-        self.calibration_ = fit_logistic_maps(scores, target.signs > 0)
+        self.calibration_ = fit_logistic_maps(scores, target.signs > 0, sample_weight=weights)
 
     def at_best_setting(self) -> Self:
         """Return an unfitted search that has the chosen setting only.
@@ -158,9 +161,19 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         Its fit gives the probabilities of that setting on other rows, which an unfitted
         ``best_estimator_`` has not.
         """
-        axes = {name: [value] for name, value in self._axes_of(self.best_params_).items()}
+        return self.at_setting(self.best_params_)
+
+    def at_setting(self, params: Mapping[str, Any]) -> Self:
+        """Return an unfitted search that has one setting only.
+
+        Parameters
+        ----------
+        params : mapping
+            An entry of ``cv_results_["params"]``.
+        """
+        axes = {name: [value] for name, value in self._axes_of(params).items()}
         return clone(self).set_params(**axes)
 
-    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the constructor's names of the axes, and the value of a setting on each."""
         return {f"{name}s": value for name, value in params.items()}

@@ -16,6 +16,7 @@ from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
 from imcc._core.models import SOLVERS, SPANS, KernelModel, Setting
 from imcc._stream.fitting import StreamState, add_rows, find_source, fit_stream
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Features,
     check_choice,
@@ -23,8 +24,9 @@ from imcc._utils.validation import (
     check_features,
     check_finite_result,
     check_number,
+    check_sample_weight,
+    check_weighted,
     draw_seed,
-    encode_target,
 )
 from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
 
@@ -117,7 +119,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     soft_labels_ : ndarray of shape (n_clusters, n_labels)
         Their labels, between -1 and +1.
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Rows in each cluster.
+        Rows in each cluster; with ``sample_weight``, the sum of their weights.
     assignment_ : ndarray of shape (n_samples,) or (n_samples, n_clusterings)
         The cluster of each training row (not with an approximation or from a stream, where the
         model does not grow with the rows).
@@ -135,7 +137,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     classes_ : ndarray
         ``arange(n_labels)``, or the classes of a 1-D target.
     label_names_ : ndarray of str or None
-        The columns of Y when it was a data frame.
+        The columns of Y when it was a data frame, or the labels when it was sets of them.
     target_kind_ : {"multilabel", "binary", "multiclass"}
         What y was: an indicator matrix, or a vector of at most two or of more classes.
     n_features_in_ : int
@@ -151,6 +153,17 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     Dense and CSR input is used as it is; other sparse formats are converted.  float32 rows are kept
     and scored in float32; kernel matrix and solution are computed in float64 always, since
     their condition (up to n / beta) would use up the digits of float32.
+
+    With ``sample_weight``, the first and the last sum of the objective are weighted, and so are the
+    means that virtual examples are and the mean distance that the width is: for a given clustering,
+    a row of weight 2 is two rows.  Rows of weight 0 are left out; the model does not have them.
+
+    A label that is NaN in some rows is fitted on the other rows, as if these were all: rows of
+    which it is not known take no part in its loss, in its virtual examples or in its pull.  Only
+    the clusters, the width and an approximation are those of all rows; ``soft_labels_`` is 0 where
+    no row of a cluster has a known label.  Labels that are known in the same rows share a
+    factorisation; each further pattern of known rows costs another one (a warning says so for more
+    than 20).  Not with ``span="augmented"`` or on streams.
 
     A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
 
@@ -211,7 +224,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> IMCCClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> IMCCClassifier:
         """Cluster the rows and solve for the model.
 
         Parameters
@@ -223,8 +236,13 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
             one.
             An array of torch or CuPy, alone or as a chunk, is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  None for a stream that
-            has them.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set (or list of names) of labels per row,
+            whose columns are the labels that occur, sorted (``label_names_``); or one class per
+            row.  None for a stream that has them.  NaN in a dense indicator matrix is a label
+            that is not known: see the notes.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, >= 0; all 1 unless given.  Not for a stream, for
+            which ``partial_fit`` takes weights.
 
         Returns
         -------
@@ -234,15 +252,23 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.__dict__.pop("_stream_state", None)
         source = find_source(X, y, settings)
         if source is not None:
+            if sample_weight is not None:
+                raise InvalidArgumentError(
+                    "sample_weight",
+                    "cannot be used in fit on a stream: call partial_fit for each chunk, with the "
+                    "weights of its rows, or fit on an array in memory",
+                )
             return self._store(fit_stream(source, settings))
         X = check_features(self, X, reset=True)
-        target = encode_target(y, X.shape[0], type(self).__name__)
+        rows = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
         names = getattr(self, "feature_names_in_", None)
-        return self._store(fit_arrays(X, target, settings, names))
+        return self._store(fit_arrays(rows.X, rows.target, settings, names, rows.weights))
 
     @available_if(_has_features)
     @restore_on_failure
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> IMCCClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> IMCCClassifier:
         """Train on more rows; the model is that of all rows so far.
 
         The first call decides on the centres that rows are assigned to (mini-batch k-means), the
@@ -264,6 +290,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         classes : array-like, optional
             All classes that will come, for the first call with one class per row; those of an
             earlier ``fit`` unless given.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each of these rows counts for, >= 0; all 1 unless given.
 
         Returns
         -------
@@ -274,7 +302,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         known = self.__dict__.get("classes_") if classes is None else classes
         X = check_features(self, X, reset=before is None)
         names = getattr(self, "feature_names_in_", None)
-        fitted, state = add_rows(before, X, y, settings, known, names)
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        fitted, state = add_rows(before, X, y, settings, known, names, weights)
         self._store(fitted)
         self._stream_state = state
         return self

@@ -18,7 +18,7 @@ from imcc._core.fitting import FitSettings
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
 from imcc._core.models import REMEDY, SPANS
-from imcc._search.folds import Fold, check_each_once, make_folds
+from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._search.grid import Grid, check_axis, check_list
 from imcc._search.out_of_fold import out_of_fold_scores
 from imcc._search.results import (
@@ -37,8 +37,8 @@ from imcc._utils.validation import (
     check_choice,
     check_count,
     check_features,
+    check_weighted,
     draw_seed,
-    encode_target,
 )
 from imcc.estimators.base_search import SearchClassifier
 from imcc.estimators.imcc import IMCCClassifier
@@ -241,7 +241,9 @@ class IMCCClassifierCV(SearchClassifier):
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> IMCCClassifierCV:
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> IMCCClassifierCV:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
@@ -249,9 +251,16 @@ class IMCCClassifierCV(SearchClassifier):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Or an array of torch or CuPy, which is worked on where it is.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
+            matrix is a label that is not known, as for :class:`IMCCClassifier`: the fits and the
+            metrics of the folds leave it out (metrics of ours only, without ``calibrate``).
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each row counts for, >= 0: in the fits of the folds, in the means over
+            held-out rows that metrics are (ours, and scorers that take ``sample_weight``; other
+            callables are not weighted) and in the last fit.  Rows of weight 0 are left out, before
+            the rows are split.
 
         Returns
         -------
@@ -284,8 +293,16 @@ class IMCCClassifierCV(SearchClassifier):
         refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
-        target = encode_target(y, X.shape[0], type(self).__name__)
-        folds = make_folds(self.cv, X, target, groups)
+        n_rows = X.shape[0]
+        weighted = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
+        X, target, weights = weighted.X, weighted.target, weighted.weights
+        if calibrate and target.known is not None:
+            raise ValueError(
+                "calibrate=True cannot be used with labels that are not known (NaN in y): use "
+                "imcc.calibration.MultilabelCalibrator around the search"
+            )
+        cv = renumbered(self.cv, weighted.kept, n_rows)
+        folds = make_folds(cv, X, target, weighted.part(groups))
         if calibrate:
             check_each_once(folds, X.shape[0])
         if self.verbose:
@@ -308,6 +325,7 @@ class IMCCClassifierCV(SearchClassifier):
                 seed=seed,
                 n_jobs=self.n_jobs,
                 progress=progress,
+                weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
         results = cv_results(grid, kernels, width_scales, keys, found.results)
@@ -321,7 +339,8 @@ class IMCCClassifierCV(SearchClassifier):
                 warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
             start = time.perf_counter()
-            self.best_estimator_ = self.estimator_for(self.best_params_).fit(given, y)
+            chosen = self.estimator_for(self.best_params_)
+            self.best_estimator_ = chosen.fit(given, y, sample_weight)
             self.refit_time_ = time.perf_counter() - start
         if calibrate:
             scores = out_of_fold_scores(
@@ -331,8 +350,9 @@ class IMCCClassifierCV(SearchClassifier):
                 [of_fold.only(self._chosen_entry(grid)) for of_fold in found.clusters],
                 self._chosen_settings(seed),
                 self.n_jobs,
+                weights,
             )
-            self._store_calibration(scores, target)
+            self._store_calibration(scores, target, weights)
         return self
 
     def _axis(self, name: str) -> Any:
@@ -351,7 +371,7 @@ class IMCCClassifierCV(SearchClassifier):
         chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
         return replace(chosen._read_settings(), seed=seed)
 
-    def _axes_of(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         axes = {name if name == "n_clusters" else f"{name}s": v for name, v in params.items()}
         return {"width_scales": 1.0, **axes}
 

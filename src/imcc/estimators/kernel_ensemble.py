@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 
 from imcc._backend.array import Array, asarray, is_numpy, to_numpy
-from imcc._backend.device import explained_memory_errors, on_device
+from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel
 from imcc._ensemble.search import (
@@ -37,6 +37,7 @@ from imcc._utils.validation import (
     check_count,
     check_features,
     check_number,
+    check_sample_weight,
     draw_seed,
     encode_target,
 )
@@ -45,7 +46,10 @@ from imcc.estimators.base import LogOddsClassifierMixin
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 EXACT_ROWS = 8000
-REMEDY = "use fewer rows, a smaller exact_rows (Nyström features above it), or device=None"
+# n x n matrices of exact kernels at a time: the kernel matrix, its eigenvectors and what their
+# computation needs.
+EXACT_MATRICES = 6
+REMEDY = "use fewer rows, or a smaller exact_rows (Nyström features above it)"
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
@@ -233,7 +237,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         signs, weight = target.signs, None
         folds = self._folds(host, target, groups)
         if sample_weight is not None:
-            weight = _check_weight(sample_weight, X.shape[0])
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            assert weight is not None
             kept = np.flatnonzero(weight > 0)
             host, signs, weight = host[kept], signs[kept], weight[kept]
             folds = None if folds is None else restricted(folds, kept)
@@ -253,6 +258,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
+            if n <= options.exact_rows:
+                n_bytes = 8.0 * EXACT_MATRICES * n**2
+                require_memory(n_bytes, like, f"the ensemble of exact kernels of {n} rows", REMEDY)
             fitted = fit_ensemble(
                 host,
                 asarray(signs, like),
@@ -374,25 +382,13 @@ def _as_csr(X: Features) -> Features:
 
 
 def _small_indices(X: Features) -> Features:
-    """Return sparse rows with 32-bit indices, which scikit-learn's distances want, if they fit."""
+    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
     if not sp.issparse(X) or X.indices.dtype == np.int32:
         return X
     if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return sp.csr_matrix(parts, shape=X.shape)
-
-
-def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
-    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(
-            f"sample_weight must be {n} finite numbers >= 0, one per row; got an array of shape "
-            f"{weight.shape}"
-        )
-    if not (weight > 0).any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
-    return weight
 
 
 def _say(text: str) -> None:

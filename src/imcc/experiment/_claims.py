@@ -134,7 +134,7 @@ def is_alive(on: str, pid: int, started: str, heartbeat: float) -> bool:
 
 
 def machine() -> str:
-    """Return what tells this machine, and this start of it, from others.
+    """Return an identifier of this machine and of its last start.
 
     Containers may share a name and count processes on their own, hence the namespace.
     """

@@ -217,7 +217,7 @@ def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one that takes its place; None if there is none."""
+    """Return an identifier that changes when a file is replaced; None if there is no file."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -124,7 +124,7 @@ def canonical(description: Mapping[str, Any]) -> Any:
 
 
 def is_resolved(description: Mapping[str, Any]) -> bool:
-    """Return whether a description tells the values of all parameters, defaults among them."""
+    """Return whether a description has the values of all parameters, defaults included."""
     return "defaults" in description
 
 
@@ -251,7 +251,7 @@ def to_data(value: Any, where: str) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}  # JSON has no word for it, and NaN is not equal to itself
+        return {"float": repr(value)}  # JSON cannot hold it, and NaN is not equal to itself
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, tuple):  # scikit-learn tells tuples and lists apart, JSON does not
@@ -269,7 +269,7 @@ def to_data(value: Any, where: str) -> Any:
 
 
 def from_data(value: Any, where: str, allow: Iterable[str] = ALLOWED) -> Any:
-    """Return the parameter that plain data stand for; estimators as :func:`build_estimator`."""
+    """Return the parameter that plain data describe; estimators as :func:`build_estimator`."""
     if isinstance(value, Mapping):
         if "estimator" in value:
             return build_estimator(value, where, allow)

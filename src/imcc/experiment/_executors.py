@@ -49,7 +49,7 @@ class Executor(Protocol):
         """Return when a call began to be computed (``time.perf_counter``); None if unknown."""
 
     def stop(self, handle: Any) -> None:
-        """Give a call up; its result is not wanted any more."""
+        """Cancel a call; its result is not needed any more."""
 
     def close(self, *, kill: bool = False) -> None:
         """Release all workers; with ``kill``, without waiting for what they compute."""
@@ -414,7 +414,7 @@ class DaskExecutor:
             raise WorkerDiedError(str(error)) from error
 
     def begun(self, handle: Any) -> float | None:
-        """Return None: only the cluster knows."""
+        """Return None: it is known to the cluster only."""
 
     def stop(self, handle: Any) -> None:
         """Cancel a call on the cluster; one that has started runs to its end, and is ignored."""

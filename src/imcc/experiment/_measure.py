@@ -65,7 +65,7 @@ def now() -> str:
 
 
 class Meter:
-    """Measures a task: wall-clock pieces, processor time, and peak memory where Linux tells it."""
+    """Measures a task: wall-clock pieces, processor time, and, on Linux, peak memory."""
 
     def __init__(self) -> None:
         with suppress(OSError):  # sets the high-water mark back to what is held now

@@ -104,7 +104,7 @@ class Method:
         return build_estimator(self.description, f"method {self.name!r}", allow)
 
     def build_grid(self, allow: Iterable[str] = ALLOWED) -> dict[str, list[Any]] | None:
-        """Return the grid with the values that its data stand for."""
+        """Return the grid with its values decoded."""
         if self.grid is None:
             return None
         where = f"method {self.name!r}"
@@ -252,7 +252,7 @@ def _make(name: str, given: Any) -> Method:
 
 
 def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
-    """Replace one of our names by what it stands for; other parameters come on top."""
+    """Replace one of our names by its description, with other parameters added."""
     estimator, params = given.get("estimator"), given.get("params", {})
     if not isinstance(estimator, str) or not isinstance(params, Mapping):
         raise ExperimentError(f"{where}: estimator must be a name and params a table, got {given}")

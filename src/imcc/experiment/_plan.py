@@ -37,7 +37,7 @@ _STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRI
 
 
 class TaskKey(NamedTuple):
-    """What tells a task from the other tasks of an experiment.
+    """The key of a task, unique in an experiment.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Task:
 
     @property
     def key(self) -> TaskKey:
-        """What tells it from the other tasks of an experiment."""
+        """Its key, unique in an experiment."""
         return TaskKey(self.kind, self.dataset.name, self.method.name, self.repetition)
 
     @property
@@ -378,7 +378,7 @@ class Experiment:
     def from_dict(
         cls, plain: Mapping[str, Any], where: str = "experiment", allow: Iterable[str] = ()
     ) -> Experiment:
-        """Return the experiment that a description, such as that of a TOML file, stands for.
+        """Return the experiment of a description, such as that of a TOML file.
 
         Nothing that the description names is imported; ``allow`` is as for the class.
         """

@@ -48,6 +48,9 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
     folds = KFold(protocol.cv, shuffle=True, random_state=seed)
     if isinstance(estimator, SKLEARN_SEARCHES):
         return estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
+    if calibrates(estimator):
+        # Not the search: each of the settings that the metrics choose, see fit_choice.
+        estimator.set_params(calibrate=False)
     halving = getattr(estimator, "halving", False)  # needs to know which metric decides
     return estimator.set_params(
         cv=folds, scoring=list(METRICS), refit=protocol.scoring if halving else False
@@ -57,6 +60,11 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
 def searches(estimator: Any) -> bool:
     """Return whether an estimator chooses its parameters by cross-validation."""
     return isinstance(estimator, SKLEARN_SEARCHES) or hasattr(estimator, "estimator_for")
+
+
+def calibrates(estimator: Any) -> bool:
+    """Return whether a search of ours is to calibrate the scores of what it chooses."""
+    return searches(estimator) and bool(getattr(estimator, "calibrate", False))
 
 
 def set_random_states(estimator: Any, seed: int) -> None:
@@ -83,7 +91,14 @@ def choices(search: Any, metric: str) -> Iterator[Choice]:
         yield Choice(metric, results["params"][index], sign * float(means[index]))
 
 
-def fit_choice(search: Any, metric: str, fitted: dict[str, Any], X: Any, Y: Any) -> Choice:
+def fit_choice(
+    search: Any,
+    metric: str,
+    fitted: dict[str, Any],
+    X: Any,
+    Y: Any,
+    calibrate: bool = False,
+) -> Choice:
     """Fit on all training rows the setting that a metric chose, unless that was done already.
 
     Parameters
@@ -95,6 +110,8 @@ def fit_choice(search: Any, metric: str, fitted: dict[str, Any], X: Any, Y: Any)
         Models by their settings (as texts); the new one is added.
     X, Y
         The training rows.
+    calibrate : bool
+        Whether the model is to be calibrated, on the folds of the search.
 
     Returns
     -------
@@ -107,7 +124,7 @@ def fit_choice(search: Any, metric: str, fitted: dict[str, Any], X: Any, Y: Any)
         if name in fitted:
             return choice
         try:
-            fitted[name] = _estimator_for(search, choice.setting).fit(X, Y)
+            fitted[name] = _estimator_for(search, choice.setting, calibrate).fit(X, Y)
         except UnboundedError as error:
             last = error
             continue
@@ -115,7 +132,10 @@ def fit_choice(search: Any, metric: str, fitted: dict[str, Any], X: Any, Y: Any)
     raise last or ValueError(f"{metric} is undefined on every fold: no setting can be chosen by it")
 
 
-def _estimator_for(search: Any, setting: dict[str, Any]) -> Any:
+def _estimator_for(search: Any, setting: dict[str, Any], calibrate: bool) -> Any:
+    if calibrate:  # a search of one setting, judged by a metric that is defined for all rows
+        alone = search.at_setting(setting)
+        return alone.set_params(calibrate=True, scoring="hamming_loss", refit=True)
     if isinstance(search, SKLEARN_SEARCHES):
         return clone(search.estimator).set_params(**clone(setting, safe=False))
     return search.estimator_for(setting)

@@ -21,7 +21,7 @@ from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
 from imcc.experiment._scores import all_metrics, centred_scores, predictions
-from imcc.experiment._select import fit_choice, prepare, searches
+from imcc.experiment._select import calibrates, fit_choice, prepare, searches
 from imcc.experiment._tables import TableData
 from imcc.metrics import METRICS
 
@@ -159,7 +159,14 @@ def _run(
     else:
         search_seconds = fit_seconds
         selections, refit_seconds, predict_seconds = _select(
-            estimator, protocol.scoring, X, Y, X_new, Y_new
+            estimator,
+            protocol.scoring,
+            X,
+            Y,
+            X_new,
+            Y_new,
+            # The search itself does not: see prepare.
+            calibrate=calibrates(task.method.build(task.allow)),
         )
         fit_seconds += refit_seconds
     return Run(
@@ -184,7 +191,13 @@ def _run(
 
 
 def _select(
-    search: Any, scoring: str, X: Any, Y: np.ndarray, X_new: Any, Y_new: np.ndarray
+    search: Any,
+    scoring: str,
+    X: Any,
+    Y: np.ndarray,
+    X_new: Any,
+    Y_new: np.ndarray,
+    calibrate: bool,
 ) -> tuple[list[Selection], float, float]:
     """Return the settings that the metrics chose, with their metrics and the times of the first.
 
@@ -195,7 +208,7 @@ def _select(
     selections, times = [], []
     for metric in (scoring, *(name for name in METRICS if name != scoring)):
         start = time.perf_counter()
-        choice = fit_choice(search, metric, fitted, X, Y)
+        choice = fit_choice(search, metric, fitted, X, Y, calibrate)
         refit_seconds = time.perf_counter() - start
         name = repr(choice.setting)
         if name not in judged:

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
+from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_count, check_number
@@ -54,8 +55,6 @@ CLIP = 1e-7
 MEASURES = ("log_loss", "brier", "calibration_error")
 # Of truths, for what the calibration error is by chance: a mean, which needs fewer than quantiles.
 _DRAWS = 50
-# Numbers in a block of resampled counts.
-_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LabelCalibration:
-    """What the probabilities of one label are worth.
+    """How good the probabilities of one label are.
 
     Attributes
     ----------
@@ -87,7 +86,7 @@ class LabelCalibration:
     log_loss, brier, calibration_error : Estimate
         Lower is better.
     error_by_chance : float
-        The mean calibration error of exactly right probabilities, on as many rows.
+        The mean calibration error of perfectly calibrated probabilities, on as many rows.
     reliability : Reliability
         How often the label occurs where it is given some probability.
     """
@@ -328,7 +327,7 @@ def _resample(
     parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Return the measures of all parts on the same resampled rows, (n_resamples, 3, n_labels)."""
-    block = max(1, _BLOCK // n)
+    block = max(1, get_config().sum_entries // n)
     found: list[list[np.ndarray]] = [[] for _ in parts]
     for start in range(0, n_resamples, block):
         size = min(block, n_resamples - start)
@@ -424,7 +423,8 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     Parameters
     ----------
     model : fitted classifier
-        With a :class:`imcc.calibration.MultilabelCalibrator` in it, in pipelines and wrappers.
+        With a :class:`imcc.calibration.MultilabelCalibrator` or a search with ``calibrate=True`` in
+        it, in pipelines and wrappers.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
     n_labels : int
 
@@ -436,6 +436,8 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             return score_probabilities(layer.estimator_, X, n_labels)
+        if hasattr(layer, "calibration_"):  # a search with calibrate=True
+            return score_probabilities(layer.best_estimator_, X, n_labels)
         if isinstance(layer, Pipeline) and len(layer.steps) > 1:
             X = layer[:-1].transform(X)
     return None

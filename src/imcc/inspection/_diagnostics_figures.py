@@ -125,7 +125,7 @@ def draw_reliability(
     figure = _grid(len(labels), max_labels, draw, "estimated probability", "share with the label")
     entries = [
         _line("what happens (size: number of rows)", _F1[0], "-"),
-        _line("as it should be", "#bbbbbb", "-"),
+        _line("perfectly calibrated", "#bbbbbb", "-"),
     ]
     figure.legend(handles=entries, loc="outside upper left", ncols=2, frameon=False, fontsize=8.5)
     return save_figure(figure, path)
@@ -171,7 +171,7 @@ def draw_calibration(
         entries[0].set_label("what happens (size: number of rows)")
     else:
         entries.append(_line("before", *_BEFORE, "s"))
-    entries.append(_line("as it should be", "#bbbbbb", "-"))
+    entries.append(_line("perfectly calibrated", "#bbbbbb", "-"))
     figure.legend(handles=entries, loc="outside upper left", ncols=3, frameon=False, fontsize=8.5)
     return save_figure(figure, path)
 

@@ -41,7 +41,7 @@ class Cluster:
 
     index: int
     clustering: int
-    size: int
+    size: float
     shares: np.ndarray
     soft_labels: np.ndarray
     nearest: tuple[tuple[int, float], ...]
@@ -229,7 +229,7 @@ def inspect_model(
         Cluster(
             index=j,
             clustering=int(owners[j]),
-            size=int(clf.cluster_sizes_[j]),
+            size=clf.cluster_sizes_[j].item(),
             shares=(clf.soft_labels_[j] + 1) / 2,
             soft_labels=clf.soft_labels_[j],
             nearest=nearest[j],

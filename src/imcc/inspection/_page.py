@@ -48,7 +48,7 @@ def page(
     explanations : sequence of (str, Explanation)
         Single scores, each with a name for its row.
     calibration : CalibrationDiagnostics, optional
-        What the model's probabilities are worth on rows that it has not seen, of
+        How good the model's probabilities are on rows that it has not seen, of
         :func:`diagnose_probabilities`.
     max_clusters, max_labels : int
         At most so many of the largest clusters and most frequent labels are shown.

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """A fitted IMCCClassifier and what stands around it.
+    """A fitted IMCCClassifier and the wrappers around it.
 
     Attributes
     ----------
@@ -49,9 +49,19 @@ class Unwrapped:
         """The clusters of each training row, (n_samples, n_clusterings)."""
         return self.classifier.assignment_.reshape(self.n_rows, -1)
 
+    def refuse_weights(self) -> None:
+        """Say so where a model cannot be compared with its training data: it keeps no weights."""
+        if self.classifier.cluster_sizes_.dtype.kind == "f":
+            raise ValueError(
+                "the model was trained with sample_weight, which it does not keep: training rows, "
+                "labels and explanations by='evidence' cannot be used with it; leave X and Y out, "
+                "or use by='support' or 'features'"
+            )
+
     @property
     def virtual(self) -> VirtualExamples:
         """The virtual examples, as the solver saw them."""
+        self.refuse_weights()
         clf = self.classifier
         return VirtualExamples(
             clf.cluster_centers_,
@@ -106,6 +116,7 @@ class Unwrapped:
                 f"X must be the training rows: the model was fitted on {self.n_rows} rows, X has "
                 f"{rows.shape[0]}"
             )
+        self.refuse_weights()
         again = virtual_examples(rows, np.zeros((self.n_rows, 1)), self.assignment).centers
         centers = self.classifier.cluster_centers_
         if np.abs(again - centers).max() > _TOLERANCE * max(float(np.abs(centers).max()), 1e-300):
@@ -118,6 +129,7 @@ class Unwrapped:
         """Return the training labels as -1 and +1, checked against the soft labels."""
         if Y is None:
             raise ValueError("Y is needed: a model does not keep its training labels")
+        self.refuse_weights()
         signs = encode_target(Y, self.n_rows, "explain").signs
         soft = self.classifier.soft_labels_
         if signs.shape[1] != soft.shape[1]:
@@ -163,4 +175,6 @@ def unwrap(model: Any) -> Unwrapped:
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             thresholds = layer.maps_.scores_at(thresholds)
+        elif hasattr(layer, "calibration_"):  # a calibrated search
+            thresholds = layer.calibration_.scores_at(thresholds)
     return Unwrapped(classifier, transform, thresholds)

@@ -1,4 +1,4 @@
-"""What a fitted model tells about itself: names, shapes and parameters."""
+"""Facts about a fitted model: names, shapes and parameters."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def kept_names(model: Any, what: str) -> tuple[str, ...] | None:
 
 
 def _labelled(model: Any) -> Any:
-    """Return the part of a model that knows its labels."""
+    """Return the part of a model that has its labels."""
     for attribute in ("target_kind_", "classes_"):
         if (found := first_with(model, attribute)) is not None:
             return found

@@ -259,7 +259,7 @@ def compare_common_runs(
 
 
 def is_known(results: Results, dataset: str) -> bool:
-    """Return whether a data set is the one that this library knows by that name."""
+    """Return whether a data set is the one that this library has under that name."""
     if dataset not in list_datasets():
         return False
     known = dataset_info(dataset).fingerprint

@@ -1,4 +1,4 @@
-"""Names and numbers as a reader wants to see them; one place for all formats."""
+"""Names and numbers as text, the same in all formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TITLES = {
 
 
 def metric_title(metric: str) -> str:
-    """Return a metric's name as it stands in a sentence.
+    """Return a metric's name for a sentence.
 
     >>> metric_title("hamming_loss")
     'Hamming loss'

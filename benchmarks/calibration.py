@@ -1,0 +1,303 @@
+"""Calibration: log loss and the five metrics before and after, on the paper's fifteen data sets.
+
+    python -m benchmarks.calibration -o rows.csv --jobs 16             all of it
+    python -m benchmarks.calibration -o rows.csv --jobs 16 --device cuda
+    python -m benchmarks.calibration -o rows.csv --data cal500 yeast --splits 1
+    python -m benchmarks.calibration -o rows.csv --print               the tables of what is there
+
+Each method is fitted once on the training rows of a split (80 %,
+:func:`imcc.datasets.paper_splits`) inside a :class:`imcc.calibration.MultilabelCalibrator` with
+five shuffled folds.  *Before* are the scores of the model inside, *after* the calibrated log-odds,
+both of the same test rows.
+
+Probabilities before calibration, for log loss, Brier score and calibration error, are what the
+scores mean (:func:`imcc.inspection.score_probabilities`):
+
+* IMCC (the search of the paper) and kernel ridge are least-squares fits of -1 and +1:
+  (score + 1) / 2, clipped to [0, 1];
+* LLSF is one of 0 and 1, extra-trees give shares of votes, both with 1/2 taken off: score + 1/2,
+  clipped to [0, 1];
+* BRsvm and LIFT give the log-odds of Platt's sigmoid, which is a calibration already:
+  1 / (1 + exp(-score)).
+
+In the log loss, probabilities count as at least 1e-7 away from 0 and 1.
+
+A finished run is added to the file at once, as two rows (before and after); what is in the file is
+not run again, so a stopped program goes on where it was.  Runs are processes of one thread each.
+With ``--device``, IMCC and kernel ridge are computed there, one after the other, beside the others.
+The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import multiprocessing
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from imcc import IMCCClassifierCV
+from imcc.baselines import (
+    LIFT,
+    LLSFCV,
+    BinaryRelevanceSVM,
+    ExtraTreesBaseline,
+    KernelRidgeBaseline,
+)
+from imcc.calibration import MultilabelCalibrator, label_scores
+from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits
+from imcc.inspection import diagnose_probabilities, score_probabilities
+from imcc.metrics import METRICS, evaluate
+
+MODELS: dict[str, Any] = {
+    "IMCC": IMCCClassifierCV(grid="paper"),
+    "kernel ridge": KernelRidgeBaseline(),
+    "BRsvm": BinaryRelevanceSVM(),
+    "LIFT": LIFT(),
+    "LLSF": LLSFCV(budget=40, halving=True, max_iter=100),
+    "extra-trees": ExtraTreesBaseline(),
+}
+ON_DEVICE = ("IMCC", "kernel ridge")
+PROBABILITY_MEASURES = ("log_loss", "brier", "calibration_error")
+MEASURES = (*PROBABILITY_MEASURES, *METRICS)
+STAGES = ("before", "after")
+COLUMNS = ("data", "split", "method", "stage", "seconds", *MEASURES)
+
+
+class Run(NamedTuple):
+    """One method on one split of one data set."""
+
+    data: str
+    split: int
+    method: str
+
+
+def seeded(model: Any, seed: int, device: str | None = None) -> Any:
+    """Return a model with its seed, with shuffled folds where it has folds, and its device."""
+    chosen = {
+        "random_state": seed,
+        "cv": KFold(5, shuffle=True, random_state=seed),
+        "device": device,
+    }
+    own = model.get_params()
+    return clone(model).set_params(**{k: v for k, v in chosen.items() if k in own})
+
+
+def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
+    """Return the measures before and after calibration, as two rows of the file."""
+    data = load_dataset(run.data)
+    X = data.X.toarray() if data.is_sparse else data.X
+    X, Y = np.ascontiguousarray(X, dtype=np.float64), data.Y
+    train, test = paper_splits(data, run.split + 1)[run.split]
+    folds = KFold(5, shuffle=True, random_state=run.split)
+    model = MultilabelCalibrator(seeded(MODELS[run.method], run.split, device), cv=folds)
+    start = time.perf_counter()
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Iterations are limited on purpose, rare labels make clusters of few rows, and the grids
+        # are the paper's.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="the best setting is at the edge of the grid")
+        model.fit(X[train], Y[train])
+        seconds = time.perf_counter() - start
+        n_labels = Y.shape[1]
+        inner = model.estimator_
+        found = [
+            (label_scores(inner, X[test], n_labels), score_probabilities(inner, X[test], n_labels)),
+            (model.decision_function(X[test]), model.predict_proba(X[test])),
+        ]
+    rows = []
+    for stage, (scores, chances) in zip(STAGES, found, strict=True):
+        judged = diagnose_probabilities(Y[test], chances, n_resamples=1)
+        values = {name: getattr(judged, name).value for name in PROBABILITY_MEASURES}
+        values |= evaluate(Y[test], np.asarray(scores))
+        rows.append({**run._asdict(), "stage": stage, "seconds": round(seconds, 2), **values})
+    return rows
+
+
+def stored_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the whole rows of a file; a last one that was cut off is left out."""
+    if not path.is_file():
+        return []
+    rows = []
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = [line for line in file if line.endswith("\n")]
+    for cells in csv.DictReader(lines):
+        if None in cells or None in cells.values():
+            continue
+        values: dict[str, Any] = dict(cells)
+        values["split"] = int(values["split"])
+        for name in ("seconds", *MEASURES):
+            values[name] = float(values[name])
+        rows.append(values)
+    return rows
+
+
+def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
+    """Return the runs that have both of their rows."""
+    stages: dict[Run, set[str]] = {}
+    for row in rows:
+        stages.setdefault(Run(row["data"], row["split"], row["method"]), set()).add(row["stage"])
+    return {run for run, there in stages.items() if there == set(STAGES)}
+
+
+def add_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Append rows to a file in one write; begin it with the names of the columns."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    content = path.read_bytes() if path.is_file() else b""
+    if not content:
+        writer.writeheader()
+    elif not content.endswith(b"\n"):
+        text.write("\n")  # a row that was cut off ends here, and counts as none
+    writer.writerows(rows)
+    with path.open("a", newline="", encoding="utf-8") as file:
+        file.write(text.getvalue())
+
+
+def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> int:
+    """Compute what is not in the file yet; return how many runs failed."""
+    done = finished(stored_rows(path))
+    # The longest first, so that none of them is left over at the end.
+    left = sorted(
+        (run for run in runs if run not in done), key=lambda run: -dataset_info(run.data).n_rows
+    )
+    failures = 0
+    for count, (run, future) in enumerate(_computed(left, jobs, device), 1):
+        try:
+            rows = future.result()
+        except Exception:  # one run that fails is reported, and the others go on
+            failures += 1
+            traceback.print_exc()
+            outcome = "failed"
+        else:
+            add_rows(path, rows)
+            before, after = rows
+            outcome = (
+                f"log loss {before['log_loss']:.4f} -> {after['log_loss']:.4f}, ranking loss "
+                f"{before['ranking_loss']:.4f} -> {after['ranking_loss']:.4f} in "
+                f"{after['seconds']:.0f} s"
+            )
+        name = f"{run.method} on {run.data}, split {run.split}"
+        print(f"[{count}/{len(left)}] {name}: {outcome}", file=sys.stderr, flush=True)
+    return failures
+
+
+def _computed(
+    runs: Sequence[Run], jobs: int, device: str | None
+) -> Iterator[tuple[Run, Future[list[dict[str, Any]]]]]:
+    # Started afresh, not forked: a fork of a process with threads or a device may hang.
+    fresh = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(jobs, mp_context=fresh) as processes,
+        ProcessPoolExecutor(1, mp_context=fresh) as alone,
+    ):
+        waiting = {}
+        for run in runs:
+            elsewhere = device is not None and run.method in ON_DEVICE
+            pool = alone if elsewhere else processes
+            waiting[pool.submit(measure, run, device if elsewhere else None)] = run
+        for future in as_completed(waiting):
+            yield waiting[future], future
+
+
+def mean_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the means over data sets, before and after, as Markdown."""
+    lines = [
+        "| | " + " | ".join(name.replace("_", " ") for name in MEASURES) + " |",
+        "| --- |" + " --- |" * len(MEASURES),
+    ]
+    for method in MODELS:
+        means = _means(rows, method)
+        if not means:
+            continue
+        for stage in STAGES:
+            values = np.mean([found[stage] for found in means.values()], axis=0)
+            cells = " | ".join(f"{value:.4f}" for value in values)
+            lines.append(f"| {method}, {stage} ({len(means)} sets) | {cells} |")
+        change = np.mean([found["after"] - found["before"] for found in means.values()], axis=0)
+        base = np.mean([found["before"] for found in means.values()], axis=0)
+        part = np.divide(change, base, out=np.zeros_like(change), where=base != 0)
+        cells = " | ".join(
+            f"{c:+.4f} ({100 * p:+.1f} %)" for c, p in zip(change, part, strict=True)
+        )
+        lines.append(f"| {method}, change | {cells} |")
+    return "\n".join(lines)
+
+
+def data_table(rows: Sequence[dict[str, Any]], measure_name: str) -> str:
+    """Return one measure of all data sets and methods, before and after, as Markdown."""
+    k = MEASURES.index(measure_name)
+    found = {method: _means(rows, method) for method in MODELS}
+    names = [name for name in list_datasets("all") if any(name in f for f in found.values())]
+    lines = [
+        f"| {measure_name.replace('_', ' ')} | " + " | ".join(MODELS) + " |",
+        "| --- |" + " --- |" * len(MODELS),
+    ]
+    for name in names:
+        cells = [
+            f"{means[name]['before'][k]:.4f} -> {means[name]['after'][k]:.4f}"
+            if name in means
+            else "not run"
+            for means in found.values()
+        ]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _means(rows: Sequence[dict[str, Any]], method: str) -> dict[str, dict[str, np.ndarray]]:
+    """Return the means over splits of each data set, {data: {stage: measures}}."""
+    whole = finished(rows)
+    gathered: dict[str, dict[str, list[list[float]]]] = {}
+    for row in rows:
+        if row["method"] == method and Run(row["data"], row["split"], method) in whole:
+            stages = gathered.setdefault(row["data"], {})
+            stages.setdefault(row["stage"], []).append([row[name] for name in MEASURES])
+    return {
+        data: {stage: np.mean(values, axis=0) for stage, values in stages.items()}
+        for data, stages in gathered.items()
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the command line, compute what is missing and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the rows")
+    parser.add_argument("--data", nargs="+", help="data sets (the paper's fifteen)")
+    parser.add_argument("--methods", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--splits", type=int, default=3, help="splits of each data set (3)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
+    parser.add_argument("--device", help="where IMCC and kernel ridge are computed: cuda")
+    parser.add_argument("--print", action="store_true", help="compute nothing")
+    parser.add_argument("--by-data", nargs="*", choices=MEASURES, help="tables of these measures")
+    asked = parser.parse_args(arguments)
+    failures = 0
+    if not asked.print:
+        runs = [
+            Run(data, split, method)
+            for data in asked.data or list_datasets("paper")
+            for split in range(asked.splits)
+            for method in asked.methods
+        ]
+        failures = run_all(runs, asked.output, asked.jobs, asked.device)
+    rows = stored_rows(asked.output)
+    print(mean_table(rows))
+    for name in asked.by_data or ():
+        print("\n" + data_table(rows, name))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,109 @@
+"""A fold of the exact search where some labels are not known.
+
+As in :func:`imcc._core.fitting.fit_arrays`, each label is fitted on the training rows of which it
+is known; width, clusters and feature map are those of all training rows of the fold.  Labels known
+of the same rows share an eigenbasis.  For one pair of beta and gamma and one clustering after the
+other, the scores of all patterns are put together and judged by the labels that are known of the
+held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from imcc._backend.array import Array, namespace, to_numpy, zeros
+from imcc._search.grid import EigenProblem, Grid, score_grid
+from imcc._search.labels import DistinctLabels
+from imcc.metrics import Judge
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Labels that are known of the same training rows.
+
+    Attributes
+    ----------
+    labels : ndarray of int
+        Their numbers.
+    rows : ndarray of int
+        The training rows, by their numbers among those of the fold.
+    """
+
+    labels: np.ndarray
+    rows: np.ndarray
+
+
+def patterns_of(known: np.ndarray) -> list[Pattern]:
+    """Group the columns of a boolean matrix that are equal."""
+    found, inverse = np.unique(known, axis=1, return_inverse=True)
+    if not found.any(axis=0).all():
+        label = int(np.flatnonzero(~known.any(axis=0))[0])
+        raise ValueError(
+            f"label {label} (counted from 0) is known of no training row of a fold: use other "
+            "folds, or leave the label out"
+        )
+    return [
+        Pattern(np.flatnonzero(inverse.ravel() == p), np.flatnonzero(found[:, p]))
+        for p in range(found.shape[1])
+    ]
+
+
+@dataclass
+class Collector:
+    """Stands in for a judge: keeps the scores it is given."""
+
+    n_labels: int
+    parts: list[Array] = field(default_factory=list)
+
+    def means(self, scores: Array, names: Sequence[str]) -> Array:
+        """Keep scores of shape (n_labels, n_settings, n_rows); return no metric of them."""
+        self.parts.append(scores)
+        return zeros((0, scores.shape[1]), scores)
+
+    def scores(self) -> np.ndarray:
+        """Return what was kept, on the host."""
+        return to_numpy(namespace(self.parts[0]).concat(self.parts, axis=1))
+
+
+def score_known(
+    solved: Sequence[tuple[Pattern, EigenProblem, DistinctLabels]],
+    judge: Judge,
+    grid: Grid,
+    metrics: Sequence[str],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve and judge every setting of a grid, as :func:`imcc._search.grid.score_grid`.
+
+    Parameters
+    ----------
+    solved : sequence of (Pattern, EigenProblem, DistinctLabels)
+        For every pattern, the problem of its rows and labels.
+    judge : Judge
+        Of all labels, those that are known.
+    grid : Grid
+    metrics : sequence of str
+
+    Returns
+    -------
+    values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
+    """
+    values = np.empty((len(metrics), *grid.shape))
+    finite = np.empty(grid.shape, dtype=bool)
+    _, n_betas, n_gammas, n_clusterings = grid.shape
+    scores = np.empty((judge.n_labels, len(grid.alphas), judge.n_rows))
+    for k in range(n_clusterings):
+        for i in range(n_betas):
+            for j in range(n_gammas):
+                one = Grid(grid.alphas, grid.betas[[i]], grid.gammas[[j]], [grid.n_clusters[k]])
+                for pattern, problem, distinct in solved:
+                    collector = Collector(len(pattern.labels))
+                    part = replace(problem, problems=[problem.problems[k]])
+                    score_grid(part, collector, one, [], distinct)
+                    scores[pattern.labels] = collector.scores()
+                finite[:, i, j, k] = np.isfinite(scores).all(axis=(0, 2))
+                with np.errstate(invalid="ignore", over="ignore"):
+                    values[:, :, i, j, k] = judge.means(scores, metrics)
+    return values, finite

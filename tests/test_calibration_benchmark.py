@@ -1,0 +1,112 @@
+"""The script behind the numbers on calibration: what it measures, stores and skips."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss
+
+from benchmarks import calibration
+from imcc import IMCCClassifier
+from imcc.calibration import MultilabelCalibrator
+from imcc.datasets import Dataset, paper_splits
+from imcc.metrics import METRICS, evaluate
+
+
+@pytest.fixture
+def tiny(monkeypatch, small_problem):
+    X, Y, *_ = small_problem
+    data = Dataset(X, Y, name="tiny")
+    monkeypatch.setattr(calibration, "load_dataset", lambda _: data)
+    models = {"IMCC": IMCCClassifier(4, random_state=0)}
+    monkeypatch.setattr(calibration, "MODELS", models)
+    return data
+
+
+def test_it_measures_the_same_model_before_and_after(tiny):
+    before, after = calibration.measure(calibration.Run("tiny", 1, "IMCC"))
+    assert set(before) == set(after) == set(calibration.COLUMNS)
+    train, test = paper_splits(tiny, 2)[1]
+    folds = calibration.KFold(5, shuffle=True, random_state=1)
+    inner = calibration.seeded(IMCCClassifier(4), 1)
+    model = MultilabelCalibrator(inner, cv=folds).fit(tiny.X[train], tiny.Y[train])
+    scores = model.estimator_.decision_function(tiny.X[test])
+    expected = evaluate(tiny.Y[test], scores)
+    assert {name: before[name] for name in METRICS} == expected
+    odds = model.decision_function(tiny.X[test])
+    assert after["ranking_loss"] == evaluate(tiny.Y[test], odds)["ranking_loss"]
+    chances = np.clip((scores + 1) / 2, 0, 1)
+    brier = [brier_score_loss(tiny.Y[test][:, j], chances[:, j]) for j in range(4)]
+    assert before["brier"] == pytest.approx(np.mean(brier))
+    assert after["log_loss"] < before["log_loss"] + 1
+
+
+def row(data, split, method, stage, value):
+    measured = dict.fromkeys(calibration.MEASURES, value)
+    return {
+        "data": data,
+        "split": split,
+        "method": method,
+        "stage": stage,
+        "seconds": 1,
+        **measured,
+    }
+
+
+def test_rows_are_added_and_what_was_cut_off_is_run_again(tmp_path):
+    file = tmp_path / "rows.csv"
+    pair = [row("yeast", 0, "IMCC", stage, v) for stage, v in (("before", 0.4), ("after", 0.3))]
+    calibration.add_rows(file, pair)
+    assert calibration.stored_rows(file) == pair
+    assert calibration.finished(pair) == {calibration.Run("yeast", 0, "IMCC")}
+    whole = file.read_text()
+    file.write_text(whole[:-20])  # killed while it wrote
+    assert calibration.stored_rows(file) == pair[:1]
+    assert calibration.finished(calibration.stored_rows(file)) == set()
+    again = [row("yeast", 0, "LIFT", stage, 0.5) for stage in ("before", "after")]
+    calibration.add_rows(file, again)
+    assert calibration.stored_rows(file) == [pair[0], *again]
+
+
+def test_finished_runs_are_not_run_again_and_failures_are_counted(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "rows.csv"
+    calibration.add_rows(
+        file, [row("yeast", 0, "LLSF", stage, 0.5) for stage in ("before", "after")]
+    )
+    asked = []
+
+    class Answer:
+        def __init__(self, run):
+            self.run = run
+
+        def result(self):
+            if self.run.data == "scene":
+                raise RuntimeError("broken")
+            return [row(*self.run, stage, 0.2) for stage in ("before", "after")]
+
+    def computed(runs, jobs, device):
+        asked.append(list(runs))
+        return ((run, Answer(run)) for run in runs)
+
+    monkeypatch.setattr(calibration, "_computed", computed)
+    start = ["-o", str(file), "--data", "yeast", "scene", "--methods", "LLSF", "--splits", "1"]
+    assert calibration.main(start) == 1
+    assert asked[-1] == [calibration.Run("scene", 0, "LLSF")]
+    assert "RuntimeError: broken" in capsys.readouterr().err
+    assert calibration.main([*start[:3], "yeast", *start[5:], "--by-data", "log_loss"]) == 0
+    assert asked[-1] == []
+    text = capsys.readouterr().out
+    assert "| LLSF, before (1 sets) | 0.5000 |" in text
+    assert "| yeast | not run |" in text
+
+
+def test_the_table_has_means_of_sets_and_changes(tmp_path):
+    rows = []
+    for data, before, after in (("yeast", 0.4, 0.2), ("scene", 0.2, 0.1)):
+        for split in (0, 1):
+            rows.append(row(data, split, "IMCC", "before", before))
+            rows.append(row(data, split, "IMCC", "after", after))
+    rows.append(row("image", 0, "IMCC", "before", 9.0))  # not finished: does not count
+    lines = calibration.mean_table(rows).splitlines()
+    assert lines[2].startswith("| IMCC, before (2 sets) | 0.3000 |")
+    assert lines[3].startswith("| IMCC, after (2 sets) | 0.1500 |")
+    assert lines[4].startswith("| IMCC, change | -0.1500 (-50.0 %) |")
+    assert len(lines) == 5
