@@ -26,6 +26,7 @@ PACKAGES = [
     "calibration",
     "inspection",
     "persistence",
+    "tabular",
     "comparison",
     "published",
     "experiment",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         persistence,
         published,
         report,
+        tabular,
     )
     from imcc.calibration import TunedThresholds
     from imcc.datasets import load_dataset, open_stream
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         KernelEnsembleClassifier,
     )
     from imcc.persistence import load_model, save_model
+    from imcc.tabular import TableClassifier
 
 __version__ = "0.1.0.dev0"
 
@@ -38,6 +40,7 @@ _NAMES = {
     "IMCCClassifier": "estimators",
     "IMCCClassifierCV": "estimators",
     "KernelEnsembleClassifier": "estimators",
+    "TableClassifier": "tabular",
     "TunedThresholds": "calibration",
     "load_dataset": "datasets",
     "load_model": "persistence",
@@ -56,6 +59,7 @@ _PACKAGES = (
     "persistence",
     "published",
     "report",
+    "tabular",
 )
 
 __all__ = [
@@ -63,6 +67,7 @@ __all__ = [
     "IMCCClassifier",
     "IMCCClassifierCV",
     "KernelEnsembleClassifier",
+    "TableClassifier",
     "TunedThresholds",
     "baselines",
     "calibration",
@@ -79,6 +84,7 @@ __all__ = [
     "published",
     "report",
     "save_model",
+    "tabular",
 ]
 
 

@@ -132,9 +132,10 @@ def table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "labels", "features"),
     [
-        (["--labels", "is_q,is_p"], ["is_q", "is_p"], 4),
-        (["--label-prefix", "is_"], ["is_p", "is_q"], 4),
-        (["--labels", "-1"], ["is_q"], 5),
+        (["--labels", "is_q,is_p"], ["is_q", "is_p"], 2),
+        (["--label-prefix", "is_"], ["is_p", "is_q"], 2),
+        (["--labels", "-1"], ["is_q"], 3),
+        (["--labels=-1", "--nominal", "onehot"], ["is_q"], 5),
         (["--labels=-1", "--nominal", "ordinal"], ["is_q"], 3),
     ],
 )
@@ -164,11 +165,14 @@ def test_more_reading_options(tmp_path):
 
 def test_encoding_and_warnings(tmp_path):
     (tmp_path / "l.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
-    result = good("describe", tmp_path / "l.csv", "--labels", "y")
-    assert "Warning: " in result.stderr
-    assert "read as Latin-1" in result.stderr
+    result = imcc("describe", tmp_path / "l.csv", "--labels", "y")
+    assert result.exit_code == 1
+    assert "not UTF-8: say what it is with --encoding latin-1" in result.stderr
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--encoding", "latin-1")
     assert result.stderr == ""
+    result = good("describe", tmp_path / "l.csv", "--labels", "y", "--nominal", "onehot")
+    assert "Warning: " in result.stderr
+    assert "read as Latin-1" in result.stderr
 
 
 def test_packed_files(tmp_path, toy):

@@ -27,12 +27,17 @@ from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data
 
 GRID = ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1", "--clusters", "4,8")
-GRID += ("--grid", "paper")  # one width
+GRID += ("--method", "imcc", "--grid", "paper")  # one width
 NAMED = ("--labels", ",".join(LABELS))
 
 
 def table(text):
     return list(csv.reader(io.StringIO(text)))
+
+
+def frame(X):
+    """Return rows as a table, which models of CSV files take."""
+    return pd.DataFrame(X, columns=list(FEATURES))
 
 
 @pytest.fixture
@@ -77,12 +82,15 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     assert out["params"] == card.params
     assert out["label_names"] == list(LABELS)
     assert card.feature_names == FEATURES
-    assert card.fingerprint == training.fingerprint()
+    assert len(card.fingerprint) == 64
     assert set(card.metrics) == {f"cross-validated {name}" for name in METRICS}
-    again = IMCCClassifier(**card.params).fit(training.X, training.Y)
-    np.testing.assert_array_equal(
-        load_model(model).decision_function(training.X), again.decision_function(training.X)
+    found = load_model(model)
+    features = found.estimator_["table"].transform(frame(training.X))
+    again = IMCCClassifier(**card.params).fit(features, training.Y)
+    np.testing.assert_allclose(
+        found.decision_function(frame(training.X)), again.decision_function(features), atol=1e-12
     )
+    assert [column["kind"] for column in out["schema"]["columns"]] == ["number"] * 4 + ["label"] * 3
 
 
 @pytest.mark.parametrize(("grid", "n_settings"), [("default", 4 * 4), ("paper", 4)])
@@ -111,7 +119,6 @@ def test_tune_takes_from_the_grid_what_is_not_said(imcc, pets, tmp_path, grid, n
         ("--thresholds", "micro_f1"),
         ("--folds", "3"),
         ("--seed", "7"),
-        ("--scale",),
     ],
     ids=" ".join,
 )
@@ -123,7 +130,7 @@ def test_every_option_of_tune_counts(imcc, pets, tmp_path, changed):
         imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *options)
         cards.append(read_card(model))
         models.append(load_model(model))
-    X = make_data(30, seed=9).X
+    X = frame(make_data(30, seed=9).X)
     same = np.array_equal(*(m.decision_function(X) for m in models))
     same &= np.array_equal(*(m.predict(X) for m in models))
     assert not same or cards[0].metrics != cards[1].metrics
@@ -156,14 +163,13 @@ def test_tune_results_and_jobs(imcc, pets, tmp_path):
         ("--span", "augmented", "--alpha", "1000"),
         ("--thresholds", "f1"),
         ("--seed", "3"),
-        ("--scale",),
     ],
     ids=" ".join,
 )
 def test_every_option_of_fit_counts(imcc, pets, tmp_path, changed):
     model = tmp_path / "m.skops"
     imcc("fit", pets / "train.csv", *NAMED, "--clusters", "6", "-o", model, *changed)
-    X = make_data(60, seed=9).X
+    X = frame(make_data(60, seed=9).X)
     plain, other = load_model(pets / "model.skops"), load_model(model)
     same = np.array_equal(plain.decision_function(X), other.decision_function(X))
     assert not (same and np.array_equal(plain.predict(X), other.predict(X)))
@@ -175,7 +181,7 @@ def test_folds_of_fit_are_for_thresholds(imcc, pets, tmp_path):
         file = tmp_path / f"{folds}.skops"
         start = ("fit", pets / "train.csv", *NAMED, "--thresholds", "f1", "--folds", folds)
         imcc(*start, "-o", file)
-        chosen.append(load_model(file).thresholds_)
+        chosen.append(load_model(file).estimator_[-1].thresholds_)
     assert not np.array_equal(*chosen)
 
 
@@ -184,10 +190,26 @@ def test_missing_values(imcc, tmp_path, pets):
     lines[3] = "?," + lines[3].split(",", 1)[1]
     (tmp_path / "holes.csv").write_text("\n".join(lines))
     start = ("fit", tmp_path / "holes.csv", *NAMED, "-o", tmp_path / "m.skops", "--clusters", 4)
-    assert "--fill-missing" in imcc(*start, code=1).stderr
-    imcc(*start, "--fill-missing")
+    imcc(*start)
     out = imcc("predict", tmp_path / "m.skops", tmp_path / "holes.csv").stdout
     assert len(table(out)) == 121
+    for option in ("--fill-missing", "--scale"):
+        said = imcc(*start, "--force", option, code=2).stderr
+        assert "columns of a table are always" in said.replace("\n", " ")
+    # A data set of numbers is taken as it is.
+    holes = make_data(120)
+    X = holes.X.copy()
+    X[3, 0] = np.nan
+    write(Dataset(X, holes.Y, FEATURES, LABELS, "holes"), tmp_path / "holes.arff")
+    start = ("fit", tmp_path / "holes.arff", "-o", tmp_path / "a.skops", "--clusters", 4)
+    assert "--fill-missing" in imcc(*start, code=1).stderr
+    scores = []
+    for scaled in ((), ("--scale",)):
+        imcc(*start, "--fill-missing", "--force", *scaled)
+        predicting = ("predict", tmp_path / "a.skops", tmp_path / "holes.arff", "--scores")
+        scores.append(table(imcc(*predicting).stdout))
+    assert len(scores[0]) == 121
+    assert scores[0] != scores[1]
 
 
 def test_files_are_not_written_over(imcc, pets, tmp_path):
@@ -205,7 +227,7 @@ def test_quiet_and_stdin(imcc, pets, tmp_path):
     start = ("fit", "-", *NAMED, "-o", tmp_path / "m.skops", "--clusters", 6, "--quiet")
     result = imcc(*start, stdin=text)
     assert result.output == ""
-    X = make_data(10, seed=3).X
+    X = frame(make_data(10, seed=3).X)
     np.testing.assert_array_equal(
         load_model(tmp_path / "m.skops").decision_function(X),
         load_model(pets / "model.skops").decision_function(X),
@@ -214,7 +236,18 @@ def test_quiet_and_stdin(imcc, pets, tmp_path):
 
 @pytest.mark.slow
 def test_named_data_and_arff(program, tmp_path):
-    small = ("--betas", "1", "--alphas", "1", "--gammas", "0.1", "--clusters", "8")
+    small = (
+        "--method",
+        "imcc",
+        "--betas",
+        "1",
+        "--alphas",
+        "1",
+        "--gammas",
+        "0.1",
+        "--clusters",
+        "8",
+    )
     done = program("tune", "yeast", *small, "-o", tmp_path / "y.skops", "--json")
     assert json.loads(done.stdout)["data_name"] == "yeast"
     done = program("evaluate", tmp_path / "y.skops", "yeast", "--json")
@@ -266,10 +299,10 @@ def test_predict(imcc, pets, testing):
     model = load_model(pets / "model.skops")
     rows = table(imcc("predict", pets / "model.skops", pets / "new.csv").stdout)
     assert rows[0] == list(LABELS)
-    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), model.predict(testing.X))
+    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), model.predict(frame(testing.X)))
     rows = table(imcc("predict", pets / "model.skops", pets / "new.csv", "--scores").stdout)
     assert rows[0] == list(LABELS)
-    scores = model.decision_function(testing.X)
+    scores = model.decision_function(frame(testing.X))
     np.testing.assert_array_equal(np.array(rows[1:], dtype=float), scores)
     rows = table(imcc("predict", pets / "model.skops", pets / "new.csv", "--top-k", 2).stdout)
     assert rows[0] == ["label1", "label2"]
@@ -291,7 +324,7 @@ def test_predict_json(imcc, pets, testing):
     model = load_model(pets / "model.skops")
     start = ("predict", pets / "model.skops", pets / "new.csv")
     rows = json.loads(imcc(*start, "--json", "--scores").stdout)
-    predicted, scores = model.predict(testing.X), model.decision_function(testing.X)
+    predicted, scores = model.predict(frame(testing.X)), model.decision_function(frame(testing.X))
     for row, on, score in zip(rows, predicted, scores, strict=True):
         assert row["labels"] == [name for name, x in zip(LABELS, on, strict=True) if x]
         assert list(row["scores"].values()) == score.tolist()
@@ -368,11 +401,13 @@ def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
     )
 
 
-def test_a_model_of_data_frames(imcc, tmp_path, training, pets):
+def test_a_model_of_data_frames(imcc, tmp_path, training, testing, pets):
     X, Y = pd.DataFrame(training.X, columns=FEATURES), pd.DataFrame(training.Y, columns=LABELS)
-    save_model(IMCCClassifier(n_clusters=6, random_state=0).fit(X, Y), tmp_path / "m.skops")
+    model = IMCCClassifier(n_clusters=6, random_state=0).fit(X, Y)
+    save_model(model, tmp_path / "m.skops")
     result = imcc("predict", tmp_path / "m.skops", pets / "new.csv")
-    assert result.stdout == imcc("predict", pets / "model.skops", pets / "new.csv").stdout
+    found = np.array(table(result.stdout)[1:], dtype=int)
+    np.testing.assert_array_equal(found, model.predict(frame(testing.X)))
     assert result.stderr == ""
 
 
@@ -382,7 +417,9 @@ def test_a_model_of_data_frames(imcc, tmp_path, training, pets):
 def test_evaluate(imcc, pets, testing):
     model = load_model(pets / "model.skops")
     found = json.loads(imcc("evaluate", pets / "model.skops", pets / "test.csv", "--json").stdout)
-    assert found["metrics"] == evaluate_metrics(testing.Y, model.decision_function(testing.X))
+    assert found["metrics"] == evaluate_metrics(
+        testing.Y, model.decision_function(frame(testing.X))
+    )
     assert [label["label"] for label in found["labels"]] == list(LABELS)
     assert [label["support"] for label in found["labels"]] == testing.Y.sum(axis=0).tolist()
     assert sum(found["labels"][0]["calibration"]["counts"]) == 40
@@ -399,13 +436,13 @@ def test_evaluate(imcc, pets, testing):
 
 def test_evaluate_with_thresholds_judges_the_decisions(imcc, pets, tmp_path, testing):
     file = tmp_path / "m.skops"
-    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--thresholds", "f1", "--scale")
+    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--thresholds", "f1")
     model = load_model(file)
     found = json.loads(imcc("evaluate", file, pets / "test.csv", "--json").stdout)
-    wrong = np.mean(model.predict(testing.X) != testing.Y)
+    wrong = np.mean(model.predict(frame(testing.X)) != testing.Y)
     assert found["metrics"]["hamming_loss"] == pytest.approx(wrong)
-    assert [x["threshold"] for x in found["labels"]] == model.thresholds_.tolist()
-    scores = evaluate_metrics(testing.Y, model.decision_function(testing.X))
+    assert [x["threshold"] for x in found["labels"]] == model.estimator_[-1].thresholds_.tolist()
+    scores = evaluate_metrics(testing.Y, model.decision_function(frame(testing.X)))
     assert found["metrics"]["average_precision"] == scores["average_precision"]
 
 
@@ -448,12 +485,12 @@ def test_inspect_a_score(imcc, pets, testing, training):
     found = json.loads(imcc(*start, "--data", pets / "train.csv", "--label", "sad").stdout)
     (one,) = found["explanations"]
     assert one["by"] == "evidence"
-    assert one["score"] == pytest.approx(model.decision_function(training.X[5:6])[0, 1])
+    assert one["score"] == pytest.approx(model.decision_function(frame(training.X[5:6]))[0, 1])
     total = one["others"] + one["constant"] + sum(part["contribution"] for part in one["parts"])
     assert total == pytest.approx(one["score"], abs=1e-10)
     found = json.loads(imcc(*start, "--rows", pets / "new.csv").stdout)
     (one,) = found["explanations"]
-    scores = model.decision_function(testing.X[5:6])[0]
+    scores = model.decision_function(frame(testing.X[5:6]))[0]
     assert (one["by"], one["label"]) == ("support", LABELS[scores.argmax()])
     assert one["score"] == pytest.approx(scores.max())
     several = ("--label", "sad", "--label", "happy", "--by", "support")
@@ -465,7 +502,7 @@ def test_inspect_a_score(imcc, pets, testing, training):
 
 def test_inspect_a_linear_model(imcc, pets, tmp_path):
     file = tmp_path / "m.skops"
-    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--kernel", "linear", "--scale")
+    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--kernel", "linear")
     text = imcc("inspect", file, "--rows", pets / "new.csv", "--row", 0).stdout
     assert "the mean row" in text
     assert "not known" in text
@@ -514,19 +551,19 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
     out = ("-o", tmp_path / "m.skops")
     cases = [
         (["tune", train], 2, "Missing option '-o'"),
-        (["tune", train, *out], 1, "--labels"),
-        (["tune", train, "--labels", "nope", *out], 1, "'nope'"),
+        (["tune", train, *out], 2, "--labels"),
+        (["tune", train, "--labels", "nope", *out], 2, "'nope'"),
         (["tune", tmp_path / "no.csv", *NAMED, *out], 1, "no file"),
         (["tune", tmp_path / "empty.csv", *NAMED, *out], 1, "empty"),
         (["tune", "nope", *out], 2, "no data set named 'nope'"),
         (["tune", train, *NAMED, *out, "--alphas", "a,b"], 2, "not numbers"),
-        (["tune", train, *NAMED, *out, "--alphas", "-1"], 2, "alphas"),
+        (["tune", train, *NAMED, *out, "--method", "imcc", "--alphas=-1", "-q"], 2, "alphas"),
         (["tune", train, *NAMED, *out, "--kernels", "x"], 2, "'x' is not one of"),
         (["tune", train, *NAMED, *out, "--kernel-search", "--kernels", "rbf"], 2, "not both"),
         (["tune", train, *NAMED, "-o", tmp_path / "folder"], 1, "is a folder"),
         (["tune", train, *NAMED, "-o", tmp_path / "no" / "m.skops"], 1, "no folder"),
-        (["fit", train, *NAMED, *out, "--beta", "0"], 2, "beta must be"),
-        (["fit", train, *NAMED, *out, "--kernel", "linear", "--width", "2"], 2, "no width"),
+        (["fit", train, *NAMED, *out, "-q", "--beta", "0"], 2, "beta must be"),
+        (["fit", train, *NAMED, *out, "-q", "--kernel", "linear", "--width", "2"], 2, "no width"),
         (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
         (["predict", tmp_path / "folder", train], 1, "folder"),
         (["predict", tmp_path / "junk.skops", train], 1, "pickle"),
@@ -534,7 +571,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["predict", model, tmp_path / "empty.csv"], 1, "empty"),
         (["predict", model, train, "--top-k", "0"], 2, "top-k"),
         (["predict", model], 2, "Missing argument"),
-        (["evaluate", model, "yeast"], 1, "missing"),
+        (["evaluate", model, "yeast"], 2, "fitted to a table"),
         (["inspect", model, "--row", "0"], 2, "--rows"),
         (["inspect", model, "--label", "sad"], 2, "--row"),
         (["inspect", model, "--rows", train, "--row", "999"], 2, "there is no row 999"),
@@ -714,14 +751,17 @@ def test_labels_that_never_or_always_occur(imcc, tmp_path):
 def test_one_row(imcc, tmp_path):
     write(make_data(1), tmp_path / "one.csv")
     start = ("fit", tmp_path / "one.csv", *NAMED, "-o", tmp_path / "m.skops")
+    wrong = imcc(*start, "--clusters", 1, code=1)  # as a table, its columns are constant
+    assert "no columns that could be features" in wrong.stderr.replace("\n", " ")
+    write(make_data(1), tmp_path / "one.arff")
+    start = ("fit", tmp_path / "one.arff", "-o", tmp_path / "m.skops")
     wrong = imcc(*start, "--clusters", 1, code=2)
     assert "all training rows are identical" in wrong.stderr.replace("\n", " ")
     imcc(*start, "--clusters", 1, "--kernel", "linear")
-    assert len(table(imcc("predict", tmp_path / "m.skops", tmp_path / "one.csv").stdout)) == 2
-    imcc("evaluate", tmp_path / "m.skops", tmp_path / "one.csv", "--json")
-    assert "folds" in imcc(
-        "tune", tmp_path / "one.csv", *NAMED, "-o", tmp_path / "n.skops", code=2
-    ).stderr.replace("splits", "folds")
+    assert len(table(imcc("predict", tmp_path / "m.skops", tmp_path / "one.arff").stdout)) == 2
+    imcc("evaluate", tmp_path / "m.skops", tmp_path / "one.arff", "--json")
+    tuning = ("tune", tmp_path / "one.arff", "--method", "imcc", "-o", tmp_path / "n.skops")
+    assert "folds" in imcc(*tuning, code=2).stderr.replace("splits", "folds")
 
 
 def test_foreign_types_are_asked_for(program, tmp_path, training, pets):

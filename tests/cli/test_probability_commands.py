@@ -23,11 +23,28 @@ from tests.cli.conftest import FEATURES, LABELS, make_data
 
 pytest.importorskip("skops")
 GRID = ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1", "--clusters", "4,8")
+GRID += ("--method", "imcc", "--grid", "paper")
 NAMED = ("--labels", ",".join(LABELS))
 
 
 def table(text):
     return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.fixture(scope="module")
+def pets(tmp_path_factory):
+    """A folder with files of numbers, and a model that was fitted to them, not to a table."""
+    folder = tmp_path_factory.mktemp("numbers")
+    data = make_data(160)
+    for name, part in (("train", data[:120]), ("test", data[120:])):
+        write(part, folder / f"{name}.csv")
+        write(part, folder / f"{name}.arff")
+    lines = (folder / "test.csv").read_text().splitlines()
+    (folder / "new.csv").write_text("\n".join(",".join(x.split(",")[:4]) for x in lines) + "\n")
+    training = read(folder / "train.csv", labels=list(LABELS))
+    model = IMCCClassifier(n_clusters=6, random_state=0).fit(training.X, training.Y)
+    save_model(model, folder / "model.skops", training)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +118,7 @@ def test_what_calibrate_says_is_of_rows_that_the_maps_have_not_seen(
 
 
 def test_metrics_of_the_old_card_are_said_to_be_old(imcc, pets, more, tmp_path):
-    imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", tmp_path / "a.skops")
+    imcc("tune", pets / "train.arff", *GRID, "-o", tmp_path / "a.skops")
     imcc("calibrate", tmp_path / "a.skops", more, "-o", tmp_path / "b.skops")
     imcc("thresholds", tmp_path / "b.skops", more, "-o", tmp_path / "c.skops")
     old, new, last = (read_card(tmp_path / f"{x}.skops").metrics for x in "abc")
@@ -209,7 +226,7 @@ def test_tune_calibrate(imcc, pets, tmp_path, extra):
 
     training = read(pets / "train.csv", labels=list(LABELS))
     file = tmp_path / "m.skops"
-    imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", file, "--calibrate", *extra)
+    imcc("tune", pets / "train.arff", *GRID, "-o", file, "--calibrate", *extra)
     card, found = read_card(file), load_model(file)
     cv = KFold(5, shuffle=True, random_state=0)
     model = IMCCClassifier(**card.params)
@@ -230,10 +247,10 @@ def test_tune_calibrate(imcc, pets, tmp_path, extra):
 
 def test_fit_calibrate(imcc, pets, tmp_path):
     file = tmp_path / "m.skops"
-    imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--calibrate", "--clusters", "4")
+    imcc("fit", pets / "train.arff", "-o", file, "--calibrate", "--clusters", "4")
     assert read_card(file).model == "MultilabelCalibrator(IMCCClassifier)"
     fewer = tmp_path / "n.skops"
-    start = ("fit", pets / "train.csv", *NAMED, "-o", fewer, "--calibrate", "--clusters", "4")
+    start = ("fit", pets / "train.arff", "-o", fewer, "--calibrate", "--clusters", "4")
     imcc(*start, "--folds", "3")
     assert (load_model(file).slopes_ != load_model(fewer).slopes_).any()
 

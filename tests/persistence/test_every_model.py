@@ -27,6 +27,7 @@ from imcc.baselines import (
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
+from imcc.tabular import TableClassifier, TableEncoder
 
 pytest.importorskip("skops")
 
@@ -92,8 +93,37 @@ def problem(small_problem):
 
 
 def test_no_estimator_is_left_out():
-    kinds = {type(model) for model in MODELS.values()}
+    kinds = {type(model) for model in MODELS.values()} | {TableClassifier, TableEncoder}
     assert {name_of(kind) for kind in kinds} - {None} == set(CLASSES)
+
+
+@pytest.mark.parametrize("inner", ["rbf", "ensemble", "thresholds", "calibrated"])
+def test_round_trip_of_tables(tmp_path, inner):
+    """With columns of every kind, and a label that comes from tags."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=60).round(2)
+    table = pd.DataFrame(
+        {
+            "key": [f"K{i}" for i in range(60)],
+            "size": np.where(np.arange(60) % 7 == 0, np.nan, size),
+            "town": rng.choice(["Ulm", "Köln", "Bonn"], 60),
+            "new": rng.choice(["yes", "no"], 60),
+            "sold": pd.date_range("2024-01-01", periods=60, freq="31h"),
+            "note": [" ".join(rng.choice(["red", "green", "blue", "dark"], 4)) for _ in range(60)],
+            "tags": np.where(size > 0, "large|any", "any") + np.where(size > 1, "|huge", ""),
+        }
+    )
+    model = TableClassifier(MODELS[inner], random_state=0).fit(table, "tags")
+    file = save_model(model, tmp_path / "m.skops")
+    assert untrusted_types(file) == []
+    assert read_card(file).label_names == ("any", "huge", "large")
+    again = load_model(file)
+    np.testing.assert_array_equal(again.decision_function(table), model.decision_function(table))
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    assert again.schema_ == model.schema_
+    used = saved_names(file)
+    assert {module for module, _ in used} == {"imcc"}
+    assert {"TableClassifier", "TableEncoder", "Schema", "SchemaColumn"} <= {n for _, n in used}
 
 
 def saved_names(file):

@@ -26,6 +26,8 @@ CLASSES: dict[str, str] = {
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
     "MAHR": "imcc.baselines.mahr:MAHR",
     "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
+    "TableClassifier": "imcc.tabular._classifier:TableClassifier",
+    "TableEncoder": "imcc.tabular._encoder:TableEncoder",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
 }
 
@@ -56,6 +58,8 @@ PARTS: dict[str, str] = {
     "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
     "Sigmoid": "imcc._core.platt:Sigmoid",
     "Statistics": "imcc._core.statistics:Statistics",
+    "Schema": "imcc.tabular._schema:Schema",
+    "SchemaColumn": "imcc.tabular._schema:Column",
     "StreamPlan": "imcc._stream.passes:StreamPlan",
     "StreamState": "imcc._stream.fitting:StreamState",
     "StreamSums": "imcc._stream.passes:StreamSums",

@@ -4,7 +4,8 @@ A wrapper here is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
 * one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
-  :class:`imcc.calibration.MultilabelCalibrator`): they hand the rows on as they are;
+  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tabular.TableClassifier`): they hand
+  the rows on as they are;
 * a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
@@ -109,6 +110,8 @@ def without_search(model: Any) -> tuple[Any, Any]:
         best, search = without_search(model.estimator_)
         if search is None:
             return model, None
+        if hasattr(model, "_with_fitted"):  # it puts something before its estimator
+            return model._with_fitted(best), search
         found = copy.copy(model)
         found.estimator_, found.estimator = best, clone(best)
         return found, search

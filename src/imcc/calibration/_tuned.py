@@ -277,6 +277,7 @@ def decision_thresholds(model: Any, n_labels: int) -> np.ndarray:
         if isinstance(layer, TunedThresholds):
             return np.asarray(layer.thresholds_, dtype=np.float64)
         # What else decides does so at the default, whatever is inside of it.
-        if not isinstance(layer, Pipeline) and not hasattr(layer, "best_estimator_"):
+        passes_on = isinstance(layer, Pipeline) or hasattr(layer, "best_estimator_")
+        if not passes_on and not getattr(layer, "_predicts_as_inside", False):
             break
     return np.full(n_labels, DEFAULT_THRESHOLDS[scoring_method(model)])

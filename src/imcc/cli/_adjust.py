@@ -88,7 +88,7 @@ def calibrate(
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "calibrate")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, card, ignore_extra)
+        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         if first_with(model, "thresholds_") is not None:
             warnings.warn(
                 "the thresholds of the model are on its scores, and are left out: a label is now "
@@ -170,7 +170,7 @@ def thresholds(
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "choose thresholds for")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, card, ignore_extra)
+        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         while isinstance(model, TunedThresholds):
             model = model.estimator_
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
@@ -198,14 +198,29 @@ def thresholds(
 
 
 def _new_rows(
-    inputs: tuple[str, ...], reading: dict[str, Any], card: ModelCard, ignore_extra: bool
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    model: Any,
+    card: ModelCard,
+    ignore_extra: bool,
 ) -> tuple[Any, Any, str, str]:
     """Return rows, labels, a name for them and their fingerprint; not the training rows."""
     from imcc.datasets import Dataset
+    from imcc.tabular import table_fingerprint
 
-    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=ignore_extra)
+    X, Y = load_matching(
+        inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+    )
     name = ", ".join("the standard input" if file == STDIN else file for file in inputs)
-    fingerprint = Dataset(X, Y, card.feature_names, card.label_names).fingerprint()
+    if hasattr(X, "column_names"):  # a table
+        fingerprint = table_fingerprint(X)
+        X = X.to_pandas()
+    elif hasattr(X, "columns"):  # a data frame, for a pipeline that was made in Python
+        import pyarrow as pa
+
+        fingerprint = table_fingerprint(pa.table(X))
+    else:
+        fingerprint = Dataset(X, Y, card.feature_names, card.label_names).fingerprint()
     if fingerprint == card.fingerprint:
         raise InvalidArgumentError(
             "data",

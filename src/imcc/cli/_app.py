@@ -21,7 +21,7 @@ from imcc.cli._options import examples
 # what `imcc --help` says of it.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
-        "tune": ("_train:tune", "Find the best setting for data, and write the model."),
+        "tune": ("_train:tune", "Find the best model for data, and write it."),
         "fit": ("_train:fit", "Fit one setting to data, and write the model."),
         "inspect": (
             "_inspect:inspect",

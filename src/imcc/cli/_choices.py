@@ -18,6 +18,9 @@ KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
 SPANS = ("train", "augmented")
 GRIDS = ("default", "paper")
 
+# What `imcc tune` fits.
+METHODS = ("kernel_ensemble", "imcc")
+
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.text import printable
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
-from imcc.cli._inputs import load
+from imcc.cli._inputs import check_output, load
 from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options
+from imcc.cli._tables import (
+    are_tables,
+    known_columns,
+    print_schema,
+    read_input,
+    refuse_columns,
+    schema_of,
+    table_options,
+)
 from imcc.cli._terminal import (
     print_json,
+    print_result,
     print_table,
     problems_reported,
     say,
@@ -23,7 +34,9 @@ from imcc.cli._terminal import (
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from imcc.datasets import Description
+    from imcc.cli._tables import Input
+    from imcc.datasets import Dataset, Description
+    from imcc.tabular import KnownColumns, Schema
 
 
 @click.group(
@@ -104,11 +117,13 @@ def list_(group: str, as_json: bool) -> None:
     epilog=examples(
         "imcc datasets describe yeast",
         "imcc datasets describe my.csv --labels happy,sad --draw labels.png",
+        "imcc datasets describe my.csv",
         "cat my.csv | imcc datasets describe - --label-prefix is_",
     )
 )
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
 @reading_options
+@table_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -133,29 +148,144 @@ def list_(group: str, as_json: bool) -> None:
 def describe(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
+    columns: dict[str, Any],
     top: int,
     draw: str | None,
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Describe a data set: a name, a file, or files to be joined (yeast if none)."""
+    """Describe a data set: a name, a file, or files to be joined (yeast if none).
+
+    Of a table (CSV, TSV, Parquet): what its columns are and what would become of them; and its
+    labels, if they are named.  With --nominal, a table is read as "imcc datasets convert" would.
+    """
     import imcc.datasets as data
 
+    shown: dict[str, Any] = {}
     with problems_reported():
-        dataset = load(inputs or (DEFAULT_DATASET,), reading)
-        facts = data.describe(dataset, n_pairs=top)
-        if draw is not None:
+        inputs = inputs or (DEFAULT_DATASET,)
+        dataset: data.Dataset | None
+        if are_tables(inputs, reading):
+            source, known, schema = _schema(inputs, reading, columns)
+            dataset = _labels_only(source, known, schema)
+            shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
+            if draw is not None and dataset is None:
+                raise InvalidArgumentError(
+                    "draw", "draws labels: name them with " + given("labels")
+                )
+        else:
+            refuse_columns(columns)
+            dataset = load(inputs, reading)
+        facts = None if dataset is None else data.describe(dataset, n_pairs=top)
+        if draw is not None and dataset is not None:
             data.draw_labels(dataset, draw, max_labels=draw_labels)
     if as_json:
-        print_json({**facts.to_dict(), "source": dataset.source})
+        about = {} if facts is None else facts.to_dict()
+        if shown:
+            about = {key: value for key, value in about.items() if key not in _KEYS_OF_FEATURES}
+        path = source.path if shown else dataset.source if dataset is not None else None
+        print_json({**about, **shown, "source": path})
     else:
-        _print_description(facts, top)
+        if shown:
+            title = f"{source.name}: {source.table.num_rows:,} rows"
+            print_schema(schema, title, known.drop)
+        if facts is not None:
+            _print_description(facts, top, table=bool(shown))
     if draw is not None:
         say(f"Drew the labels into {draw}", err=True)
 
 
-def _print_description(facts: Description, top: int) -> None:
-    print_table(facts.name, [("", "left"), ("", "left")], facts.facts())
+@datasets.command(
+    epilog=examples(
+        "imcc datasets schema my.csv --labels happy,sad -o schema.toml",
+        "imcc datasets schema films.csv --tags genres --text plot",
+    )
+)
+@click.argument("inputs", metavar="FILE...", type=DataPath(), nargs=-1, required=True)
+@reading_options
+@table_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Where to write the TOML file.  [default: print it]",
+)
+@FORCE
+@JSON
+def schema(
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    columns: dict[str, Any],
+    output: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write what the columns of a table are to a file, for editing.
+
+    "imcc tune my.csv --schema schema.toml" then takes the columns for what the file says.
+    """
+    from imcc._utils.files import write_whole
+    from imcc.tabular import schema_text
+
+    with problems_reported():
+        if not are_tables(inputs, reading):
+            raise InvalidArgumentError("inputs", "are no tables (CSV, TSV, Parquet)")
+        if output is not None:
+            check_output(output, force)
+        _, known, found = _schema(inputs, reading, columns)
+        text = schema_text(found, known.tags, known.separator, known.drop)
+        if output is not None:
+            write_whole(output, text.encode("utf-8"))
+    if as_json:
+        print_json({"file": output, **found.to_dict()})
+    elif output is None:
+        print_result(text)
+    else:
+        say(f"The kinds of {len(found)} columns written to {output}")
+
+
+def _schema(
+    inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any]
+) -> tuple[Input, KnownColumns, Schema]:
+    source = read_input(inputs, reading)
+    known = known_columns(source.table, reading, columns, need_labels=False)
+    return source, known, schema_of(source, known)
+
+
+def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
+    """Return a data set of the labels of a table; its features are empty columns."""
+    import scipy.sparse as sp
+
+    from imcc.datasets import Dataset
+    from imcc.tabular import indicator_columns, read_tags, tag_matrix
+
+    names = list(known.labels)
+    with source.located():
+        if known.tags is not None:
+            Y, names = tag_matrix(read_tags(source.table[known.tags], known.separator))
+        elif names:
+            Y = indicator_columns(source.table, names)
+        else:
+            return None
+    features = schema.features or ["none"]
+    X = sp.csr_array((source.table.num_rows, len(features)))
+    return Dataset(X, Y, tuple(features), tuple(names), source.name, source=source.path)
+
+
+# What is said of the features of a data set, as facts and in JSON; a table's schema says more.
+_OF_FEATURES = ("features", "duplicate rows", "all-zero rows", "missing values")
+_KEYS_OF_FEATURES = (
+    *("feature_type", "duplicate_rows", "conflicting_rows", "all_zero_rows"),
+    "missing_values",
+)
+
+
+def _print_description(facts: Description, top: int, table: bool = False) -> None:
+    about = facts.facts()
+    if table:
+        about = [row for row in about if row[0] not in _OF_FEATURES]
+    print_table(facts.name, [("", "left"), ("", "left")], about)
     counts = sorted(facts.label_counts.items(), key=lambda item: -item[1])[:top]
     if counts:
         most = max(counts[0][1], 1)

@@ -103,7 +103,9 @@ def evaluate(
     with problems_reported():
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "evaluate")
-        X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=ignore_extra)
+        X, Y = load_matching(
+            inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+        )
         names = card.label_names
         scores = label_scores(model, X, len(names))
         limits = decision_thresholds(model, len(names))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc._utils.errors import Message, given, named
+from imcc._utils.errors import InvalidArgumentError, Message, given, named
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 from imcc.cli._terminal import say
@@ -22,7 +22,7 @@ def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
     """Return a named data set, or the one in a file or in several that belong together."""
     from imcc.datasets import load_dataset, read
 
-    if not _is_name(inputs):
+    if not is_name(inputs):
         return read(sources(inputs, reading), **reading)
     if reading:
         options = Message(*[part for name in reading for part in (", ", named(name))][1:])
@@ -33,7 +33,8 @@ def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
     return load_dataset(inputs[0])
 
 
-def _is_name(inputs: tuple[str, ...]) -> bool:
+def is_name(inputs: tuple[str, ...]) -> bool:
+    """Whether the input is the name of a data set."""
     return len(inputs) == 1 and inputs[0].lower() in dataset_names()
 
 
@@ -44,12 +45,28 @@ def load_matching(
     *,
     with_labels: bool,
     ignore_extra: bool,
+    model: Any = None,
 ) -> tuple[Any, Any]:
-    """Return rows with the columns of a model, and its labels if requested."""
+    """Return rows with the columns of a model, and its labels if asked for.
+
+    A model of tables, or one that takes data frames, is given a table with all its words.
+    """
+    from imcc.cli._tables import are_tables, table_model, table_rows, takes_frames
     from imcc.datasets import Coding, match_dataset, read_matching
 
+    if model is not None:
+        is_table = are_tables(inputs, reading)
+        if table_model(model) is not None and not is_table:
+            raise InvalidArgumentError(
+                "model", "was fitted to a table, and reads CSV, TSV and Parquet files"
+            )
+        if is_table and (table_model(model) is not None or takes_frames(model, card)):
+            X, Y, _ = table_rows(
+                model, card, inputs, reading, with_labels=with_labels, ignore_extra=ignore_extra
+            )
+            return X, Y
     wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
-    if _is_name(inputs):
+    if is_name(inputs):
         named_data = load(inputs, reading)
         return match_dataset(named_data, card.feature_names, card.label_names, **wanted)
     coding = Coding.from_dict(card.columns) if card.columns else None
@@ -92,14 +109,17 @@ _ALWAYS = ("n_clusters", "alpha", "beta", "gamma", "kernel", "width_scale")
 
 def shown_setting(card: ModelCard) -> dict[str, str]:
     """Return the parameters of a model to show: not those left at their defaults."""
-    from imcc.estimators import IMCCClassifier
+    from imcc._utils.plain import to_plain
+    from imcc.estimators import IMCCClassifier, KernelEnsembleClassifier
 
-    defaults = IMCCClassifier().get_params()
+    ensemble = "KernelEnsembleClassifier" in card.model
+    kind = KernelEnsembleClassifier if ensemble else IMCCClassifier
+    always = ("scoring", "n_members") if ensemble else _ALWAYS
+    defaults = to_plain(kind().get_params(deep=False))
     return {
         name: f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in card.params.items()
-        if value is not None
-        and (name in _ALWAYS or name not in defaults or value != defaults[name])
+        if value is not None and (name in always or name not in defaults or value != defaults[name])
     }
 
 

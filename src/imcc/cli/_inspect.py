@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,13 @@ from imcc.cli._options import (
     DataPath,
     examples,
     reading_options,
+)
+from imcc.cli._tables import (
+    are_tables,
+    print_schema,
+    table_model,
+    table_rows,
+    takes_frames,
 )
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
@@ -56,8 +64,8 @@ if TYPE_CHECKING:
 @reading_options
 @click.option(
     "--row",
-    type=click.IntRange(min=0),
-    help="Take the scores of this row apart, counted from 0: of --rows, or of --data.",
+    help="Take the scores of this row apart: counted from 0, or for a table its id; of --rows, or "
+    "of --data.",
 )
 @click.option(
     "--rows",
@@ -109,7 +117,7 @@ def inspect(
     model_file: str,
     data_inputs: tuple[str, ...],
     reading: dict[str, Any],
-    row: int | None,
+    row: str | None,
     row_inputs: tuple[str, ...],
     test_inputs: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -140,7 +148,7 @@ def inspect(
         for file in drawn:
             check_output(file, force)
         model, card = open_saved(model_file, trust)
-        training = _training(data_inputs, reading, card)
+        training = _training(data_inputs, reading, model, card)
         found: Inspection | None = None
         remark = ""
         try:
@@ -185,6 +193,8 @@ def inspect(
         )
     else:
         print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
+        if (tables := table_model(model)) is not None:
+            print_schema(tables.schema_, "The columns", tuple(tables.drop))
         if found is None:
             say(remark)
         else:
@@ -203,7 +213,7 @@ def _judged(
     model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
 ) -> CalibrationDiagnostics:
     refuse_classes(model, "judge")
-    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True)
+    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
     found = judge_probabilities(model, X, Y, card.label_names)
     if found is None:
         raise InvalidArgumentError(
@@ -214,22 +224,44 @@ def _judged(
     return found
 
 
-def _training(inputs: tuple[str, ...], reading: dict[str, Any], card: ModelCard) -> Dataset | None:
+@dataclass(frozen=True)
+class _Training:
+    """The training data of a model that takes tables."""
+
+    X: Any
+    Y: Any
+
+
+def _training(
+    inputs: tuple[str, ...], reading: dict[str, Any], model: Any, card: ModelCard
+) -> Dataset | _Training | None:
     if not inputs:
         return None
+    from imcc.tabular import table_fingerprint
+
+    is_table = are_tables(inputs, reading)
+    if is_table and (table_model(model) is not None or takes_frames(model, card)):
+        X, Y, source = table_rows(model, card, inputs, reading, with_labels=True, ignore_extra=True)
+        _check_fingerprint(card, table_fingerprint(source.table), source.path)
+        return _Training(X, Y)
     if "labels" not in reading and "label_prefix" not in reading and len(inputs) == 1:
         reading = _with_labels(inputs[0], reading, card)
     dataset = load(inputs, reading)
-    if card.fingerprint and dataset.fingerprint() != card.fingerprint:
-        from imcc.datasets import DataFormatError
+    if card.fingerprint:
+        _check_fingerprint(card, dataset.fingerprint(), dataset.source or dataset.name)
+    return dataset
 
+
+def _check_fingerprint(card: ModelCard, found: str, path: str) -> None:
+    from imcc.datasets import DataFormatError
+
+    if card.fingerprint and found != card.fingerprint:
         raise DataFormatError(
             f"these are not the data that the model was trained on ({card.data_name}, fingerprint "
-            f"{card.fingerprint[:12]}...; this is {dataset.fingerprint()[:12]}...): rows, columns "
-            "or their order differ",
-            dataset.source or dataset.name,
+            f"{card.fingerprint[:12]}...; this is {found[:12]}...): rows, columns or their order "
+            "differ",
+            path,
         )
-    return dataset
 
 
 def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[str, Any]:
@@ -239,7 +271,7 @@ def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[st
     return reading
 
 
-def _inspection(model: Any, card: ModelCard, training: Dataset | None) -> Inspection:
+def _inspection(model: Any, card: ModelCard, training: Dataset | _Training | None) -> Inspection:
     from imcc.inspection import inspect_model
 
     if training is not None:
@@ -251,10 +283,10 @@ def _inspection(model: Any, card: ModelCard, training: Dataset | None) -> Inspec
 def _explanations(
     model: Any,
     card: ModelCard,
-    training: Dataset | None,
+    training: Dataset | _Training | None,
     row_inputs: tuple[str, ...],
     reading: dict[str, Any],
-    row: int,
+    row: str,
     labels: tuple[str, ...],
     by: str | None,
 ) -> list[Explanation]:
@@ -264,7 +296,9 @@ def _explanations(
     from imcc.inspection import Explainer
 
     if row_inputs:
-        X, _ = load_matching(row_inputs, reading, card, with_labels=False, ignore_extra=True)
+        X, _ = load_matching(
+            row_inputs, reading, card, with_labels=False, ignore_extra=True, model=model
+        )
     elif training is not None:
         X = training.X
     else:
@@ -273,11 +307,11 @@ def _explanations(
             "is a row of which data? Pass new rows with " + given("rows") + ", or training "
             "data with " + given("data"),
         )
-    if row >= X.shape[0]:
-        raise InvalidArgumentError(
-            "row", f"is {row}, but there is no row {row}: there are {X.shape[0]}, counted from 0"
-        )
-    x = X[[row]]
+    number = _row_number(model, X, row)
+    if hasattr(X, "take") and hasattr(X, "num_rows"):  # a table
+        x = X.take([number])
+    else:
+        x = X.iloc[[number]] if hasattr(X, "iloc") else X[[number]]
     if by is None:
         linear = first_with(model, "coef_") is not None
         by = "evidence" if training is not None else "features" if linear else "support"
@@ -286,6 +320,28 @@ def _explanations(
     scores = np.atleast_2d(model.decision_function(x))[0]
     wanted: list[Any] = list(labels) or [int(np.argmax(scores))]
     return [explainer.explain(x, label, by) for label in wanted]
+
+
+def _row_number(model: Any, X: Any, row: str) -> int:
+    """Return the number of a row, which may be called by its id."""
+    tables = table_model(model)
+    ids = [] if tables is None else tables.schema_.of_kind("id")
+    for name in ids:
+        if name in X.column_names:
+            found = [i for i, value in enumerate(X[name].to_pylist()) if str(value) == row]
+            if len(found) == 1:
+                return found[0]
+    if not row.isdecimal():
+        raise InvalidArgumentError(
+            "row",
+            f"is {row!r}, and must be a number counted from 0"
+            + (f", or a value of {' or '.join(map(repr, ids))}" if ids else ""),
+        )
+    if int(row) >= X.shape[0]:
+        raise InvalidArgumentError(
+            "row", f"is {row}, but there is no row {row}: there are {X.shape[0]}, counted from 0"
+        )
+    return int(row)
 
 
 def _facts(card: ModelCard) -> dict[str, str]:
@@ -347,7 +403,7 @@ def _print_correlations(found: Inspection, top: int) -> None:
     )
 
 
-def _print_explanation(one: Explanation, row: int | None, top: int) -> None:
+def _print_explanation(one: Explanation, row: str | None, top: int) -> None:
     verdict = "predicted" if one.score >= one.threshold else "not predicted"
     parts = one.top(top)
     rows = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.files import save
 from imcc._utils.text import defused
 from imcc.cli._inputs import check_output, load_matching, open_saved
@@ -31,7 +32,7 @@ from imcc.cli._terminal import json_text, print_result, problems_reported, say
 if TYPE_CHECKING:
     import numpy as np
 
-FORMS = ("csv", "json", "jsonl")
+FORMS = ("csv", "json", "jsonl", "parquet")
 
 
 @click.command(
@@ -63,7 +64,13 @@ FORMS = ("csv", "json", "jsonl")
     "--top-k",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Give the K best-scored labels of each row.",
+    help="Give the K best-scored labels of each row, in columns of their own.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Give the K best-scored labels of each row as tags in one column.",
 )
 @click.option(
     "--to",
@@ -85,6 +92,7 @@ def predict(
     scores: bool,
     proba: bool,
     top_k: int | None,
+    top: int | None,
     form: str | None,
     raw_csv: bool,
     ignore_extra: bool,
@@ -97,18 +105,25 @@ def predict(
 
     Columns are matched to the model's features by name, in any order; columns of labels are
     ignored.  The output has a row for each row of the input, in the same order: a column of 0 and 1
-    per label (csv; of scores or probabilities with --scores or --proba), or the names of the labels
-    that are predicted (json, jsonl; with scores or probabilities).
+    per label (csv, parquet; of scores or probabilities with --scores or --proba), or the names of
+    the labels that are predicted (json, jsonl; with scores or probabilities).  For a model of
+    tables, the columns of ids come first, and a file of any size is read part by part.
     """
     from imcc.calibration import label_probabilities, label_scores
+    from imcc.cli._predict_table import Wanted, predict_table
+    from imcc.cli._tables import are_tables, table_model
 
     if scores and proba:
         raise click.UsageError("--scores and --proba: give one of the two")
+    if top is not None and top_k is not None:
+        raise click.UsageError("--top and --top-k: give one of the two")
     output = None if output == STDIN else output
     form = "json" if as_json else form or _form_of(output)
     with problems_reported():
         if output is not None:
             check_output(output, force)
+        if form == "parquet" and output is None:
+            raise InvalidArgumentError("form", "parquet is written to a file: " + given("output"))
         model, card = open_saved(model_file, trust)
         if proba and not hasattr(model, "predict_proba"):
             raise InvalidArgumentError(
@@ -117,27 +132,49 @@ def predict(
                 f"probabilities with imcc calibrate {model_file} DATA -o NEW, where DATA are rows "
                 "with labels that it was not trained on",
             )
-        X, _ = load_matching(inputs, reading, card, with_labels=False, ignore_extra=ignore_extra)
-        names = card.label_names
-        ranking = label_scores(model, X, len(names)) if scores or top_k else None
-        values = None
-        if proba:
-            values = _Values("probability", label_probabilities(model, X, len(names)))
-        elif scores or (top_k and form != "csv"):
-            values = _Values("score", ranking)
-        best = None if top_k is None else _best(ranking, top_k)
-        text = _text(form, names, model.predict(X), values, best, raw_csv)
-        if output is not None:
-            save(output, text.encode("utf-8"))
-    if output is None:
-        print_result(text)
-    elif not quiet:
-        say(f"{X.shape[0]:,} rows written to {output}", err=True)
+        if table_model(model) is not None and are_tables(inputs, reading):
+            wished = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
+            count = predict_table(
+                model, inputs, reading, wished, output, ignore_extra=ignore_extra, quiet=quiet
+            )
+        else:
+            for option, used in (("top", top), ("form", form == "parquet")):
+                if used:
+                    raise InvalidArgumentError(option, "is for models of tables")
+            X, _ = load_matching(
+                inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
+            )
+            names, count = card.label_names, X.shape[0]
+            ranking = label_scores(model, X, len(names)) if scores or top_k else None
+            values = None
+            if proba:
+                values = _Values("probability", label_probabilities(model, X, len(names)))
+            elif scores or (top_k and form != "csv"):
+                values = _Values("score", ranking)
+            best = None if top_k is None else _best(ranking, top_k)
+            text = _text(form, names, model.predict(X), values, best, raw_csv)
+            if output is not None:
+                save(output, text.encode("utf-8"))
+            else:
+                print_result(text)
+    if output is not None and not quiet:
+        say(f"{count:,} rows written to {output}", err=True)
 
 
 def _form_of(output: str | None) -> str:
-    suffix = "" if output is None else output.lower().rsplit(".", 1)[-1]
-    return suffix if suffix in FORMS else "csv"
+    """Return the format that the name of a file says; no suffix is CSV."""
+    name = "" if output is None else Path(output).name.lower()
+    for packed in (".gz", ".bz2", ".zip"):
+        name = name.removesuffix(packed)
+    suffix = Path(name).suffix.removeprefix(".")
+    if suffix in FORMS or not suffix:
+        return suffix or "csv"
+    if suffix in ("txt", "tsv", "xlsx", "xls", "ods", "arff", "html", "md", "feather"):
+        raise click.UsageError(
+            f"Files of .{suffix} cannot be written: use one of {', '.join(FORMS)}, or say with "
+            "--to which of them it is."
+        )
+    return "csv"
 
 
 class _Values(NamedTuple):

@@ -7,6 +7,7 @@ terminal.  Whatever is shown passes through :func:`imcc._utils.text.printable`.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import traceback
 import warnings
@@ -139,6 +140,7 @@ def print_wide_table(
 _OPTIONS = {
     "criterion": "thresholds",
     "cv": "folds",
+    "missing_words": "missing",
     "n_clusters": "clusters",
     "n_jobs": "jobs",
     "overwrite": "force",
@@ -148,9 +150,27 @@ _OPTIONS = {
 }
 
 
+def _column_options(argument: Argument) -> str | None:
+    """Return what is to be said about columns as options: one for each column or word."""
+    value = argument.value
+    if argument.name == "kinds" and isinstance(value, dict):
+        pairs = [(kind.replace("/", "-"), [name]) for name, kind in value.items()]
+    elif argument.name == "date_formats" and isinstance(value, dict):
+        pairs = [("date-format", [name, layout]) for name, layout in value.items()]
+    elif argument.name in ("missing_words", "drop") and isinstance(value, list):
+        pairs = [(argument.name.removesuffix("_words"), [word]) for word in value]
+    else:
+        return None
+    return " ".join(f"--{option} {shlex.join(words)}" for option, words in pairs)
+
+
 def as_option(argument: Argument) -> str:
     """Return an argument as the command that is running takes it; as in Python if it does not."""
     context = click.get_current_context(silent=True)
+    if context is not None and any(p.name == "table_drop" for p in context.command.params):
+        columns = _column_options(argument)
+        if columns is not None:
+            return columns
     names = {argument.name, _OPTIONS.get(argument.name, argument.name)}
     for option in context.command.params if context is not None else ():
         if not isinstance(option, click.Option):

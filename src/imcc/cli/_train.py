@@ -12,7 +12,7 @@ import click
 
 from imcc._utils.files import save
 from imcc._utils.text import defused
-from imcc.cli._choices import GRIDS, KERNELS, METRICS, SPANS
+from imcc.cli._choices import GRIDS, KERNELS, METHODS, METRICS, SPANS
 from imcc.cli._inputs import check_output, load, shown_setting
 from imcc.cli._options import (
     CALIBRATE,
@@ -32,6 +32,18 @@ from imcc.cli._options import (
     examples,
     reading_options,
 )
+from imcc.cli._tables import (
+    are_tables,
+    fit_table,
+    known_columns,
+    make_classifier,
+    print_schema,
+    read_input,
+    refuse_columns,
+    schema_of,
+    table_card,
+    table_options,
+)
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, stderr
 
 if TYPE_CHECKING:
@@ -41,19 +53,35 @@ if TYPE_CHECKING:
     from imcc.datasets import Dataset
     from imcc.persistence import ModelCard
 
+# Options of the search of --method imcc.
+_OF_THE_SEARCH = (
+    *("grid", "alphas", "betas", "gammas", "clusters", "kernels", "width_scales"),
+    *("kernel_search", "calibrate", "results"),
+)
+
 
 @click.command(
     epilog=examples(
         "imcc tune train.csv --labels happy,sad -o model.skops",
-        "imcc tune my.arff --labels my.xml -o model.skops --kernel-search --scale",
-        "imcc tune train.csv --labels happy,sad -o model.skops --calibrate",
-        "imcc tune yeast -o yeast.skops --thresholds f1 --clusters 16,64 --betas 0.1,1,10",
+        "imcc tune films.csv --tags genres --text plot --drop url -o model.skops",
+        "imcc tune my.arff --labels my.xml -o model.skops --method imcc --kernel-search --scale",
+        "imcc tune train.csv --labels happy,sad -o model.skops --method imcc --calibrate",
+        "imcc tune yeast -o yeast.skops --method imcc --clusters 16,64 --betas 0.1,1,10",
         "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
     )
 )
 @INPUTS
 @reading_options
+@table_options
 @OUTPUT
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="kernel_ensemble",
+    show_default=True,
+    help="What to fit: an ensemble of kernels with probabilities, or the best single setting of "
+    "the paper's method.",
+)
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
@@ -98,7 +126,9 @@ if TYPE_CHECKING:
 def tune(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
+    columns: dict[str, Any],
     output: str,
+    method: str,
     metric: str,
     grid: str,
     alphas: tuple[float, ...] | None,
@@ -121,27 +151,33 @@ def tune(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Find the best setting for data, and write the model.
+    """Find the best model for data, and write it.
 
-    The data are a named data set or your own file (ARFF, CSV, Parquet, ...); - is the standard
-    input.  Every setting of the grid is tried by cross-validation, exactly; the grid is --grid's
-    where you do not say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
+    The data are a named data set or your own file; - is the standard input.  A table (CSV, TSV,
+    Parquet) may have numbers, categories, text, dates and missing values: what its columns are is
+    inferred and shown, and can be overruled (--text, --category, ..., --schema).
+
+    With --method imcc, every setting of a grid is tried by cross-validation, exactly; the grid is
+    --grid's where you do not say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
     --width-scales).  The best one is fitted on all rows.
     """
     from sklearn.model_selection import KFold
 
-    from imcc._utils.wrappers import without_search
-    from imcc.estimators import KERNEL_SEARCH, IMCCClassifierCV
+    from imcc._utils.wrappers import innermost, without_search
+    from imcc.estimators import KERNEL_SEARCH, IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.persistence import require_skops
 
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
+    if method != "imcc" and (others := _given(_OF_THE_SEARCH)):
+        raise click.UsageError(f"{others[0]} is an option of --method imcc")
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
-        dataset = _training_data(inputs, reading, fill_missing)
+        data = _Data(inputs, reading, columns, scale, fill_missing)
+        data.show(quiet or as_json)
         axes: dict[str, Any] = dict(KERNEL_SEARCH) if kernel_search else {}
         if kernels:
             axes["kernels"] = kernels
@@ -149,37 +185,55 @@ def tune(
             axes["width_scales"] = width_scales
         shuffled = KFold(folds, shuffle=True, random_state=seed)
         with _progress("searching", quiet) as progress:
-            search = IMCCClassifierCV(
-                alphas,
-                betas,
-                gammas,
-                clusters,
-                grid=grid,
-                **axes,
-                cv=shuffled,
-                scoring=list(METRICS),
-                refit=metric,
-                n_jobs=jobs,
-                progress=progress,
-                random_state=seed,
-            )
-            model = _wrapped(search, dataset, scale, fill_missing, calibrate, thresholds, shuffled)
-            model.fit(dataset.X, dataset.Y)
+            classifier: Any
+            if method == "imcc":
+                classifier = IMCCClassifierCV(
+                    alphas,
+                    betas,
+                    gammas,
+                    clusters,
+                    grid=grid,
+                    **axes,
+                    cv=shuffled,
+                    scoring=list(METRICS),
+                    refit=metric,
+                    n_jobs=jobs,
+                    progress=progress,
+                    random_state=seed,
+                )
+            else:
+                classifier = KernelEnsembleClassifier(
+                    scoring=metric,
+                    cv=shuffled if _given(("folds",)) and not thresholds else "loo",
+                    n_jobs=jobs,
+                    random_state=seed,
+                    verbose=int(progress is not False),
+                )
+            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         model, found = without_search(model)
-        metrics = {
-            f"cross-validated {name}{', before calibration' if calibrate else ''}": (
-                found.cv_results_[f"mean_test_{name}"][found.best_index_]
-            )
-            for name in METRICS
-        }
-        card = _save(model, output, dataset, metrics)
+        inner = innermost(model)
+        if method == "imcc":
+            tried = len(found.cv_results_["params"])
+            metrics = {
+                f"cross-validated {name}{', before calibration' if calibrate else ''}": (
+                    found.cv_results_[f"mean_test_{name}"][found.best_index_]
+                )
+                for name in METRICS
+            }
+        else:
+            inner.verbose = 0
+            tried = len(inner.search_results_["score"])
+            metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
+        card = _save(model, output, data, metrics)
         if results is not None:
             save(results, _table_of(found.cv_results_, raw_csv).encode())
     if as_json:
-        print_json({**_result(card, model, output), "settings": len(found.cv_results_["params"])})
+        print_json({**_result(card, model, output), "settings": tried, **data.schema_dict()})
     elif not quiet:
-        tried = len(found.cv_results_["params"])
-        _print(card, output, f"The best of {tried:,} settings, by {metric}")
+        if method != "imcc":
+            _print_members(inner, tried)
+        title = f"The best of {tried:,} settings, by {metric}" if method == "imcc" else "The model"
+        _print(card, output, title)
 
 
 @click.command(
@@ -191,6 +245,7 @@ def tune(
 )
 @INPUTS
 @reading_options
+@table_options
 @OUTPUT
 @click.option(
     "--clusters",
@@ -226,6 +281,7 @@ def tune(
 def fit(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
+    columns: dict[str, Any],
     output: str,
     clusters: tuple[int, ...] | None,
     alpha: float,
@@ -258,7 +314,8 @@ def fit(
     with problems_reported():
         require_skops()
         check_output(output, force)
-        dataset = _training_data(inputs, reading, fill_missing)
+        data = _Data(inputs, reading, columns, scale, fill_missing)
+        data.show(quiet or as_json)
         classifier = IMCCClassifier(
             clusters if clusters is None or len(clusters) > 1 else clusters[0],
             alpha,
@@ -271,14 +328,85 @@ def fit(
             random_state=seed,
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        model = _wrapped(classifier, dataset, scale, fill_missing, calibrate, thresholds, shuffled)
         with _spinner("fitting", quiet):
-            model.fit(dataset.X, dataset.Y)
-        card = _save(model, output, dataset, {})
+            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
+        card = _save(model, output, data, {})
     if as_json:
-        print_json(_result(card, model, output))
+        print_json({**_result(card, model, output), **data.schema_dict()})
     elif not quiet:
         _print(card, output, "The setting")
+
+
+def _given(names: tuple[str, ...]) -> list[str]:
+    """Return the options among some that were given, as the user types them."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    return [
+        f"--{name.replace('_', '-')}"
+        for name in names
+        if context.get_parameter_source(name) not in (default, None)
+    ]
+
+
+class _Data:
+    """What a model is fitted to: a table, or a data set of numbers."""
+
+    def __init__(
+        self,
+        inputs: tuple[str, ...],
+        reading: dict[str, Any],
+        columns: dict[str, Any],
+        scale: bool,
+        fill_missing: bool,
+    ) -> None:
+        self.is_table = are_tables(inputs, reading)
+        self.scale, self.fill_missing = scale, fill_missing
+        if self.is_table:
+            for option in _given(("scale", "fill_missing")):
+                raise click.UsageError(
+                    f"{option} is for data sets of numbers: the columns of a table are always "
+                    "scaled, and their missing values filled in"
+                )
+            self.source = read_input(inputs, reading)
+            self.known = known_columns(self.source.table, reading, columns, need_labels=True)
+            self.schema = schema_of(self.source, self.known)
+        else:
+            refuse_columns(columns)
+            self.dataset = _training_data(inputs, reading, fill_missing)
+
+    def show(self, quiet: bool) -> None:
+        """Print what the columns of a table are."""
+        if self.is_table and not quiet:
+            title = f"{self.source.name}: {self.source.table.num_rows:,} rows"
+            print_schema(self.schema, title, self.known.drop)
+
+    def fit(
+        self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
+    ) -> Any:
+        """Return the classifier, fitted with what belongs before and around it."""
+        from imcc.calibration import MultilabelCalibrator, TunedThresholds
+
+        if not self.is_table:
+            wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
+            model = _wrapped(classifier, self.dataset, *wanted)
+            return model.fit(self.dataset.X, self.dataset.Y)
+        if calibrate:
+            classifier = MultilabelCalibrator(classifier, cv=cv)
+        if thresholds:
+            classifier = TunedThresholds(classifier, criterion=thresholds, cv=cv)
+        return fit_table(make_classifier(classifier, self.known, seed), self.source, self.known)
+
+    def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
+        """Return what a file says about a model of these data."""
+        from imcc.persistence import make_card
+
+        if self.is_table:
+            return table_card(model, self.source, metrics)
+        return make_card(model, self.dataset, metrics=metrics)
+
+    def schema_dict(self) -> dict[str, Any]:
+        """Return the schema of a table, for JSON."""
+        return {"schema": self.schema.to_dict()} if self.is_table else {}
 
 
 def _training_data(inputs: tuple[str, ...], reading: dict[str, Any], filled: bool) -> Dataset:
@@ -332,30 +460,61 @@ def _table_of(results: dict[str, Any], raw: bool) -> str:
     return buffer.getvalue()
 
 
-def _save(model: Any, output: str, dataset: Dataset, metrics: dict[str, float]) -> ModelCard:
+def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> ModelCard:
     """Write the model, and return what the file says about it."""
+    from imcc._utils.wrappers import first_with
     from imcc.calibration import TunedThresholds
-    from imcc.persistence import make_card, save_model
+    from imcc.persistence import save_model
 
-    if isinstance(model, TunedThresholds):
-        name = f"cross-validated {model.criterion}"
+    tuned = first_with(model, "thresholds_")
+    if isinstance(tuned, TunedThresholds):
+        name = f"cross-validated {tuned.criterion}"
         metrics = {
             **metrics,
-            f"{name}, thresholds at 0": model.default_score_,
-            f"{name}, thresholds chosen": model.best_score_,
+            f"{name}, thresholds at 0": tuned.default_score_,
+            f"{name}, thresholds chosen": tuned.best_score_,
         }
-    card = make_card(model, dataset, metrics=metrics)
+    card = data.card(model, metrics)
     save_model(model, output, card=card)
     return card
 
 
 def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
     from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
 
     about = card.to_dict()
     del about["label_pairs"], about["columns"]
-    chosen = getattr(model, "thresholds_", None)
+    tuned = first_with(model, "thresholds_")
+    chosen = None if tuned is None else tuned.thresholds_
     return to_plain({"file": output, **about, "thresholds": chosen})
+
+
+def _print_members(ensemble: Any, tried: int) -> None:
+    """Say which kernels the ensemble consists of."""
+    rows = [
+        (
+            f"{member['weight']:.3f}",
+            member["view"],
+            member["kernel"],
+            f"{member['width_scale']:g}",
+            f"{member['penalty']:.3g}",
+            member["n_clusters"] or "-",
+        )
+        for member in ensemble.members_
+    ]
+    print_table(
+        f"The ensemble: {len(rows)} of {tried:,} kernels and penalties that were tried",
+        [
+            ("weight", "right"),
+            ("features as", "left"),
+            ("kernel", "left"),
+            ("width", "right"),
+            ("penalty", "right"),
+            ("clusters", "right"),
+        ],
+        rows,
+    )
 
 
 def _print(card: ModelCard, output: str, title: str) -> None:

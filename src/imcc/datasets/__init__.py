@@ -15,7 +15,7 @@ from imcc.datasets._encode import NOMINAL
 from imcc.datasets._errors import DataFetchError, DataFormatError, DatasetError, DataWarning
 from imcc.datasets._fetch import TIMEOUT, data_home
 from imcc.datasets._figures import draw_labels
-from imcc.datasets._files import MAX_BYTES, Content
+from imcc.datasets._files import MAX_BYTES, Content, inner_name, open_content
 from imcc.datasets._formats import FORMATS, Format, read, write
 from imcc.datasets._load import DEFAULT, fetch_datasets, is_available, load_dataset
 from imcc.datasets._mat import read_mat
@@ -55,10 +55,12 @@ __all__ = [
     "describe",
     "draw_labels",
     "fetch_datasets",
+    "inner_name",
     "is_available",
     "list_datasets",
     "load_dataset",
     "match_dataset",
+    "open_content",
     "open_stream",
     "paper_splits",
     "read",

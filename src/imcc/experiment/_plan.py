@@ -25,6 +25,7 @@ from imcc.experiment._describe import (
 )
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import PAPER_GRID, Method, make_methods
+from imcc.experiment._tables import TableData, check_options, load_table
 from imcc.metrics import METRICS
 
 #: Kind of a task: scores on one split.
@@ -92,6 +93,16 @@ class DatasetSpec:
             return load_dataset(self.name)
         return read(list(self.path), **self.options).renamed(self.name)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the data are a table, with columns of every kind."""
+        return bool(self.options.get("table"))
+
+    def load_table(self) -> TableData:
+        """Return a table, named as in the experiment."""
+        options = {key: value for key, value in self.options.items() if key != "table"}
+        return load_table(self.name, self.path[0], options)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the specification as plain data."""
         plain: dict[str, Any] = {"name": self.name}
@@ -157,7 +168,9 @@ class Experiment:
     ----------
     datasets : str, path, Dataset, mapping or iterable of these
         Named data sets, files, data sets in memory; a mapping gives names to files.  A table
-        ``{"name": ..., "path": ..., "labels": ...}`` says how to read a file.
+        ``{"name": ..., "path": ..., "labels": ...}`` says how to read a file;
+        ``{"name": ..., "table": "file.csv", "labels": [...]}`` (or ``"tags": ...``) is a table with
+        words and missing values, whose preprocessing is fitted to each training part.
     methods : str, estimator, mapping or iterable of these
         Ours by name (see :data:`imcc.experiment.NAMED`), scikit-learn multi-label estimators or
         their import paths; a pair (estimator, grid) is searched by cross-validation.
@@ -426,6 +439,10 @@ def _make_dataset(entry: Any) -> DatasetSpec:
         return DatasetSpec(entry.name, data=entry, in_memory=True)
     if isinstance(entry, Mapping):
         options = dict(entry)
+        if isinstance(options.get("table"), (str, Path)):
+            if "path" in options:
+                raise ExperimentError("datasets: an entry has a path, or a table; not both")
+            options["path"], options["table"] = options["table"], True
         paths = options.pop("path", ())
         paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
         name = str(options.pop("name", Path(paths[0]).stem if paths else ""))
@@ -434,7 +451,12 @@ def _make_dataset(entry: Any) -> DatasetSpec:
         if not paths:
             check_choice("datasets", name, list_datasets())
             return DatasetSpec(name)
-        return DatasetSpec(name, tuple(_absolute(path) for path in paths), _plain(options))
+        spec = DatasetSpec(name, tuple(_absolute(path) for path in paths), _plain(options))
+        if spec.is_table:
+            if len(paths) != 1:
+                raise ExperimentError(f"data set {name!r}: a table is one file")
+            check_options(name, {key: value for key, value in options.items() if key != "table"})
+        return spec
     text = str(entry)
     if text in list_datasets():
         return DatasetSpec(text)

@@ -112,6 +112,9 @@ def _resolve_entry(entry: Any, folder: Path) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     resolved = dict(entry)
+    for key in ("table", "schema"):
+        if isinstance(resolved.get(key), str):
+            resolved[key] = str((folder / resolved[key]).resolve())
     if "path" in resolved:
         paths = resolved["path"]
         paths = [paths] if isinstance(paths, str) else list(paths)

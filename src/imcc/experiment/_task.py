@@ -16,11 +16,13 @@ from threadpoolctl import threadpool_limits
 
 from imcc.datasets import Dataset, paper_splits, split_seed
 from imcc.estimators import EdgeOfGridWarning
+from imcc.experiment._errors import ExperimentError
 from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
 from imcc.experiment._scores import all_metrics, centred_scores, predictions
 from imcc.experiment._select import calibrates, fit_choice, prepare, searches
+from imcc.experiment._tables import TableData
 from imcc.metrics import METRICS
 
 # Below this many numbers in X and Y, starting threads costs more than they save; see
@@ -75,12 +77,16 @@ def run_task(
             meter = Meter()
             if not task.method.is_resolved:
                 task = replace(task, method=task.method.resolve(task.allow))
-            data = task.dataset.load()
+            table = task.dataset.load_table() if task.dataset.is_table else None
+            data = task.dataset.load() if table is None else table.labels
             seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
             limit = choose_threads(data, available) if threads is None else threads
             with threadpool_limits(limit), _seeded(seed):
-                compute = _study if task.kind == SENSITIVITY else _run
-                return compute(task, data, seed, meter, caught, device)
+                if task.kind != SENSITIVITY:
+                    return _run(task, data, table, seed, meter, caught, device)
+                if table is not None:
+                    raise ExperimentError("a sensitivity study is of numbers, not of a table")
+                return _study(task, data, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
@@ -120,7 +126,13 @@ def _where(device: str | None) -> dict[str, Any]:
 
 
 def _run(
-    task: Task, data: Dataset, seed: int, meter: Meter, caught: list[Any], device: str | None
+    task: Task,
+    data: Dataset,
+    table: TableData | None,
+    seed: int,
+    meter: Meter,
+    caught: list[Any],
+    device: str | None,
 ) -> Run:
     protocol = task.protocol
     train, test = paper_splits(
@@ -130,7 +142,11 @@ def _run(
         protocol.seed,
         stratified=protocol.stratified,
     )[task.repetition]
-    X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
+    Y, Y_new = data.Y[train], data.Y[test]
+    if table is None:
+        X, X_new = data.X[train], data.X[test]
+    else:
+        X, X_new = table.features(train, test)
     estimator = prepare(task, seed, device)
     start = time.perf_counter()
     estimator.fit(X, Y)
@@ -156,11 +172,11 @@ def _run(
     return Run(
         key=task.key,
         fingerprint=task.fingerprint,
-        data_fingerprint=data.fingerprint(),
+        data_fingerprint=(data if table is None else table).fingerprint(),
         seed=seed,
         n_train=len(train),
         n_test=len(test),
-        n_features=data.n_features,
+        n_features=X.shape[1],
         n_labels=data.n_labels,
         selections=tuple(selections),
         fit_seconds=fit_seconds,

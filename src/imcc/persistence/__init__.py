@@ -6,7 +6,7 @@ model; :class:`ModelFile` does both and reads the file once.  Loading never runs
 types that are not known to be harmless are named in an error first, and pickles are refused.
 """
 
-from imcc.persistence._card import FORMAT, ModelCard
+from imcc.persistence._card import FORMAT, ModelCard, pairs_of
 from imcc.persistence._errors import ModelFileError, UntrustedModelError
 from imcc.persistence._file import (
     ModelFile,
@@ -26,6 +26,7 @@ __all__ = [
     "UntrustedModelError",
     "load_model",
     "make_card",
+    "pairs_of",
     "read_card",
     "require_skops",
     "save_model",

@@ -1,0 +1,46 @@
+"""Tables as people have them: numbers, categories, text and dates in, a model out.
+
+:func:`infer_schema` says what the columns of a table are, by stated rules that can be overruled.
+:class:`TableEncoder` turns them into features with scikit-learn's own transformers, and
+:class:`TableClassifier` puts a classifier behind it.
+"""
+
+from imcc.tabular._classifier import TableClassifier
+from imcc.tabular._columns import MISSING
+from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
+from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
+from imcc.tabular._read import (
+    TableFile,
+    is_table,
+    iterate_table,
+    read_table,
+    table_fingerprint,
+)
+from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
+from imcc.tabular._toml import KnownColumns, read_schema, schema_text, write_schema
+
+__all__ = [
+    "KINDS",
+    "MISSING",
+    "Column",
+    "KnownColumns",
+    "Schema",
+    "TableClassifier",
+    "TableEncoder",
+    "TableError",
+    "TableFile",
+    "UnknownValuesWarning",
+    "check_table",
+    "indicator_columns",
+    "infer_schema",
+    "is_table",
+    "iterate_table",
+    "read_schema",
+    "read_table",
+    "read_tags",
+    "schema_text",
+    "table_fingerprint",
+    "tag_matrix",
+    "tag_separator",
+    "write_schema",
+]

@@ -1,0 +1,192 @@
+"""Columns of a table as Arrow arrays: what their values look like, and what they are as numbers.
+
+A table may come from pandas, polars, Arrow or a file of text; all of them become one
+``pyarrow.Table``.  Text is trimmed, and the usual spellings of "missing" count as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
+
+#: Spellings of a missing value, compared in lower case after trimming.
+MISSING = frozenset(
+    {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "<na>"}
+)
+
+# Pairs of words for no and yes, in lower case.
+_YES_NO = (
+    ("no", "yes"),
+    ("n", "y"),
+    ("false", "true"),
+    ("f", "t"),
+    ("off", "on"),
+    ("0", "1"),
+    ("0.0", "1.0"),
+    ("nein", "ja"),
+    ("non", "oui"),
+)
+
+# A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
+NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+
+#: Formats of dates that are recognised; the two with slashes only if one of them fits all values.
+DATE_FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+)
+
+
+def arrow() -> Any:
+    """Return pyarrow, or say how to install it."""
+    return require("pyarrow", "tables", "Reading tables")
+
+
+def compute() -> Any:
+    """Return pyarrow.compute, or say how to install it."""
+    return require("pyarrow.compute", "tables", "Reading tables")
+
+
+def as_table(frame: Any) -> Any:
+    """Return a data frame as a ``pyarrow.Table``.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+    """
+    pa = arrow()
+    if isinstance(frame, pa.Table):
+        table = frame
+    elif isinstance(frame, Mapping):
+        table = pa.table({str(name): values for name, values in frame.items()})
+    elif hasattr(frame, "columns"):
+        if hasattr(frame, "reset_index"):  # pandas: the index is no column
+            frame = frame.reset_index(drop=True)
+        table = pa.table(frame)
+    else:
+        raise InvalidArgumentError(
+            "X",
+            "must be a table with named columns (a pandas or polars data frame, a pyarrow table or "
+            f"a dict of columns), got {type(frame).__name__}",
+        )
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidArgumentError("X", f"has several columns of the same name: {twice}")
+    # Views of text, polars' way, lack some of Arrow's functions.
+    views = getattr(pa.types, "is_string_view", lambda _: False)
+    if any(views(kind) for kind in table.schema.types):
+        kinds = [pa.large_string() if views(kind) else kind for kind in table.schema.types]
+        table = table.cast(pa.schema(list(zip(names, kinds, strict=True))))
+    return table
+
+
+def is_text(values: Any) -> bool:
+    """Whether a column holds text."""
+    pa = arrow()
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or getattr(pa.types, "is_string_view", lambda _: False)(kind)
+    )
+
+
+def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, int]:
+    """Return a column of text trimmed, with spellings of "missing" as null, and their number.
+
+    Cells without anything in them are missing too, but are not counted: nobody spelled them out.
+    """
+    pa, pc = arrow(), compute()
+    text = pc.utf8_trim_whitespace(pc.cast(values, pa.large_string()))
+    spelled = pc.is_in(pc.utf8_lower(text), value_set=pa.array(sorted(missing), pa.large_string()))
+    empty = pc.equal(text, "")
+    count = pc.sum(pc.and_(spelled, pc.invert(pc.fill_null(empty, True)))).as_py() or 0
+    return pc.if_else(pc.fill_null(spelled, False), pa.scalar(None, pa.large_string()), text), count
+
+
+def looks_numeric(text: Any) -> Any:
+    """Return which cells of a clean column of text are numbers (null where missing)."""
+    return compute().match_substring_regex(text, NUMBER)
+
+
+def to_numbers(values: Any) -> np.ndarray:
+    """Return a clean column as float64, NaN where missing; its cells must be numbers."""
+    pa, pc = arrow(), compute()
+    if is_text(values):
+        # Arrow does not read a leading plus sign.
+        values = pc.replace_substring_regex(values, r"^\+", "")
+    if pa.types.is_decimal(values.type):
+        values = pc.cast(values, pa.float64(), safe=False)
+    found = pc.cast(values, pa.float64(), safe=False)
+    return np.asarray(pc.fill_null(found, float("nan")).to_numpy(), dtype=np.float64)
+
+
+def yes_no_words(distinct: Collection[str]) -> tuple[str, str] | None:
+    """Return the words for no and yes if the distinct values, in lower case, are such a pair."""
+    return next((pair for pair in _YES_NO if set(distinct) == set(pair)), None)
+
+
+def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a yes/no column as 0.0 and 1.0, NaN where missing, and which cells are neither."""
+    pa, pc = arrow(), compute()
+    if pa.types.is_boolean(values.type):
+        flags = to_numbers(pc.cast(values, pa.uint8()))
+        return flags, np.zeros(len(flags), dtype=bool)
+    if not is_text(values):
+        flags = to_numbers(values)
+        return flags, ~(np.isnan(flags) | (flags == 0) | (flags == 1))
+    no, yes = words or ("0", "1")
+    lower = pc.utf8_lower(values)
+    # A file may write 1 where another has 1.0.
+    accepted = {"0": ("0", "0.0"), "1": ("1", "1.0"), "0.0": ("0", "0.0"), "1.0": ("1", "1.0")}
+
+    def is_word(word: str) -> np.ndarray:
+        value_set = pa.array(accepted.get(word, (word,)), pa.large_string())
+        return np.asarray(pc.is_in(lower, value_set=value_set).to_numpy(), dtype=bool)
+
+    off, on = is_word(no), is_word(yes)
+    present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
+    flags = np.where(on, 1.0, np.where(off, 0.0, np.nan))
+    return flags, present & ~on & ~off
+
+
+def find_date_format(distinct: Any) -> str | list[str] | None:
+    """Return the format that fits all values, several if they cannot be distinguished, or None."""
+    fits = [layout for layout in DATE_FORMATS if _parses(distinct, layout)]
+    if not fits:
+        return None
+    return fits[0] if len(fits) == 1 else fits
+
+
+def _parses(values: Any, layout: str) -> bool:
+    parsed = compute().strptime(values, format=layout, unit="s", error_is_null=True)
+    return bool(parsed.null_count == values.null_count)
+
+
+def to_times(values: Any, layout: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a date column as datetime64[s], NaT where missing, and which cells are no dates."""
+    pa, pc = arrow(), compute()
+    present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
+    if is_text(values):
+        parsed = pc.strptime(values, format=layout, unit="s", error_is_null=True)
+    else:
+        parsed = pc.cast(values, pa.timestamp("s"), safe=False)
+    times = np.asarray(parsed.to_numpy()).astype("datetime64[s]")
+    return times, present & np.isnat(times)

@@ -1,0 +1,611 @@
+"""TableEncoder: from a table to features, by a schema and scikit-learn's own transformers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
+from imcc.tabular._columns import arrow as _arrow
+from imcc.tabular._columns import (
+    as_table,
+    clean_text,
+    compute,
+    is_text,
+    looks_numeric,
+    to_flags,
+    to_numbers,
+    to_times,
+)
+from imcc.tabular._schema import Column, Schema, TableError, infer_schema
+
+# Values that occur less often share one indicator.
+_MIN_FREQUENCY = 3
+# The most features of each of the two TF-IDF parts of a text column.
+_MAX_TERMS = 20_000
+# Rows that are encoded, and entries that are scaled, at a time.
+_BLOCK_ROWS = 8192
+_BLOCK_ENTRIES = 2**20
+# What stands for a missing value among categories.
+_MISSING_VALUE = "(missing)"
+#: The shares of the features' variance that a kind's columns have by default.
+WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    r"""Turn a table with columns of every kind into features.
+
+    The kinds are inferred from the training table (:func:`infer_schema`) and applied unchanged to
+    other tables, whose columns are matched by name.  Then one ordinary ``ColumnTransformer``:
+
+    * numbers and the parts of dates: missing values become the median, an indicator says so where
+      they are frequent; scaled by the range of the middle 90 % of the values;
+    * yes/no: the more frequent of the two where missing; standardised;
+    * categories: one indicator per value, values with fewer than 3 rows together; a value that the
+      training table does not have counts as rare, or as none, and is counted in a warning;
+    * text: TF-IDF of words and pairs of words, and of parts of words (3 to 5 characters);
+    * ids and constants are left out.
+
+    The features come in blocks: numbers, categories, and one per column of text.  Each block is
+    scaled so that its total variance over the training rows is the weight of the block times its
+    number of columns: 400 terms beside 6 numbers, or the reverse, drown nobody.
+
+    Parameters
+    ----------
+    kinds : dict of str to str, optional
+        Kinds of columns that are known better than the rules: ``{"zip": "category"}``.
+    date_formats : dict of str to str, optional
+        Formats of dates, as for ``datetime.strptime``.
+    drop : collection of str, optional
+        Columns to leave out.
+    missing_words : collection of str, optional
+        Further spellings of a missing value.
+    weights : dict of str to float, optional
+        Weights of the blocks: "numbers", "categories", "text"; those left out are as in
+        ``{"numbers": 1, "categories": 1, "text": 4}``.
+
+    Attributes
+    ----------
+    schema_ : Schema
+    encoder_ : ColumnTransformer
+        Fitted, with the scales of the blocks as its ``transformer_weights``.
+    block_columns_ : dict of str to int
+        The number of the table's columns in each block.
+    n_features_in_, feature_names_in_
+        Of the table's columns, without those that are dropped and labels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(
+    ...     {"age": [31, 45, None, 28], "town": ["Ulm", "Bonn", "Ulm", "Bonn"], "city": "x"}
+    ... )
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age is missing', 'town=infrequent']
+    """
+
+    def __init__(
+        self,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        date_formats: Mapping[str, str] | None = None,
+        drop: Collection[str] = (),
+        missing_words: Collection[str] = (),
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.date_formats = date_formats
+        self.drop = drop
+        self.missing_words = missing_words
+        self.weights = weights
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Infer the schema of a table and fit the transformers.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+        y : ignored
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Infer the schema of a table, fit the transformers, and return the table's features."""
+        table = as_table(X)
+        schema = infer_schema(
+            table,
+            kinds=self.kinds,
+            date_formats=self.date_formats,
+            drop=self.drop,
+            missing_words=self.missing_words,
+        )
+        return self.fit_schema(table, schema)
+
+    def fit_schema(self, X: Any, schema: Schema) -> Any:
+        """Fit the transformers for a schema that is known, and return the table's features.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+        schema : Schema
+            What the columns are, whatever the parameters of the encoder say.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
+        weights = _check_weights(self.weights)
+        table = as_table(X)
+        if not schema.features:
+            raise TableError(
+                "the table has no columns that could be features: "
+                + "; ".join(f"{c.name!r} is {c.kind}" for c in schema)
+            )
+        encoder = _fit_column_transformer(table, schema)
+        features, _ = _encoded(table, schema, encoder)
+        scales = _block_scales(encoder, features, schema, weights)
+        encoder.set_params(transformer_weights=scales)
+        self.schema_ = schema
+        self.encoder_ = encoder
+        self.block_columns_ = {name: len(columns) for name, columns in blocks_of(schema).items()}
+        self.feature_names_in_ = np.array(
+            [column.name for column in schema if column.kind != "label"], dtype=object
+        )
+        self.n_features_in_ = len(self.feature_names_in_)
+        return _scaled(features, encoder, scales)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of a table.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name; those that the model does not use may be left out.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        features, unknown = _encoded(as_table(X), self.schema_, self.encoder_)
+        if unknown:
+            warnings.warn(UnknownValuesWarning(unknown), stacklevel=2)
+        return features
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features, in terms of the table's columns."""
+        check_is_fitted(self)
+        names: list[str] = []
+        for step, transformer, columns in self.encoder_.transformers_:
+            if step == "remainder":
+                continue
+            if step == "categories":
+                names += _indicator_names(transformer, columns)
+            elif step == "missing":
+                names += [f"{column} is missing" for column in columns]
+            elif step.startswith("text "):
+                for part, vectorizer in transformer.transformer_list:
+                    terms = vectorizer.get_feature_names_out()
+                    form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
+                    names += [form.format(columns, term) for term in terms]
+            else:
+                names += columns
+        return np.array(names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoder_")
+
+
+def _indicator_names(encoder: OneHotEncoder, columns: list[str]) -> list[str]:
+    """Return the names of the indicators of categories, the rare ones together at the end."""
+    names = []
+    together = encoder.infrequent_categories_
+    for column, values, rare in zip(columns, encoder.categories_, together, strict=True):
+        among = set() if rare is None else set(rare)
+        names += [f"{column}={value}" for value in values if value not in among]
+        names += [f"{column}=infrequent"] if among else []
+    return names
+
+
+def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    merged = {**WEIGHTS, **(weights or {})}
+    if set(merged) != set(WEIGHTS) or not all(
+        isinstance(w, (int, float)) and np.isfinite(w) and w > 0 for w in merged.values()
+    ):
+        raise InvalidArgumentError(
+            "weights", f"must give numbers above 0 to some of {sorted(WEIGHTS)}, got {weights!r}"
+        )
+    return merged
+
+
+def blocks_of(schema: Schema) -> dict[str, list[str]]:
+    """Return the blocks of features and the table's columns in each."""
+    blocks = {
+        "numbers": schema.of_kind("number", "date", "yes/no"),
+        "categories": schema.of_kind("category"),
+    }
+    blocks |= {f"text {j}": [name] for j, name in enumerate(schema.of_kind("text"))}
+    return {name: columns for name, columns in blocks.items() if columns}
+
+
+def date_parts(column: Column) -> list[str]:
+    """Return the names of the numbers that a date becomes."""
+    parts = ["day", "month (sin)", "month (cos)", "weekday (sin)", "weekday (cos)"]
+    if column.has_time:
+        parts += ["hour (sin)", "hour (cos)"]
+    return [f"{column.name}: {part}" for part in parts]
+
+
+def make_column_transformer(schema: Schema) -> ColumnTransformer:
+    """Return the transformer of the typed columns of a schema, unfitted."""
+    numbers, frequent = [], []
+    for column in schema:
+        names = [column.name] if column.kind == "number" else []
+        if column.kind == "date":
+            names = date_parts(column)
+        numbers += names
+        if names and column.often_missing:
+            frequent.append(names[0])
+    scale = RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True)
+    impute = SimpleImputer(strategy="median", keep_empty_features=True)
+    flags = Pipeline(
+        [
+            ("impute", SimpleImputer(strategy="most_frequent", keep_empty_features=True)),
+            ("scale", StandardScaler()),
+        ]
+    )
+    indicators = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=_MIN_FREQUENCY, dtype=np.float64
+    )
+    steps: list[tuple[str, Any, Any]] = [
+        ("numbers", Pipeline([("impute", impute), ("scale", scale)]), numbers),
+        ("missing", MissingIndicator(features="all"), frequent),
+        ("flags", flags, schema.of_kind("yes/no")),
+        ("categories", indicators, schema.of_kind("category")),
+    ]
+    steps = [step for step in steps if step[2]]
+    for j, name in enumerate(schema.of_kind("text")):
+        # Terms of a single row say nothing, unless there are hardly any rows.
+        least = 1 if schema[name].n_rows < 50 else 3
+        words = TfidfVectorizer(
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(2, least),
+            max_features=_MAX_TERMS,
+        )
+        parts = TfidfVectorizer(
+            analyzer="char_wb",
+            ngram_range=(3, 5),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(3, least),
+            max_features=_MAX_TERMS,
+        )
+        steps.append((f"text {j}", FeatureUnion([("words", words), ("parts", parts)]), name))
+    return ColumnTransformer(steps)
+
+
+# Which block the steps of the transformer belong to, for those that are not called like it.
+_BLOCK = {"missing": "numbers", "flags": "numbers"}
+
+
+def _block_scales(
+    encoder: ColumnTransformer, features: Any, schema: Schema, weights: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the factor on each step's features that gives its block the variance it should have.
+
+    The variance of a block is the sum of the variances of its features, that is, half of the mean
+    squared distance of two rows.
+    """
+    variances = _variances(features)
+    blocks = blocks_of(schema)
+    totals = dict.fromkeys(blocks, 0.0)
+    for step, where in encoder.output_indices_.items():
+        if step != "remainder":
+            totals[_BLOCK.get(step, step)] += float(variances[where].sum())
+    scales = {}
+    for step in encoder.output_indices_:
+        if step == "remainder":
+            continue
+        block = _BLOCK.get(step, step)
+        kind = "text" if block.startswith("text ") else block
+        wanted = weights[kind] * len(blocks[block])
+        scales[step] = float(np.sqrt(wanted / totals[block])) if totals[block] > 0 else 1.0
+    return scales
+
+
+def _variances(features: Any) -> np.ndarray:
+    """Return the variance of every feature, without another array of all entries."""
+    n_rows, n_columns = features.shape
+    sums, squares = np.zeros(n_columns), np.zeros(n_columns)
+    if sp.issparse(features):
+        for start in range(0, features.nnz, _BLOCK_ENTRIES):
+            part = slice(start, start + _BLOCK_ENTRIES)
+            where, values = features.indices[part], features.data[part]
+            sums += np.bincount(where, values, n_columns)
+            squares += np.bincount(where, values**2, n_columns)
+    else:
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            block = features[start : start + _BLOCK_ROWS]
+            sums += block.sum(axis=0)
+            squares += (block**2).sum(axis=0)
+    return squares / n_rows - (sums / n_rows) ** 2
+
+
+def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, float]) -> Any:
+    """Multiply the steps' features by their factors, in place."""
+    factors = np.ones(features.shape[1])
+    for step, factor in scales.items():
+        factors[encoder.output_indices_[step]] = factor
+    if sp.issparse(features):
+        for start in range(0, features.nnz, _BLOCK_ENTRIES):
+            part = slice(start, start + _BLOCK_ENTRIES)
+            features.data[part] *= factors[features.indices[part]]
+    else:
+        features *= factors
+    return features
+
+
+def _fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
+    """Fit the transformer of a schema's columns to a table, one step at a time.
+
+    ``ColumnTransformer.fit`` transforms all rows, in all steps, to find out how many features there
+    are; here a few rows do that, with steps that have been fitted before.
+    """
+    unfitted = make_column_transformer(schema)
+    steps = []
+    for name, transformer, columns in unfitted.transformers:
+        typed = typed_frame(table, schema, {columns} if isinstance(columns, str) else set(columns))
+        steps.append((name, FrozenEstimator(clone(transformer).fit(typed[columns])), columns))
+    few = typed_frame(table.slice(0, _BLOCK_ROWS), schema)
+    with warnings.catch_warnings():
+        # A value that counts as rare among all rows.
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        encoder = ColumnTransformer(steps).fit(few)
+    encoder.transformers_ = [
+        (name, step.estimator if isinstance(step, FrozenEstimator) else step, columns)
+        for name, step, columns in encoder.transformers_
+    ]
+    encoder.transformers = unfitted.transformers
+    return encoder
+
+
+def _encoded(
+    table: Any, schema: Schema, encoder: ColumnTransformer
+) -> tuple[Any, dict[str, dict[str, int]]]:
+    """Return the features of a table, and how often values occur that training did not have.
+
+    A block of rows at a time, so that only the table and the features are in memory as a whole.
+    """
+    parts: list[Any] = []
+    unknown: dict[str, dict[str, int]] = {}
+    for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
+        try:
+            typed = typed_frame(table.slice(start, _BLOCK_ROWS), schema)
+        except TableError as error:
+            if error.row is None:
+                raise
+            raise TableError(error.problem, error.row + start) from error
+        _count_unknown_values(typed, schema, encoder, unknown)
+        with warnings.catch_warnings():
+            # Counted above, with the values.
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            parts.append(encoder.transform(typed))
+    return _stacked(parts), unknown
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Return blocks of rows as one matrix; the list is emptied on the way."""
+    if len(parts) == 1:
+        return parts[0].tocsr() if sp.issparse(parts[0]) else parts[0]
+    n_rows, n_columns = sum(part.shape[0] for part in parts), parts[0].shape[1]
+    if not sp.issparse(parts[0]):
+        dense = np.empty((n_rows, n_columns))
+        end = n_rows
+        while parts:
+            part = parts.pop()
+            dense[end - part.shape[0] : end] = part
+            end -= part.shape[0]
+        return dense
+    arrays = [[part.data, part.indices, np.diff(part.indptr)] for part in map(sp.csr_matrix, parts)]
+    parts.clear()
+    joined = []
+    for j in range(3):
+        joined.append(np.concatenate([entry[j] for entry in arrays]))
+        for entry in arrays:
+            entry[j] = None
+    data, indices, counts = joined
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)
+    return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
+    """Return the feature columns of a table as a pandas data frame of numbers and text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    schema : Schema
+        Says what each column is; a value that is not of its kind is an error.
+    only : collection of str, optional
+        The columns of the frame that are wanted; None is all.
+    """
+    pandas = require("pandas", "tables", "Encoding tables")
+    absent = [name for name in schema.features if name not in table.column_names]
+    if absent:
+        raise TableError(
+            f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
+            f"table has {_listed(table.column_names)}"
+        )
+    columns: dict[str, Any] = {}
+    for column in schema:
+        if column.name not in schema.features:
+            continue
+        made = date_parts(column) if column.kind == "date" else [column.name]
+        if only is not None and not set(made) & set(only):
+            continue
+        values = table[column.name]
+        if is_text(values):
+            values, _ = clean_text(values, schema.missing_words)
+        typed = _typed(column, values)
+        if taken := sorted(set(typed) & (set(columns) | (set(schema.features) - {column.name}))):
+            raise TableError(
+                f"the parts of the date {column.name!r} would be called like the column(s) "
+                f"{taken}: rename one of them"
+            )
+        columns |= typed
+    return pandas.DataFrame(columns)
+
+
+def check_table(frame: Any, schema: Schema) -> None:
+    """Check that a table has the columns of a schema, with values of their kinds.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or dict of columns
+    schema : Schema
+
+    Raises
+    ------
+    TableError
+        With the first row that is wrong.
+    """
+    typed_frame(as_table(frame), schema)
+
+
+def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """Return the columns of numbers or text that one column of a table becomes."""
+    pc = compute()
+    if column.kind == "number":
+        if is_text(values):
+            numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
+            _refuse(column, values, ~numeric, "is not a number")
+        numbers = to_numbers(values)
+        _refuse(column, values, np.isinf(numbers), "is infinite")
+        return {column.name: numbers}
+    if column.kind == "yes/no":
+        flags, neither = to_flags(values, column.words)
+        no, yes = column.words or ("0", "1")
+        _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
+        return {column.name: flags}
+    if column.kind == "date":
+        times, wrong = to_times(values, column.date_format)
+        _refuse(column, values, wrong, f"is not a date in the format {column.date_format}")
+        return _date_columns(column, times)
+    return {column.name: _as_text(values, "" if column.kind == "text" else _MISSING_VALUE)}
+
+
+def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if len(rows):
+        first = values[int(rows[0])].as_py()
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        raise TableError(
+            f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
+            "mend the table, or fit a model that knows the word or has another kind for the column",
+            int(rows[0]),
+        )
+
+
+def _as_text(values: Any, missing: str) -> np.ndarray:
+    """Return a column as an array of str; 1.0 and 1 are the same text.
+
+    Equal cells share one object, so that a cell takes a pointer and no more.
+    """
+    pa, pc = _arrow(), compute()
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    if pa.types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    coded = pc.dictionary_encode(values)
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    if isinstance(coded, pa.ChunkedArray):  # of no chunk or, in old versions, of one
+        coded = (
+            coded.chunk(0) if coded.num_chunks else pa.array([], values.type).dictionary_encode()
+        )
+    words = coded.dictionary.to_pylist()
+    if pa.types.is_floating(values.type):
+        words = [f"{word:.15g}" for word in words]
+    lookup = np.array([*map(str, words), missing], dtype=object)
+    codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
+    return lookup[codes]
+
+
+def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
+    missing = np.isnat(times)
+    days = times.astype("datetime64[D]").astype(np.float64)
+    month = times.astype("datetime64[M]").astype(np.int64) % 12
+    weekday = (times.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    hour = (times.astype("datetime64[s]").astype(np.int64) % 86_400) / 3600.0
+    angles = [2 * np.pi * month / 12, 2 * np.pi * weekday / 7]
+    if column.has_time:
+        angles.append(2 * np.pi * hour / 24)
+    parts = [days] + [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    return {
+        name: np.where(missing, np.nan, part)
+        for name, part in zip(date_parts(column), parts, strict=True)
+    }
+
+
+class UnknownValuesWarning(UserWarning):
+    """A table has values of categories that the training table does not have.
+
+    Parameters
+    ----------
+    counts : mapping of str to mapping of str to int
+        For each column, the rows that have each value.
+    """
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        self.counts = counts
+        said = [
+            f"{name!r} in {sum(values.values())} rows ({', '.join(map(repr, sorted(values)[:3]))}"
+            f"{', ...' if len(values) > 3 else ''})"
+            for name, values in counts.items()
+        ]
+        super().__init__(
+            "values that the training table does not have count as rare, or as none: "
+            + "; ".join(said)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.counts,)
+
+
+def _count_unknown_values(
+    typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
+) -> None:
+    """Add up how often categories have values that the training table does not have."""
+    pandas = require("pandas", "tables", "Encoding tables")
+    names = schema.of_kind("category")
+    if not names:
+        return
+    known = encoder.named_transformers_["categories"].categories_
+    for name, categories in zip(names, known, strict=True):
+        codes, values = pandas.factorize(typed[name].to_numpy(dtype=object))
+        there = {*categories, _MISSING_VALUE}
+        often = np.bincount(codes, minlength=len(values))
+        for j, value in enumerate(values):
+            if value not in there:
+                found = counts.setdefault(name, {})
+                found[str(value)] = found.get(str(value), 0) + int(often[j])

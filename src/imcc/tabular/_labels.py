@@ -1,0 +1,179 @@
+"""Labels as people have them: columns of 0 and 1, or one column of tags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc.tabular._columns import arrow, clean_text, is_text, to_flags, yes_no_words
+from imcc.tabular._schema import TableError
+
+# What may stand between tags, if nothing is said, in the order in which it is looked for.
+SEPARATORS = ("|", ";", ",")
+#: In place of a separator: every cell is a JSON list.
+JSON = "json"
+
+
+def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
+    """Return the tags of every row of a column.
+
+    Parameters
+    ----------
+    values : pyarrow array, or sequence of str, of lists or of None
+        ``"news|sport"``, ``'["news", "sport"]'`` (JSON) or lists; a missing value is no tag.
+    separator : str, optional
+        What stands between tags, or "json" for lists as JSON.  None recognises JSON lists, and else
+        takes the first of ``|``, ``;`` and ``,`` that occurs in any row.
+
+    Examples
+    --------
+    >>> read_tags(["news|sport", None, "sport"])
+    [['news', 'sport'], [], ['sport']]
+    >>> read_tags(['["a, b"]', '[]'])
+    [['a, b'], []]
+    """
+    cells = _cells(values)
+    if separator is None:
+        separator = tag_separator(cells)
+    if separator == JSON:
+        return [_from_json(cell, i) for i, cell in enumerate(cells)]
+    rows: list[list[str]] = []
+    for i, cell in enumerate(cells):
+        if cell is None:
+            rows.append([])
+        elif isinstance(cell, str):
+            parts = cell.split(separator) if separator else [cell]
+            rows.append(_unique(part.strip() for part in parts))
+        elif isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+            rows.append(_unique(str(part).strip() for part in cell))
+        elif isinstance(cell, (int, float, np.integer)):
+            rows.append([f"{cell:.15g}"])
+        else:
+            raise TableError(f"the tags are a {type(cell).__name__}, not text or a list", i)
+    return rows
+
+
+def _cells(values: Any) -> list[Any]:
+    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    return [None if cell is None or _is_nan(cell) else cell for cell in cells]
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, (float, np.floating)) and bool(np.isnan(cell))
+
+
+def tag_separator(values: Any, separator: str | None = None) -> str | None:
+    """Return what stands between the tags of a column: as given, or as recognised.
+
+    Parameters
+    ----------
+    values : pyarrow array, or sequence of str, of lists or of None
+    separator : str, optional
+        What was given.
+
+    Returns
+    -------
+    str or None
+        ``"json"`` for lists as JSON; None where no row has more than one tag, or all are lists.
+
+    Examples
+    --------
+    >>> tag_separator(["a;b", "c"]), tag_separator(['["a"]', ""]), tag_separator(["a", "b"])
+    (';', 'json', None)
+    """
+    if separator is not None:
+        return separator
+    texts = [cell.strip() for cell in _cells(values) if isinstance(cell, str)]
+    if any(texts) and all(text[0] == "[" for text in texts if text):
+        return JSON
+    return next((s for s in SEPARATORS if any(s in text for text in texts)), None)
+
+
+def _from_json(cell: str | None, row: int) -> list[str]:
+    if cell is None or not cell.strip():
+        return []
+    try:
+        found = json.loads(cell)
+    except ValueError as error:
+        raise TableError(f"the tags are not a JSON list: {cell!r}", row) from error
+    if not isinstance(found, list) or not all(isinstance(tag, (str, int)) for tag in found):
+        raise TableError(f"the tags are not a JSON list of names: {cell!r}", row)
+    return _unique(str(tag).strip() for tag in found)
+
+
+def _unique(tags: Any) -> list[str]:
+    return sorted({tag for tag in tags if tag})
+
+
+def tag_matrix(
+    rows: Sequence[Sequence[str]], names: Sequence[str] | None = None
+) -> tuple[np.ndarray, list[str]]:
+    """Return tags as an indicator matrix, and the names of its columns.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of str
+    names : sequence of str, optional
+        The tags that count, in their order; others are ignored.  None is all that occur, sorted.
+    """
+    if names is None:
+        names = sorted({tag for row in rows for tag in row})
+        if not names:
+            raise TableError("no row has a tag: there is nothing to learn")
+    known = set(names)
+    binarizer = MultiLabelBinarizer(classes=list(names))
+    kept = [[tag for tag in row if tag in known] for row in rows]
+    return binarizer.fit_transform(kept).astype(np.int64), list(names)
+
+
+def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
+    """Return the label columns of a table as 0 and 1.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    names : sequence of str
+    """
+    matrix = np.empty((table.num_rows, len(names)), dtype=np.int64)
+    for j, name in enumerate(names):
+        values = table[name]
+        words = None
+        if is_text(values):
+            values, _ = clean_text(values)
+            distinct = {str(v).lower() for v in values.drop_null().unique().to_pylist()}
+            words = yes_no_words(distinct) or _alone(distinct)
+        if arrow().types.is_null(values.type) or values.null_count:
+            where = np.flatnonzero(np.asarray(values.is_null().to_numpy(), dtype=bool))
+            raise TableError(f"label column {name!r} has missing values", int(where[0]))
+        flags, neither = to_flags(values, words)
+        rows = np.flatnonzero(neither | np.isnan(flags))
+        if len(rows):
+            raise TableError(
+                f"label column {name!r} must be 0 or 1 (or yes and no), not "
+                f"{values[int(rows[0])].as_py()!r}",
+                int(rows[0]),
+            )
+        matrix[:, j] = flags
+    return matrix
+
+
+def _alone(distinct: set[str]) -> tuple[str, str] | None:
+    """Return the pair of words that the only value of a label column belongs to."""
+    if len(distinct) != 1:
+        return None
+    for no, yes in (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")):
+        if distinct <= {no, yes}:
+            return (no, yes)
+    return None
+
+
+def check_separator(separator: Any) -> str | None:
+    """Return what stands between tags, or say what is wrong with it."""
+    if separator is not None and (not isinstance(separator, str) or not separator):
+        raise InvalidArgumentError("separator", f"must be text or None, got {separator!r}")
+    return separator

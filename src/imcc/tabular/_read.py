@@ -1,0 +1,430 @@
+"""Reading tables from files, every cell as it is written: at once, or in parts."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from imcc._utils.errors import InvalidArgumentError, Message, given
+from imcc._utils.optional import require
+from imcc.datasets import Content, DataFormatError, inner_name, open_content
+from imcc.tabular._columns import arrow
+
+#: What may stand between the values of a file of text.
+DELIMITERS = (",", ";", "\t", "|")
+#: Suffixes of the files that are tables.
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
+# How much of a file the delimiter is looked for in.
+_SAMPLE = 2**16
+# How many bytes of text, or rows of Parquet, are read at a time.
+_BLOCK_BYTES = 2**22
+_BLOCK_ROWS = 8192
+
+Source = str | os.PathLike[str] | Content
+
+
+def is_table(source: Source) -> bool:
+    """Whether a file is a table by its name: CSV, TSV or Parquet, packed or not.
+
+    >>> is_table("a.csv.gz"), is_table("a.arff")
+    (True, False)
+    """
+    name = source.name if isinstance(source, Content) else inner_name(source)
+    return name.lower().endswith((".csv", ".tsv", ".parquet"))
+
+
+@dataclass(frozen=True)
+class TableFile:
+    r"""A CSV, TSV or Parquet file, and how to read it.
+
+    Parameters
+    ----------
+    source : path or Content
+        Also packed: ``.csv.gz``, ``.csv.bz2``, a ``.zip`` archive.
+    delimiter : str, optional
+        What stands between the values of a text file.  None recognises commas, semicolons, tabs
+        and vertical bars; a file in which that cannot be decided is an error.
+    header : bool, default=True
+        Whether the first row names the columns; they are ``column0, column1, ...`` if not.
+    encoding : str, optional
+        None is UTF-8, or what the byte-order mark of the file says.
+    max_bytes, member
+        As for :func:`imcc.datasets.read`: for packed files.
+    """
+
+    source: Source
+    delimiter: str | None = None
+    header: bool = True
+    encoding: str | None = None
+    max_bytes: int | None = None
+    member: str | None = None
+
+    @property
+    def path(self) -> str:
+        """How to call the file in messages."""
+        return self.source.path if isinstance(self.source, Content) else os.fspath(self.source)
+
+    @property
+    def name(self) -> str:
+        """The name of the file without folders and suffix."""
+        return os.path.splitext(self._file_name)[0]
+
+    def read(self) -> Any:
+        """Return the whole table."""
+        # Text is read part by part here, too: reading all of it at once takes twice the memory.
+        parts = list(self.parts(whole=self._is_parquet))
+        return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
+
+    def parts(self, *, whole: bool = False) -> Iterator[Any]:
+        """Yield the table in parts of some thousand rows, so that it need not fit into memory.
+
+        Parameters
+        ----------
+        whole : bool, default=False
+            In one part.
+        """
+        opened = self._opened()
+        if self._is_parquet:
+            yield from self._parquet_parts(opened, whole)
+        else:
+            yield from self._text_parts(opened, whole)
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of the file that a row begins in; None for Parquet.
+
+        Parameters
+        ----------
+        row : int
+            Counted from 0; the names of the columns are no row.
+        """
+        if self._is_parquet:
+            return None
+        opened = self._opened()
+        layout = self._layout(opened)
+        for number, (line, _) in enumerate(self._records(opened, layout)):
+            if number == row + int(self.header):
+                return line
+        return None
+
+    def estimated_rows(self) -> int | None:
+        """Return about how many rows there are, from the size; None if that cannot be said."""
+        opened = self._opened()
+        if self._is_parquet:
+            return None
+        with _binary(opened) as file:
+            head = file.read(_SAMPLE)
+            size = file.seek(0, os.SEEK_END)
+        lines = head.count(b"\n")
+        return round(lines * size / len(head)) if lines else None
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self._file_name.lower().endswith(".parquet")
+
+    @property
+    def _file_name(self) -> str:
+        source = self.source
+        return source.name if isinstance(source, Content) else inner_name(source)
+
+    def _opened(self) -> str | bytes:
+        """Return the path of a file that can be read as it is, or the bytes of a packed one."""
+        source = self.source
+        if isinstance(source, Content):
+            return source.data
+        path = os.fspath(source)
+        if inner_name(path) != os.path.basename(path):
+            return open_content(path, max_bytes=self.max_bytes, member=self.member).data
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path} is a folder; give the file in it")
+        with open(path, "rb"):  # a missing file is not a damaged one
+            return path
+
+    # Text
+
+    def _layout(self, opened: str | bytes) -> _Layout:
+        """Find out the encoding, the delimiter and the names of the columns."""
+        path = self.path
+        with _binary(opened) as file:
+            head = file.read(_SAMPLE)
+        encoding = self.encoding or _encoding_of(head)
+        if b"\0" in head and not encoding.lower().startswith(("utf-16", "utf-32")):
+            raise DataFormatError("this is a binary file, not text: it holds NUL bytes", path)
+        try:
+            sample = head.decode(encoding, errors="ignore" if len(head) == _SAMPLE else "strict")
+        except LookupError as error:
+            raise InvalidArgumentError(
+                "encoding", f"{encoding!r} is not known to Python"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise DataFormatError(_not_utf8(), path) from error
+        if not sample.strip():
+            raise DataFormatError("the file is empty", path)
+        delimiter = self.delimiter
+        if delimiter is None:
+            is_tsv = self._file_name.lower().endswith(".tsv")
+            delimiter = "\t" if is_tsv else find_delimiter(sample, path)
+        elif delimiter == "\\t":
+            delimiter = "\t"
+        elif len(delimiter) != 1:
+            raise InvalidArgumentError("delimiter", f"must be one character, got {delimiter!r}")
+        first = next(row for row in csv.reader(io.StringIO(sample), delimiter=delimiter) if row)
+        names = [text.strip() for text in first] if self.header else [""] * len(first)
+        names = [text or f"column{i}" for i, text in enumerate(names)]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise DataFormatError(f"columns have the same name: {twice}", path)
+        return _Layout(names, delimiter, encoding)
+
+    def _text_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
+        pa = arrow()
+        reader = require("pyarrow.csv", "tables", "Reading tables")
+        layout = self._layout(opened)
+        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
+        options = {
+            "read_options": reader.ReadOptions(
+                column_names=names,
+                skip_rows_after_names=1 if self.header else 0,
+                encoding="utf8" if utf8 else layout.encoding,
+                block_size=_BLOCK_BYTES,
+            ),
+            "parse_options": reader.ParseOptions(
+                delimiter=layout.delimiter, newlines_in_values=True
+            ),
+            "convert_options": reader.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        }
+        source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+        n_rows = 0
+        try:
+            if whole:
+                parts: Any = [reader.read_csv(source, **options)]
+            else:
+                parts = (pa.Table.from_batches([b]) for b in reader.open_csv(source, **options))
+            for part in parts:
+                if part.num_rows:
+                    n_rows += part.num_rows
+                    yield part
+        except UnicodeDecodeError as error:
+            raise DataFormatError(_not_utf8(), self.path) from error
+        except pa.ArrowException as error:
+            said = str(error).splitlines()[0]
+            if "UTF8" in said:
+                raise DataFormatError(_not_utf8(), self.path) from error
+            self._refuse_uneven(opened, layout)
+            raise DataFormatError(
+                f"the file cannot be read as a table: {said}", self.path
+            ) from error
+        if not n_rows:
+            raise DataFormatError("the file has no rows", self.path)
+
+    def _refuse_uneven(self, opened: str | bytes, layout: _Layout) -> None:
+        """Say which row has another number of cells than the first."""
+        for line, cells in self._records(opened, layout):
+            if len(cells) != len(layout.names):
+                raise DataFormatError(
+                    f"the row has {len(cells)} cells, and the first has {len(layout.names)}; if "
+                    f"{layout.delimiter!r} is not what stands between cells, say what does with "
+                    + given("delimiter"),
+                    self.path,
+                    line,
+                )
+
+    def _records(self, opened: str | bytes, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows as the csv module reads them, with the lines they begin in."""
+        with (
+            _binary(opened) as file,
+            io.TextIOWrapper(file, layout.encoding, errors="replace", newline="") as text,
+        ):
+            rows = csv.reader(text, delimiter=layout.delimiter)
+            before = 0
+            for cells in rows:
+                if cells:
+                    yield before + 1, cells
+                before = rows.line_num
+
+    # Parquet
+
+    def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
+        pa = arrow()
+        parquet = require("pyarrow.parquet", "tables", "Reading tables")
+        source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+        for option in ("delimiter", "encoding"):
+            if getattr(self, option) is not None:
+                raise InvalidArgumentError(option, "is for files of text, not for Parquet")
+        n_rows = 0
+        try:
+            if whole:
+                parts: Any = [parquet.read_table(source)]
+            else:
+                file = parquet.ParquetFile(source)
+                parts = (pa.Table.from_batches([b]) for b in file.iter_batches(_BLOCK_ROWS))
+            for part in parts:
+                if part.num_rows:
+                    n_rows += part.num_rows
+                    yield part
+        except (pa.ArrowException, OSError) as error:
+            said = str(error).splitlines()[0]
+            raise DataFormatError(
+                f"the file cannot be read as Parquet: {said}", self.path
+            ) from error
+        if not n_rows:
+            raise DataFormatError("the file has no rows", self.path)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    names: list[str]
+    delimiter: str
+    encoding: str
+
+
+def _binary(opened: str | bytes) -> IO[bytes]:
+    return open(opened, "rb") if isinstance(opened, str) else io.BytesIO(opened)
+
+
+def read_table(
+    path: Source,
+    *,
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+) -> Any:
+    r"""Read a table from a CSV, TSV or Parquet file.
+
+    Cells of text files are kept as they are written: what they are is for the schema to say.
+
+    Parameters
+    ----------
+    path : path
+    delimiter : str, optional
+        What stands between the values of a text file.  None recognises commas, semicolons, tabs
+        and vertical bars; a file in which that cannot be decided is an error.
+    header : bool, default=True
+        Whether the first row names the columns; they are ``column0, column1, ...`` if not.
+    encoding : str, optional
+        None is UTF-8, or what the byte-order mark of the file says.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "films.csv")
+    >>> _ = file.write_text("year;genre\n1942;drama|romance\n1994;comedy\n")
+    >>> read_table(file).to_pydict()
+    {'year': ['1942', '1994'], 'genre': ['drama|romance', 'comedy']}
+    >>> folder.cleanup()
+    """
+    return TableFile(path, delimiter, header, encoding).read()
+
+
+def iterate_table(
+    path: Source,
+    *,
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+) -> Iterator[Any]:
+    """Read a table in parts of some thousand rows; see :func:`read_table`.
+
+    Parameters
+    ----------
+    path, delimiter, header, encoding
+        As for :func:`read_table`.
+
+    Yields
+    ------
+    pyarrow.Table
+    """
+    yield from TableFile(path, delimiter, header, encoding).parts()
+
+
+def _not_utf8() -> Message:
+    return "the file is not UTF-8: say what it is with " + given("encoding", "latin-1")
+
+
+def _encoding_of(head: bytes) -> str:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    return "utf-8-sig" if head.startswith(b"\xef\xbb\xbf") else "utf-8"
+
+
+def find_delimiter(sample: str, path: str) -> str:
+    r"""Return what stands between the values: it gives all rows the same number of columns.
+
+    >>> find_delimiter("a;b;c\n1,5;2;3\n", "x.csv")
+    ';'
+    """
+    lines = sample.splitlines()
+    complete = "\n".join(lines[:-1] if len(lines) > 1 and len(sample) >= _SAMPLE else lines)
+    widths = {}
+    for candidate in DELIMITERS:
+        rows = [row for row in csv.reader(io.StringIO(complete), delimiter=candidate) if row]
+        found = {len(row) for row in rows[:100]}
+        if len(found) == 1 and found != {1}:
+            widths[candidate] = found.pop()
+    if len(widths) == 1:
+        return next(iter(widths))
+    if not widths:
+        if not any(candidate in lines[0] for candidate in DELIMITERS):
+            return ","  # a single column
+        # Rows of different lengths: the reader will say where.
+        return max(DELIMITERS, key=lines[0].count)
+    shown = " or ".join(repr(candidate) for candidate in widths)
+    raise DataFormatError(
+        Message(
+            f"what stands between the values could be {shown}: say it with ", given("delimiter")
+        ),
+        path,
+    )
+
+
+def table_fingerprint(table: Any) -> str:
+    """Return a SHA-256 of the names and cells of a table, however it is cut into chunks.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"a": ["x", "y", "z"]})
+    >>> again = pa.concat_tables([table[:1], table[1:]])
+    >>> table_fingerprint(table) == table_fingerprint(again)
+    True
+    """
+    pa = arrow()
+    pacsv = require("pyarrow.csv", "tables", "Reading tables")
+
+    digest = hashlib.sha256()
+
+    class Sink:
+        """A file that only remembers what was written."""
+
+        closed = False
+
+        def write(self, data: Any) -> int:
+            digest.update(data)
+            return len(data)
+
+        def flush(self) -> None:
+            """Do nothing: all is written."""
+
+        def close(self) -> None:
+            self.closed = True
+
+    for j, name in enumerate(table.column_names):
+        if pa.types.is_nested(table[name].type) or pa.types.is_dictionary(table[name].type):
+            texts = [repr(value) for value in table[name].to_pylist()]
+            table = table.set_column(j, name, pa.array(texts, pa.string()))
+    pacsv.write_csv(table, pa.PythonFile(Sink(), mode="w"))
+    return digest.hexdigest()

@@ -1,0 +1,456 @@
+"""What the columns of a table are: inferred by stated rules, shown, stored, and overruled.
+
+The rules, for the values that are not missing, in this order:
+
+1. **constant**: no value, or the same value in every row.
+2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
+3. **number**: every value is a finite decimal number.  If at least 80 % are but some are not, that
+   is an error: the words are a spelling of "missing" that is not known, or the column is no number.
+4. **date**: every value has one and the same date format.
+5. **id**: every value is different, there are at least 20, and they look like keys: whole numbers
+   that count without a gap, or whose column is called id, key or the like; or single words with a
+   digit in them.
+6. **text**: values of three words or more on average, or of two if most of them are different.
+7. **category**: all else.
+
+A column with fractions is a number even if all its values are different.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
+from imcc.tabular._columns import (
+    MISSING,
+    arrow,
+    as_table,
+    clean_text,
+    compute,
+    find_date_format,
+    is_text,
+    looks_numeric,
+    to_numbers,
+    yes_no_words,
+)
+
+#: The kinds of columns.
+KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "label")
+
+# At least this share of numbers, and the words among them are stray.
+_MOSTLY = 0.8
+# Fewer different values say nothing about whether they are keys.
+_FEWEST_KEYS = 20
+_KEY_NAME = re.compile(r"(^|[_\W])(id|key|uuid|guid|index|nr|no|number)$", re.IGNORECASE)
+# Where missing values are at least this frequent, that a value is missing is a feature, too.
+FREQUENTLY_MISSING = 0.05
+
+_BECOMES = {
+    "number": "scaled; median if missing",
+    "category": "an indicator per value",
+    "text": "TF-IDF of words and parts of words",
+    "date": "day, month, weekday, hour",
+    "yes/no": "0 or 1",
+    "id": "left out: it names rows",
+    "constant": "left out: it is the same in every row",
+    "label": "what is predicted",
+}
+
+
+class TableError(ImccError, ValueError):
+    """A table does not hold what its schema says.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, and what to do.
+    row : int, optional
+        The first row that is wrong, counted from 0.
+
+    Examples
+    --------
+    >>> print(TableError("column 'age' has 'abc', which is no number", row=7))
+    row 7: column 'age' has 'abc', which is no number
+    """
+
+    def __init__(self, problem: str, row: int | None = None) -> None:
+        self.problem, self.row = problem, row
+        super().__init__(problem if row is None else f"row {row}: " + problem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.row)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        One of :data:`KINDS`.
+    missing : int
+        Rows without a value in the training table.
+    spelled : int
+        Those among them that a word such as ``n/a`` stands for.
+    n_rows : int
+    n_values : int
+        Different values.
+    examples : tuple of str
+    words : tuple of two str, or None
+        What means no and yes, for kind "yes/no".
+    date_format : str or None
+        For dates that are written as text.
+    has_time : bool
+        Whether dates have an hour.
+    overruled : bool
+        Whether the kind was given by the user.
+    """
+
+    name: str
+    kind: str
+    missing: int = 0
+    spelled: int = 0
+    n_rows: int = 0
+    n_values: int = 0
+    examples: tuple[str, ...] = ()
+    words: tuple[str, str] | None = None
+    date_format: str | None = None
+    has_time: bool = False
+    overruled: bool = False
+
+    @property
+    def becomes(self) -> str:
+        """What becomes of the column, in words."""
+        text = _BECOMES[self.kind]
+        if self.kind in ("number", "date") and self.often_missing:
+            text += ", and a flag"
+        return text
+
+    @property
+    def often_missing(self) -> bool:
+        """Whether values are missing so often that this is a feature of its own."""
+        return self.n_rows > 0 and self.missing >= FREQUENTLY_MISSING * self.n_rows
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a table are.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    missing_words : tuple of str
+        Spellings of a missing value, in lower case.
+    """
+
+    columns: tuple[Column, ...]
+    missing_words: tuple[str, ...] = field(default=tuple(sorted(MISSING)))
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """Return the names of the columns of some kinds."""
+        return [column.name for column in self.columns if column.kind in kinds]
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the columns that a model uses."""
+        return self.of_kind("number", "category", "text", "date", "yes/no")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        columns = [{**asdict(c), "becomes": c.becomes} for c in self.columns]
+        return {"columns": columns, "missing_words": list(self.missing_words)}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per column of the table."""
+        from imcc._utils.optional import require
+
+        pandas = require("pandas", "tables", "Showing a schema as a data frame")
+        return pandas.DataFrame(
+            [
+                {
+                    "column": c.name,
+                    "kind": c.kind,
+                    "missing": c.missing,
+                    "values": c.n_values,
+                    "examples": ", ".join(c.examples),
+                    "becomes": c.becomes,
+                }
+                for c in self.columns
+            ]
+        )
+
+    def __repr__(self) -> str:
+        rows = [("column", "kind", "missing", "examples", "what becomes of it")]
+        rows += [
+            (c.name, c.kind, f"{c.missing / max(c.n_rows, 1):.0%}", _short(c.examples), c.becomes)
+            for c in self.columns
+        ]
+        widths = [max(len(row[j]) for row in rows) for j in range(4)]
+        lines = [
+            "  ".join([*(row[j].ljust(widths[j]) for j in range(4)), row[4]]).rstrip()
+            for row in rows
+        ]
+        return "\n".join(lines)
+
+
+def _short(examples: Sequence[str], width: int = 30) -> str:
+    text = ", ".join(examples)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def infer_schema(
+    frame: Any,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    date_formats: Mapping[str, str] | None = None,
+    drop: Collection[str] = (),
+    labels: Collection[str] = (),
+    missing_words: Collection[str] = (),
+) -> Schema:
+    """Find out what the columns of a table are; the rules are at the head of this module.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+    kinds : mapping of str to str, optional
+        Kinds that are known better: ``{"zip": "category"}``.
+    date_formats : mapping of str to str, optional
+        Formats of dates, as for ``datetime.strptime``.
+    drop : collection of str, optional
+        Columns to leave out of the schema.
+    labels : collection of str, optional
+        Columns that are labels.
+    missing_words : collection of str, optional
+        Further spellings of a missing value.
+
+    Returns
+    -------
+    Schema
+
+    Examples
+    --------
+    >>> schema = infer_schema(
+    ...     {"age": [31, 45, None], "town": ["Ulm", "Köln", "Ulm"], "member": ["yes", "no", "yes"]}
+    ... )
+    >>> [(column.name, column.kind) for column in schema]
+    [('age', 'number'), ('town', 'category'), ('member', 'yes/no')]
+    """
+    table = as_table(frame)
+    kinds, date_formats = dict(kinds or {}), dict(date_formats or {})
+    _check_names("kinds", kinds, table)
+    _check_names("date_formats", date_formats, table)
+    _check_names("drop", drop, table)
+    _check_names("labels", labels, table)
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise InvalidArgumentError(
+                "kinds", f"must name kinds of {', '.join(KINDS)}; {name!r} has {kind!r}"
+            )
+    for name in date_formats:
+        kinds.setdefault(name, "date")
+    words = tuple(sorted(MISSING | {word.strip().lower() for word in missing_words}))
+    columns = []
+    for name in table.column_names:
+        if name in drop:
+            continue
+        known = "label" if name in labels else kinds.get(name)
+        reader = _Reader(name, table[name], words)
+        columns.append(reader.column(known, date_formats.get(name)))
+    return Schema(tuple(columns), words)
+
+
+def _check_names(argument: str, names: Collection[str], table: Any) -> None:
+    unknown = [name for name in names if name not in table.column_names]
+    if unknown:
+        raise InvalidArgumentError(
+            argument,
+            f"names columns that the table does not have: {unknown}; it has "
+            f"{table.column_names[:20]}",
+        )
+
+
+class _Reader:
+    """What can be asked about one column while its kind is not known."""
+
+    def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
+        pa = arrow()
+        self.name = name
+        self.is_text = is_text(values)
+        self.spelled = 0
+        if self.is_text:
+            values, self.spelled = clean_text(values, words)
+        elif pa.types.is_floating(values.type):
+            # NaN is how data frames write a missing number.
+            values = compute().if_else(compute().is_nan(values), None, values)
+        self.values = values
+
+    def column(self, kind: str | None, date_format: str | None) -> Column:
+        """Return the column, of a kind that is given or inferred."""
+        pa, pc = arrow(), compute()
+        nested = pa.types.is_list(self.values.type) or pa.types.is_struct(self.values.type)
+        nested = nested or pa.types.is_large_list(self.values.type)
+        base = Column(
+            self.name,
+            kind or "constant",
+            missing=self.values.null_count,
+            spelled=self.spelled,
+            n_rows=len(self.values),
+            overruled=kind is not None and kind != "label",
+        )
+        if nested:
+            if kind in ("label", "id", "constant"):
+                return base
+            raise TableError(
+                f"column {self.name!r} holds lists or records, which cannot be features: leave it "
+                "out with " + given("drop", [self.name]) + ", or name it as the column of labels"
+            )
+        self.distinct = pc.unique(self.values.drop_null())
+        examples = tuple(str(v) for v in self.distinct[:3].to_pylist())
+        base = replace(base, n_values=len(self.distinct), examples=examples)
+        if kind is None:
+            base = replace(base, **self.infer())
+        else:
+            base = replace(base, **self.details(kind, date_format))
+        return base
+
+    def infer(self) -> dict[str, Any]:
+        """Return the kind, and what belongs to it, by the rules."""
+        pa = arrow()
+        n_values = len(self.distinct)
+        if n_values == 0 or (n_values == 1 and self.values.null_count == 0):
+            return {"kind": "constant"}
+        if (words := self.yes_no()) is not None:
+            return {"kind": "yes/no", "words": words if self.is_text else None}
+        if pa.types.is_temporal(self.values.type):
+            return self.details("date", None)
+        if not self.is_text or self.all_numeric():
+            return {"kind": "id" if self.counts_rows() else "number"}
+        layout = find_date_format(self.distinct)
+        if isinstance(layout, list):
+            raise TableError(
+                f"column {self.name!r} holds dates such as {self.distinct[0].as_py()!r}, in which "
+                f"day and month cannot be told apart: say which it is with "
+                + given("date_formats", {self.name: layout[0]})
+            )
+        if layout is not None:
+            return {"kind": "date", "date_format": layout, "has_time": "%H" in layout}
+        if self.are_keys():
+            return {"kind": "id"}
+        return {"kind": "text" if self.are_sentences() else "category"}
+
+    def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
+        """Return what belongs to a kind that is given, after a check that it can be."""
+        pa = arrow()
+        if kind == "yes/no":
+            words = self.yes_no()
+            if words is None:
+                raise TableError(
+                    f"column {self.name!r} cannot be yes/no: its values are "
+                    f"{self.distinct[:5].to_pylist()}"
+                )
+            return {"kind": kind, "words": words if self.is_text else None}
+        if kind == "number" and self.is_text:
+            self.all_numeric(forced=True)
+        if kind == "date" and self.is_text:
+            layout = date_format or find_date_format(self.distinct)
+            if isinstance(layout, list) or layout is None:
+                raise TableError(
+                    f"column {self.name!r}: the format of its dates is not known, an example is "
+                    f"{self.distinct[0].as_py()!r}: say it with "
+                    + given("date_formats", {self.name: "%d/%m/%Y"})
+                )
+            return {"kind": kind, "date_format": layout, "has_time": "%H" in layout}
+        if kind == "date":
+            if not pa.types.is_temporal(self.values.type):
+                raise TableError(f"column {self.name!r} holds numbers, not dates")
+            has_time = pa.types.is_timestamp(self.values.type)
+            if has_time:
+                times = np.asarray(self.distinct.to_numpy(zero_copy_only=False))
+                times = times.astype("datetime64[s]")
+                has_time = bool((times != times.astype("datetime64[D]")).any())
+            return {"kind": kind, "has_time": has_time}
+        return {"kind": kind}
+
+    def yes_no(self) -> tuple[str, str] | None:
+        """Return the words for no and yes, if that is what the column holds."""
+        pa, pc = arrow(), compute()
+        if pa.types.is_boolean(self.values.type):
+            return ("0", "1")
+        if len(self.distinct) > 4:
+            return None
+        if self.is_text:
+            return yes_no_words(set(pc.utf8_lower(self.distinct).to_pylist()))
+        if pa.types.is_integer(self.values.type) or pa.types.is_floating(self.values.type):
+            return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
+        return None
+
+    def all_numeric(self, forced: bool = False) -> bool:
+        """Whether all values are numbers; an error if nearly all are, or if they should be."""
+        pc = compute()
+        numeric = looks_numeric(self.values)
+        n_numeric = pc.sum(numeric).as_py() or 0
+        n_present = len(self.values) - self.values.null_count
+        if n_numeric == n_present:
+            return True
+        if not forced and n_numeric < _MOSTLY * n_present:
+            return False
+        where = np.flatnonzero(~np.asarray(pc.fill_null(numeric, True).to_numpy(), dtype=bool))
+        words = list(dict.fromkeys(self.values.take(where[:1000]).to_pylist()))
+        shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
+        raise TableError(
+            Message(
+                f"column {self.name!r}: {n_numeric} of its {n_present} values are numbers, and "
+                f"{len(where)} are not ({shown}). If that means a missing value, say so with ",
+                given("missing_words", words[:3]),
+                "; if the column is no number, with ",
+                given("kinds", {self.name: "category"}),
+            ),
+            int(where[0]),
+        )
+
+    def counts_rows(self) -> bool:
+        """Whether numbers are keys: whole, all different, and counting or called so."""
+        n_values = len(self.distinct)
+        if n_values < max(_FEWEST_KEYS, len(self.values)):
+            return False
+        numbers = to_numbers(self.values)
+        if (numbers != np.round(numbers)).any():
+            return False
+        counting = numbers.max() - numbers.min() == n_values - 1
+        return bool(counting) or _KEY_NAME.search(self.name) is not None
+
+    def are_keys(self) -> bool:
+        """Whether words are keys: single words with digits, all different."""
+        pc = compute()
+        n_present = len(self.values) - self.values.null_count
+        if len(self.distinct) < max(_FEWEST_KEYS, n_present):
+            return False
+        like_keys = pc.match_substring_regex(self.distinct, r"^\S*\d\S*$")
+        return bool(pc.all(like_keys).as_py())
+
+    def are_sentences(self) -> bool:
+        """Whether words are sentences rather than names of categories."""
+        pc = compute()
+        n_present = len(self.values) - self.values.null_count
+        n_words = pc.mean(pc.add(pc.count_substring_regex(self.distinct, r"\s+"), 1)).as_py()
+        different = len(self.distinct) / n_present
+        return bool(n_words >= 3 and different > 0.1) or bool(n_words >= 2 and different > 0.5)

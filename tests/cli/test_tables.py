@@ -1,0 +1,360 @@
+"""Tables at the command line: a CSV file as people have it in, a model and predictions out."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from benchmarks.tables import write_table
+from imcc import IMCCClassifier
+from imcc.persistence import load_model, read_card, save_model
+from imcc.tabular import UnknownValuesWarning, read_table
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+LABELS = ["complaint", "refund", "upgrade", "senior", "remote", "praise"]
+NAMED = ("--labels", ",".join(LABELS))
+QUICK = ("--clusters", "8")
+
+
+def table(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+def flat(text):
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Support tickets as CSV, and a model of them."""
+    from click.testing import CliRunner
+
+    from imcc.cli._app import app
+
+    folder = tmp_path_factory.mktemp("tickets")
+    write_table(folder / "train.csv", 300, seed=1)
+    write_table(folder / "test.csv", 100, seed=2)
+    arguments = ["fit", folder / "train.csv", *NAMED, *QUICK, "-o", folder / "model.skops"]
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 0, result.output
+    (folder / "shown.txt").write_text(result.output)
+    return folder
+
+
+def test_the_schema_is_shown_and_stored(folder, imcc):
+    shown = flat((folder / "shown.txt").read_text())
+    assert "ticket id" in shown
+    assert "message text" in shown
+    assert "(1 as words)" in shown
+    model = load_model(folder / "model.skops")  # without extra trust
+    kinds = {column.name: column.kind for column in model.schema_}
+    assert kinds["ticket"] == "id"
+    assert kinds["income"] == "number"
+    assert kinds["region"] == "category"
+    assert kinds["message"] == "text"
+    card = read_card(folder / "model.skops")
+    stored = {c["name"]: c["kind"] for c in card.columns["table"]["columns"]}
+    assert stored == kinds
+    assert card.label_names == tuple(LABELS)
+    assert card.n_rows == 300
+    assert "The columns" in imcc("inspect", folder / "model.skops").stdout
+
+
+def test_predictions_carry_ids_and_are_those_of_python(folder, imcc):
+    model = load_model(folder / "model.skops")
+    new = read_table(folder / "test.csv")
+    ids = new["ticket"].to_pylist()
+    start = ("predict", folder / "model.skops", folder / "test.csv")
+    rows = table(imcc(*start).stdout)
+    assert rows[0] == ["ticket", *LABELS]
+    assert [row[0] for row in rows[1:]] == ids
+    np.testing.assert_array_equal(np.array([r[1:] for r in rows[1:]], int), model.predict(new))
+    scores = model.decision_function(new)
+    rows = table(imcc(*start, "--scores").stdout)
+    np.testing.assert_array_equal(np.array([r[1:] for r in rows[1:]], float), scores)
+    rows = table(imcc(*start, "--top", 2).stdout)
+    assert rows[0] == ["ticket", "tags"]
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :2]
+    assert rows[1][1] == "|".join(LABELS[j] for j in best[0])
+    found = json.loads(imcc(*start, "--json", "--top-k", 1).stdout)
+    assert found[3]["ticket"] == ids[3]
+    assert found[3]["top"] == [{"label": LABELS[best[3, 0]], "score": scores[3].max()}]
+    assert "imcc calibrate" in imcc(*start, "--proba", code=2).stderr
+    imcc(*start, "--scores", "--proba", code=2)
+
+
+def test_files_are_what_their_names_say(folder, imcc, tmp_path):
+    start = ("predict", folder / "model.skops", folder / "test.csv")
+    for name in ("out.csv", "out.json", "out.jsonl", "out.parquet", "out.csv.gz", "out.csv.zip"):
+        assert "100 rows written" in imcc(*start, "-o", tmp_path / name).stderr
+    expected = pd.read_csv(tmp_path / "out.csv")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet"), expected)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv.gz"), expected)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv.zip"), expected)
+    assert [row["ticket"] for row in json.loads((tmp_path / "out.json").read_text())] == list(
+        expected["ticket"]
+    )
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 100
+    wrong = imcc(*start, "-o", tmp_path / "out.xlsx", code=2)
+    assert ".xlsx cannot be written" in flat(wrong.stderr)
+    assert not (tmp_path / "out.xlsx").exists()
+    imcc(*start, "--to", "parquet", code=2)  # not to the terminal
+
+
+def test_evaluate_and_inspect_read_the_same_files(folder, imcc):
+    found = json.loads(
+        imcc("evaluate", folder / "model.skops", folder / "test.csv", "--json").stdout
+    )
+    assert found["metrics"]["average_precision"] > 0.75
+    identity = read_table(folder / "train.csv")["ticket"][7].as_py()
+    start = ("inspect", folder / "model.skops", "--data", folder / "train.csv", "--json")
+    explained = [
+        json.loads(imcc(*start, "--row", row).stdout)["explanations"] for row in ("7", identity)
+    ]
+    assert explained[0] == explained[1]
+    one = explained[0][0]
+    total = one["others"] + one["constant"] + sum(part["contribution"] for part in one["parts"])
+    assert total == pytest.approx(one["score"], abs=1e-9)
+    wrong = imcc("inspect", folder / "model.skops", "--data", folder / "test.csv", code=1)
+    assert "not the data that the model was trained on" in flat(wrong.stderr)
+    assert "a value of 'ticket'" in flat(imcc(*start, "--row", "T-none", code=2).stderr)
+
+
+def test_stray_words_name_file_line_and_two_ways_out(folder, imcc, tmp_path):
+    lines = (folder / "train.csv").read_text("utf-8").splitlines()
+    cells = lines[9].split(",")
+    cells[2] = "abc"
+    lines[9] = ",".join(cells)
+    lines[4] = lines[4].replace(",", ',"', 1).replace(",", '\n",', 2).replace('\n",', ",", 1)
+    lines[4] = '"two\nlines"' + lines[4][lines[4].index(",") :].replace('"', "").replace("\n", "")
+    file = tmp_path / "stray.csv"
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    start = ("fit", file, *NAMED, *QUICK, "-o", tmp_path / "m.skops")
+    said = flat(imcc(*start, code=1).stderr)
+    assert "stray.csv, line 11: column 'income'" in said  # one row above takes two lines
+    assert "--missing abc" in said
+    assert "--category income" in said
+    imcc(*start, "--missing", "abc")
+    assert load_model(tmp_path / "m.skops").schema_["income"].kind == "number"
+    imcc(*start, "--category", "income", "--force")
+    assert load_model(tmp_path / "m.skops").schema_["income"].kind == "category"
+    # In a file to predict, too.
+    said = flat(imcc("predict", folder / "model.skops", file, code=1).stderr)
+    assert "stray.csv, line 11: column 'income' is of the kind number, but 'abc'" in said
+
+
+def test_columns_can_be_overruled(folder, imcc, tmp_path):
+    out = tmp_path / "m.skops"
+    lines = (folder / "train.csv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "t.csv").write_text("".join(lines[:60]), "utf-8")
+    start = ("fit", tmp_path / "t.csv", *NAMED, *QUICK, "-o", out, "--force", "--quiet")
+
+    def kinds(*options):
+        imcc(*start, *options)
+        return {column.name: column.kind for column in load_model(out).schema_}
+
+    assert kinds("--text", "region")["region"] == "text"
+    assert kinds("--category", "visits")["visits"] == "category"
+    assert kinds("--id", "hours")["hours"] == "id"
+    assert {"age", "hours"}.isdisjoint(kinds("--drop", "age", "--drop", "hours"))
+    some = kinds("--features", "age", "--features", "message")
+    assert [name for name, kind in some.items() if kind != "label"] == ["age", "message"]
+    wrong = imcc(*start, "--text", "mesage", code=2)
+    assert "is it 'message'?" in flat(wrong.stderr)
+    assert "--tags" in flat(imcc("fit", folder / "train.csv", "-o", out, "--force", code=2).stderr)
+
+
+def test_a_schema_file_is_written_edited_and_read(folder, imcc, tmp_path):
+    file, out = tmp_path / "schema.toml", tmp_path / "m.skops"
+    imcc("datasets", "schema", folder / "train.csv", *NAMED, "-o", file)
+    assert "--force" in imcc("datasets", "schema", folder / "train.csv", "-o", file, code=1).stderr
+    text = file.read_text("utf-8").replace('"visits" = "number"', '"visits" = "category"')
+    file.write_text(text.replace('"hours" = "number"', '"hours" = "drop"'), "utf-8")
+    start = ("fit", folder / "train.csv", "--schema", file, *QUICK, "-o", out)
+    imcc(*start)
+    model = load_model(out)
+    assert model.schema_["visits"].kind == "category"
+    assert "hours" not in [column.name for column in model.schema_]
+    assert model.label_names_.tolist() == LABELS
+    file.write_text(text.replace('"number"', '"colour"'), "utf-8")
+    assert "must be one of number" in flat(imcc(*start, "--force", code=1).stderr)
+
+
+def test_describe_shows_the_same_table(folder, imcc):
+    shown = imcc("datasets", "describe", folder / "train.csv", *NAMED).stdout
+    assert "ticket     id" in shown
+    assert "labels               6" in shown
+    assert "duplicate rows" not in shown
+    found = json.loads(imcc("datasets", "describe", folder / "train.csv", "--json").stdout)
+    assert [c["kind"] for c in found["schema"]["columns"]][:3] == ["id", "number", "number"]
+    imcc("datasets", "describe", folder / "train.csv", "--draw", "x.png", code=2)
+
+
+def test_names_with_commas_quotes_and_umlauts(imcc, tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=80)
+    frame = pd.DataFrame(
+        {
+            'Größe, "cm"': size.round(3),
+            "Straße": rng.choice(["Ulm", "Köln"], 80),
+            "ja, sicher": (size > 0).astype(int),
+            "selten": (size > 1).astype(int),
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    start = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.skops", "--clusters", 4, "--force")
+    imcc(*start, "--label", "ja, sicher", "--label", "selten", "--category", 'Größe, "cm"')
+    model = load_model(tmp_path / "m.skops")
+    assert model.label_names_.tolist() == ["ja, sicher", "selten"]
+    assert model.schema_['Größe, "cm"'].kind == "category"
+    imcc(*start, "--labels", "ja, sicher")
+    rows = table(imcc("predict", tmp_path / "m.skops", tmp_path / "t.csv", "--ignore-extra").stdout)
+    assert rows[0] == ["ja, sicher"]
+
+
+@pytest.mark.parametrize("form", ["bars", "json", "parquet"])
+def test_a_column_of_tags(folder, imcc, tmp_path, form):
+    frame = pd.read_csv(folder / "train.csv")
+    lists = [[name for name in LABELS if row[name]] for _, row in frame.iterrows()]
+    frame = frame.drop(columns=LABELS)
+    file = tmp_path / ("t.parquet" if form == "parquet" else "t.csv")
+    if form == "parquet":
+        frame = frame.assign(income=pd.to_numeric(frame["income"]))
+        columns = {name: pa.array(frame[name], from_pandas=True) for name in frame}
+        parquet.write_table(pa.table({**columns, "labels": lists}), file)
+    else:
+        join = json.dumps if form == "json" else "|".join
+        frame.assign(labels=[join(tags) for tags in lists]).to_csv(file, index=False)
+    model = tmp_path / "m.skops"
+    imcc("fit", file, "--tags", "labels", *QUICK, "-o", model)
+    assert load_model(model).label_names_.tolist() == sorted(LABELS)
+    found = json.loads(imcc("evaluate", model, file, "--json").stdout)
+    assert found["metrics"]["average_precision"] > 0.9
+    by_columns = imcc("evaluate", model, folder / "train.csv", "--json").stdout
+    assert json.loads(by_columns)["metrics"] == pytest.approx(found["metrics"], abs=1e-6)
+
+
+def test_unknown_values_are_said_once(folder, imcc, tmp_path):
+    frame = pd.read_csv(folder / "test.csv")
+    frame.loc[:4, "region"] = "Mars"
+    big = pd.concat([frame] * 400)
+    big.to_csv(tmp_path / "new.csv", index=False)
+    assert (tmp_path / "new.csv").stat().st_size > 2**22  # more than one part
+    result = imcc("predict", folder / "model.skops", tmp_path / "new.csv", "-o", tmp_path / "o.csv")
+    assert result.stderr.count("Warning") == 1
+    assert "'region' in 2000 rows ('Mars')" in flat(result.stderr)
+    assert "40,000 rows written" in result.stderr
+    with pytest.warns(UnknownValuesWarning):
+        whole = load_model(folder / "model.skops").predict(frame)
+    found = pd.read_csv(tmp_path / "o.csv")[LABELS].to_numpy()
+    np.testing.assert_array_equal(found, np.tile(whole, (400, 1)))
+
+
+def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
+    out = tmp_path / "m.skops"
+    short = pd.read_csv(folder / "train.csv")[["ticket", "age", "region", "senior", "remote"]][:80]
+    short.to_csv(tmp_path / "t.csv", index=False)
+    start = ("tune", tmp_path / "t.csv", "--labels", "senior,remote", "-o", out)
+    shown = imcc(*start).stdout
+    assert "The ensemble:" in shown
+    assert "cross-fitted average_precision" in shown
+    rows = table(imcc("predict", out, folder / "test.csv", "--proba", "--ignore-extra").stdout)
+    chances = np.array([row[1:] for row in rows[1:]], dtype=float)
+    assert ((chances > 0) & (chances < 1)).all()
+    predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
+    np.testing.assert_array_equal(
+        np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= 0.5
+    )
+    assert "--method imcc" in imcc(*start, "--force", "--alphas", "1", code=2).stderr
+    grid = ("--alphas", "1", "--betas", "1", "--gammas", "0", "--clusters", "4")
+    grid = ("--method", "imcc", "--grid", "paper", *grid)
+    assert "The best of 1 settings" in imcc(*start, "--force", *grid).stdout
+    assert type(load_model(out).estimator_[-1]) is IMCCClassifier
+
+
+def test_the_way_back(folder, imcc, tmp_path):
+    """A pipeline made in Python is used with the raw file."""
+    frame = pd.read_csv(folder / "train.csv")
+    frame["message"] = frame["message"].fillna("")
+    numbers = ["age", "visits", "score"]
+    steps = ColumnTransformer(
+        [
+            ("numbers", SimpleImputer(), numbers),
+            ("region", OneHotEncoder(handle_unknown="ignore"), ["region"]),
+            ("message", TfidfVectorizer(), "message"),
+        ]
+    )
+    model = make_pipeline(steps, IMCCClassifier(8, random_state=0))
+    used = frame[[*numbers, "region", "message"]]
+    model.fit(used, frame[LABELS])
+    file = save_model(model, tmp_path / "m.skops")
+    new = pd.read_csv(folder / "test.csv").fillna({"message": ""})
+    raw = tmp_path / "raw.csv"
+    new.to_csv(raw, index=False)
+    new.loc[new["message"] == "", "message"] = "nothing"
+    new.to_csv(raw, index=False)
+    rows = table(imcc("predict", file, raw, "--ignore-extra", "--scores").stdout)
+    assert rows[0] == LABELS
+    expected = model.decision_function(new[used.columns])
+    np.testing.assert_allclose(np.array(rows[1:], dtype=float), expected)
+    found = json.loads(imcc("evaluate", file, raw, "--ignore-extra", "--json").stdout)
+    assert found["metrics"]["average_precision"] > 0.6
+    shown = imcc("inspect", file, "--rows", raw, "--row", 3, "--by", "support").stdout
+    assert "Row 3" in shown
+    assert "unknown to the model" in imcc("predict", file, raw, code=1).stderr
+
+
+def test_calibrate_and_thresholds_of_a_table(folder, imcc, tmp_path):
+    calibrated, tuned = tmp_path / "c.skops", tmp_path / "t.skops"
+    imcc("calibrate", folder / "model.skops", folder / "test.csv", "-o", calibrated)
+    rows = table(imcc("predict", calibrated, folder / "test.csv", "--proba").stdout)
+    assert rows[0] == ["ticket", *LABELS]
+    chances = np.array([row[1:] for row in rows[1:]], dtype=float)
+    assert ((chances > 0) & (chances < 1)).all()
+    imcc("thresholds", calibrated, folder / "test.csv", "-o", tuned)
+    found = json.loads(imcc("evaluate", tuned, folder / "test.csv", "--json").stdout)
+    assert found["macro_f1"] > 0.5
+    wrong = imcc("thresholds", folder / "model.skops", folder / "train.csv", "-o", "x", code=2)
+    assert "rows that the model was trained on" in flat(wrong.stderr)
+
+
+_MEMORY = """
+import resource, sys
+from imcc.cli._app import app
+app(["predict", sys.argv[1], sys.argv[2], "-o", sys.argv[3], "--force"], standalone_mode=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_by_parts_not_by_the_table(folder, tmp_path):
+    frame = pd.read_csv(folder / "test.csv")
+    peaks = []
+    for copies in (600, 2000):
+        file = tmp_path / "big.csv"
+        pd.concat([frame] * copies).to_csv(file, index=False)
+        arguments = [folder / "model.skops", file, tmp_path / "out.csv"]
+        done = subprocess.run(
+            [sys.executable, "-c", _MEMORY, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=True,
+        )
+        peaks.append(int(done.stdout.split()[-1]))
+    assert file.stat().st_size > 20e6
+    # The features alone of the rows that the second file has more would take over 400 MB.
+    assert peaks[1] < peaks[0] + 60, peaks

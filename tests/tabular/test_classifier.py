@@ -1,0 +1,141 @@
+"""A table in, a model out."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.multiclass import OneVsRestClassifier
+
+from imcc import IMCCClassifier
+from imcc.calibration import MultilabelCalibrator
+from imcc.tabular import TableClassifier, TableError, read_tags
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+polars = pytest.importorskip("polars")
+
+WORDS = np.array(["the", "of", "and", "with", "new", "old", "small", "large"])
+IMCC = IMCCClassifier(n_clusters=8, beta=0.1, random_state=0)
+
+
+def table(n=300, seed=0):
+    """Labels that depend on a number, a category and a word of a text."""
+    rng = np.random.default_rng(seed)
+    word = rng.choice(["apple", "car", "tree"], n)
+    frame = pandas.DataFrame(
+        {
+            "size": rng.normal(0, 1, n),
+            "noise": rng.normal(0, 100, n),
+            "town": rng.choice(["Ulm", "Bonn", "Köln"], n),
+            "note": [" ".join([*rng.choice(WORDS, 4), w, *rng.choice(WORDS, 2)]) for w in word],
+        }
+    )
+    labels = pandas.DataFrame(
+        {
+            "large": (frame["size"] > 0.3).astype(int),
+            "south": (frame["town"] == "Ulm").astype(int),
+            "fruit": (word == "apple").astype(int),
+        }
+    )
+    frame.loc[rng.choice(n, n // 10, replace=False), "noise"] = np.nan
+    return frame, labels
+
+
+def test_it_learns_from_columns_of_every_kind():
+    frame, labels = table()
+    new, truth = table(seed=1)
+    model = TableClassifier(IMCC, random_state=0).fit(frame, labels)
+    scores = f1_score(truth, model.predict(new), average=None)
+    assert (scores > 0.85).all()
+    assert model.label_names_.tolist() == ["large", "south", "fruit"]
+    assert [c.kind for c in model.schema_] == ["number", "number", "category", "text"]
+    assert model.decision_function(new).shape == (300, 3)
+    assert not hasattr(model, "predict_proba")
+    assert "note has 'apple'" in model.get_feature_names_out()
+
+
+def test_probabilities_where_the_classifier_has_them():
+    frame, labels = table()
+    model = TableClassifier(MultilabelCalibrator(IMCC, cv=3), random_state=0).fit(frame, labels)
+    chances = model.predict_proba(frame)
+    assert chances.shape == (300, 3)
+    np.testing.assert_array_equal(model.predict(frame), chances >= 0.5)
+    top = model.predict_tags(frame, top=2)
+    assert all(len(row) == 2 for row in top)
+    best = model.label_names_[chances.argmax(axis=1)]
+    assert [row[0] for row in top] == best.tolist()
+    with pytest.raises(ValueError, match="top must be a whole number"):
+        model.predict_tags(frame, top=0)
+
+
+@pytest.mark.parametrize("weight", [0.01, 100.0])
+def test_weights_matter(weight):
+    frame, labels = table(150)
+    new, truth = table(150, seed=1)
+    model = TableClassifier(IMCC, weights={"text": weight}).fit(frame, labels)
+    assert model.weights_["text"] == weight
+    fruit, large = (
+        f1_score(truth[name], model.predict(new)[:, j]) for name, j in (("fruit", 2), ("large", 0))
+    )
+    assert (fruit > large) == (weight > 1)
+    with pytest.raises(ValueError, match="weights must be 'auto' or a dict"):
+        TableClassifier(IMCC, weights="equal").fit(frame, labels)
+
+
+def test_labels_in_every_form():
+    frame, labels = table(80)
+    tags = ["|".join(name for name in labels.columns if row[name]) for _, row in labels.iterrows()]
+    expected = TableClassifier(IMCC).fit(frame, labels).decision_function(frame)
+    joined = pandas.concat([frame, labels], axis=1)
+    found = TableClassifier(IMCC).fit(joined, ["large", "south", "fruit"])
+    np.testing.assert_array_equal(found.decision_function(frame), expected)
+    order = [2, 0, 1]  # sorted by name
+    lists = [text.split("|") if text else [] for text in tags]
+    for model in (
+        TableClassifier(IMCC).fit(frame.assign(tags=tags), "tags"),
+        TableClassifier(IMCC).fit(frame, tags),
+        TableClassifier(IMCC).fit(frame, lists),
+        TableClassifier(IMCC).fit(polars.from_pandas(frame), pandas.Series(tags)),
+    ):
+        assert model.label_names_.tolist() == ["fruit", "large", "south"]
+        np.testing.assert_allclose(model.decision_function(frame), expected[:, order], atol=1e-9)
+        assert "tags" not in model.feature_names_in_
+    with pytest.raises(ValueError, match="names columns that the table does not have"):
+        TableClassifier(IMCC).fit(frame, "labels")
+    with pytest.raises(ValueError, match="as many rows"):
+        TableClassifier(IMCC).fit(frame, labels[:10])
+    with pytest.raises(TableError, match="must be 0 or 1"):
+        TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
+    with pytest.raises(TableError, match="has missing values"):
+        TableClassifier(IMCC).fit(joined.assign(large=None), ["large", "south"])
+
+
+def test_tags():
+    assert read_tags(["a;b", "b", ""]) == [["a", "b"], ["b"], []]
+    assert read_tags(["a, b", None], separator=";") == [["a, b"], []]
+    assert read_tags(["b|a|a"]) == [["a", "b"]]
+    assert read_tags([4, "4,27"]) == [["4"], ["27", "4"]]
+    assert read_tags(['["x, y", "z"]', "[]"]) == [["x, y", "z"], []]
+    with pytest.raises(TableError, match="row 1: the tags are not a JSON list"):
+        read_tags(['["x"]', "[x"])
+    with pytest.raises(TableError, match="no row has a tag"):
+        TableClassifier(IMCC).fit({"x": [1.5, 2.5]}, ["", ""])
+
+
+def test_any_classifier_and_clone():
+    frame, labels = table(100)
+    model = TableClassifier(OneVsRestClassifier(LogisticRegression()), drop=["noise"])
+    copy = clone(model)
+    assert copy.get_params()["drop"] == ["noise"]
+    assert model.fit(frame, labels).predict_proba(frame).shape == (100, 3)
+    assert not hasattr(copy, "estimator_")
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    frame, labels = table(80)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    before = model.predict(frame)
+    with pytest.raises(ValueError, match="as many rows"):
+        model.fit(frame[:10], labels)
+    np.testing.assert_array_equal(model.predict(frame), before)

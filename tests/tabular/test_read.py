@@ -1,0 +1,87 @@
+"""Files as tables: every cell as it is written, delimiters recognised, damage said."""
+
+import pytest
+
+from imcc.datasets import DataFormatError
+from imcc.tabular import read_table
+
+pa = pytest.importorskip("pyarrow")
+
+
+def written(folder, text, name="t.csv", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_are_recognised(tmp_path, delimiter):
+    text = 'a,b,c\n1,"x,y;z|\tw",3\n4,,n/a\n'
+    rows = [["1", "x,y;z|\tw", "3"], ["4", "", "n/a"]]
+    if delimiter != ",":
+        text = "\n".join(
+            delimiter.join(f'"{cell}"' for cell in row) for row in [["a", "b", "c"], *rows]
+        )
+    found = read_table(written(tmp_path, text)).to_pydict()
+    assert found == {"a": ["1", "4"], "b": ["x,y;z|\tw", ""], "c": ["3", "n/a"]}
+
+
+def test_decimal_commas_and_semicolons(tmp_path):
+    found = read_table(written(tmp_path, "a;b\n1,5;2\n3,25;4\n"))
+    assert found.to_pydict() == {"a": ["1,5", "3,25"], "b": ["2", "4"]}
+
+
+def test_what_cannot_be_decided_is_asked(tmp_path):
+    path = written(tmp_path, "a,b;c\n1,2;3\n")
+    with pytest.raises(DataFormatError, match="could be ',' or ';': say it with delimiter="):
+        read_table(path)
+    assert read_table(path, delimiter=";").column_names == ["a,b", "c"]
+
+
+def test_names_with_commas_quotes_and_umlauts(tmp_path):
+    path = written(tmp_path, '"größe, cm","he said ""hi""", x \n1,2,3\n')
+    assert read_table(path).column_names == ["größe, cm", 'he said "hi"', "x"]
+
+
+def test_encodings(tmp_path):
+    assert read_table(written(tmp_path, "\ufeffä,b\n1,2\n")).column_names == ["ä", "b"]
+    latin = written(tmp_path, "ä,b\nö,2\n", encoding="latin-1")
+    with pytest.raises(DataFormatError, match="say what it is with encoding='latin-1'"):
+        read_table(latin)
+    assert read_table(latin, encoding="latin-1").to_pydict() == {"ä": ["ö"], "b": ["2"]}
+    late = written(tmp_path, "a,b\n" + "1,2\n" * 40_000 + "ö,2\n", encoding="latin-1")
+    with pytest.raises(DataFormatError, match="say what it is with encoding='latin-1'"):
+        read_table(late)
+
+
+def test_newlines_in_quotes_and_no_header(tmp_path):
+    path = written(tmp_path, '1,"two\nlines"\n3,four\n')
+    found = read_table(path, header=False).to_pydict()
+    assert found == {"column0": ["1", "3"], "column1": ["two\nlines", "four"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("  \n", "the file is empty"),
+        ("a,b\n1,2\n1,2,3\n", "line 3: the row has 3 cells, and the first has 2"),
+        ("a,a\n1,2\n", "columns have the same name"),
+        ("a\0b,c\n1,2\n", "binary file"),
+    ],
+)
+def test_damage(tmp_path, text, said):
+    with pytest.raises(DataFormatError, match=said):
+        read_table(written(tmp_path, text))
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), path)
+    assert read_table(path).to_pydict() == {"a": [1, 2], "b": ["x", None]}
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataFormatError, match="cannot be read as Parquet"):
+        read_table(path)
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "no.parquet")

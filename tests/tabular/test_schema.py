@@ -1,0 +1,153 @@
+"""What the columns of a table are: the rules, what is refused, what can be overruled."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+from imcc.tabular import MISSING, TableError, infer_schema
+
+pa = pytest.importorskip("pyarrow")
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+
+N = 60
+RNG = np.random.default_rng(0)
+WORDS = np.array(["red", "green", "blue", "apple", "car", "tree", "house", "river", "stone"])
+
+
+def sentences(n=N):
+    return [" ".join(RNG.choice(WORDS, 5)) for _ in range(n)]
+
+
+def kind_of(values, **options):
+    return infer_schema({"x": values}, **options)["x"].kind
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.5, 2.5, None, 4.0], "number"),
+        (["1.5", " 2 ", "+3e2", "-.5", ""], "number"),
+        (list(RNG.normal(size=N)), "number"),  # all different, and no id
+        ([f"{v:.3f}" for v in RNG.normal(size=N)], "number"),
+        (list(RNG.permutation(1000)[:N] * 7), "number"),
+        (list(range(N)), "id"),
+        ([str(i + 500) for i in range(N)], "id"),
+        ([f"A-{i:04d}" for i in range(N)], "id"),
+        (list(range(5)), "number"),  # too few to say
+        (["yes", "no", "Yes", None], "yes/no"),
+        ([0, 1, 1, 0], "yes/no"),
+        (["0", "1", "1", "0"], "yes/no"),
+        ([True, False, None], "yes/no"),
+        (["ja", "nein", "ja", "ja"], "yes/no"),
+        (["Ulm", "Bonn", "Ulm", "Berlin"], "category"),
+        (["New York", "Los Angeles", "New York", "Los Angeles"] * 5, "category"),
+        (sentences(), "text"),
+        (["2024-01-31", "2023-12-01", None], "date"),
+        (["31.01.2024", "01.12.2023"], "date"),
+        (["13/01/2024", "01/12/2023"], "date"),
+        (["2024-01-31 10:30", "2023-12-01 00:00"], "date"),
+        ([datetime.date(2024, 1, 1), datetime.date(2025, 1, 1)], "date"),
+        ([7, 7, 7], "constant"),
+        ([None, None], "constant"),
+        (["n/a", "-", ""], "constant"),
+        (["x", None, "x"], "category"),  # present or not
+    ],
+)
+def test_rules(values, kind):
+    assert kind_of(values) == kind
+
+
+def test_a_name_makes_numbers_an_id():
+    values = list(RNG.permutation(1000)[:N] * 7)
+    assert infer_schema({"customer_id": values})["customer_id"].kind == "id"
+    assert infer_schema({"paid": values})["paid"].kind == "number"
+
+
+def test_spellings_of_missing_are_counted():
+    column = infer_schema({"x": ["1.5", "n/a", "-", "", None, "2.5", "NULL"]})["x"]
+    assert (column.kind, column.missing, column.spelled) == ("number", 5, 3)
+    assert "and a flag" in column.becomes
+    assert "n/a" in MISSING
+
+
+def test_stray_words_among_numbers_are_an_error_with_two_ways_out():
+    values = [str(v) for v in range(100, 120)] + ["abc"]
+    with pytest.raises(TableError) as caught:
+        infer_schema({"size": values})
+    said = str(caught.value)
+    assert "'size'" in said
+    assert said.startswith("row 20: ")
+    assert "1 are not ('abc')" in said
+    assert caught.value.row == 20
+    assert "missing_words=['abc']" in said
+    assert "kinds={'size': 'category'}" in said
+    assert kind_of(values, missing_words=["ABC"]) == "number"
+    assert kind_of(values, kinds={"x": "category"}) == "category"
+    # Half words and half numbers are no mistake: they are categories.
+    assert kind_of(["1", "2", "a", "b"] * 5) == "category"
+
+
+def test_decimal_commas_are_not_hundreds_of_categories():
+    with pytest.raises(TableError, match="'1,2'"):
+        kind_of(["1.5", "2.5", "3.5", "4.5", "1,2", "7"])
+
+
+def test_dates_whose_day_and_month_cannot_be_told_apart():
+    with pytest.raises(TableError, match="date_formats"):
+        kind_of(["01/02/2024", "03/04/2024"])
+    schema = infer_schema({"x": ["01/02/2024"] * 2}, date_formats={"x": "%d/%m/%Y"})
+    assert (schema["x"].kind, schema["x"].date_format) == ("date", "%d/%m/%Y")
+
+
+def test_overruled_kinds_are_checked():
+    assert kind_of(["1", "2", "3"], kinds={"x": "category"}) == "category"
+    assert infer_schema({"x": ["1", "2"]}, kinds={"x": "text"})["x"].overruled
+    with pytest.raises(TableError, match="cannot be yes/no"):
+        kind_of(["a", "b"], kinds={"x": "yes/no"})
+    with pytest.raises(TableError, match="are numbers, and 2 are not"):
+        kind_of(["a", "b", "1"], kinds={"x": "number"})
+    with pytest.raises(TableError, match="not dates"):
+        kind_of([1.5, 2.5], kinds={"x": "date"})
+    with pytest.raises(ValueError, match="kinds names columns that the table does not have"):
+        kind_of([1.5, 2.5], kinds={"y": "date"})
+    with pytest.raises(ValueError, match="kinds must name kinds of"):
+        kind_of([1.5, 2.5], kinds={"x": "colour"})
+
+
+def test_lists_are_no_features():
+    with pytest.raises(TableError, match="lists or records"):
+        kind_of([["a"], ["b", "c"]])
+    assert infer_schema({"x": [["a"], []]}, labels=["x"])["x"].kind == "label"
+
+
+def test_frames_of_all_libraries_give_the_same_schema():
+    columns = {
+        "a": [1.5, None, 2.0, 8.25],
+        "b": ["x", "y", "x", None],
+        "c": [True, False, True, True],
+        "d": [datetime.datetime(2024, 1, i, 5) for i in range(1, 5)],
+    }
+    expected = infer_schema(pa.table(columns))
+    assert [c.kind for c in expected] == ["number", "category", "yes/no", "date"]
+    assert expected["d"].has_time
+    frame = pandas.DataFrame(columns, index=[3, 5, 7, 9])
+    frame["b"] = frame["b"].astype("category")
+    for other in (frame, polars.DataFrame(columns), columns):
+        found = infer_schema(other)
+        assert [(c.name, c.kind, c.missing) for c in found] == [
+            (c.name, c.kind, c.missing) for c in expected
+        ]
+    with pytest.raises(ValueError, match="must be a table with named columns"):
+        infer_schema(np.zeros((3, 2)))
+
+
+def test_it_can_be_read():
+    schema = infer_schema({"age": [1.5, 2.5, None], "town": ["Ulm", "Ulm", "Bonn"]}, drop=[])
+    lines = repr(schema).splitlines()
+    assert lines[0].split()[:3] == ["column", "kind", "missing"]
+    assert lines[1].startswith("age     number    33%")
+    assert schema.to_frame().shape == (2, 6)
+    assert schema.to_dict()["columns"][1]["kind"] == "category"
+    assert infer_schema({"a": [1.5, 2.5], "b": [1.5, 2]}, drop=["a"]).features == ["b"]
