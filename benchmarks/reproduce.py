@@ -33,6 +33,8 @@ TITLES = {
     "average_precision": "Average precision",
 }
 CONTROL = "kernel_ensemble"
+# Methods with fewer data sets are not ranked: a rank needs all methods on a data set.
+MOST = 12
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 
 Rows = Sequence[Sequence[str]]
@@ -69,6 +71,8 @@ def first_runs(scores: ScoreTable, n: int) -> ScoreTable:
 
 def means_table(scores: ScoreTable) -> str:
     """Return the means of all methods, the best of each data set in bold."""
+    has = np.isfinite(scores.values).any(axis=(1, 2))
+    scores = scores.select(datasets=[d for d, h in zip(scores.datasets, has, strict=True) if h])
     means = scores.mean()
     best = np.nanmax(means, axis=1) if scores.greater_is_better else np.nanmin(means, axis=1)
     rows = []
@@ -89,11 +93,27 @@ def interval(differences: np.ndarray) -> str:
 
 
 def compare_methods(tables: dict[str, ScoreTable]) -> Iterator[str]:
-    """Yield ranks and tests, on the data sets that all methods have."""
+    """Yield ranks and tests of the methods that have run on most of the data sets."""
+    some = next(iter(tables.values()))
+    n_sets = np.isfinite(some.values).any(axis=2).sum(axis=0)
+    methods = [m for m, n in zip(some.methods, n_sets, strict=True) if n >= MOST]
+    left_out = [m for m in some.methods if m not in methods]
+    yield (
+        "Ranks of the means above, on the data sets that all methods in the table have"
+        + (f" ({', '.join(left_out)} has too few to be ranked)." if left_out else ".")
+        + "\n"
+    )
     ranks: dict[str, list[str]] = {}
     tests, order = [], {}
     for metric, scores in tables.items():
-        found = compare(scores, control=CONTROL, missing="drop_datasets")
+        means = ScoreTable(
+            metric,
+            scores.greater_is_better,
+            scores.datasets,
+            tuple(methods),
+            scores.select(methods=methods).mean()[:, :, None],
+        )
+        found = compare(means, control=CONTROL, missing="drop_datasets")
         for j, method in enumerate(found.methods):
             ranks.setdefault(method, []).append(f"{found.mean_ranks[j]:.2f}")
             order.setdefault(method, []).append(float(found.mean_ranks[j]))
@@ -111,7 +131,7 @@ def compare_methods(tables: dict[str, ScoreTable]) -> Iterator[str]:
         ["average rank", *(TITLES[m] for m in tables)],
         [[method, *ranks[method]] for method in sorted_methods],
     )
-    yield "Friedman's test (the methods differ where F_F is above the critical value at 5 %) and"
+    yield "\nFriedman's test (the methods differ where F_F is above the critical value at 5 %) and"
     yield "Nemenyi's critical difference of average ranks:\n"
     yield table(["", "F_F", "critical value", "critical difference", "data sets"], tests)
 
@@ -121,18 +141,22 @@ def against_control(tables: dict[str, ScoreTable]) -> Iterator[str]:
     yield (
         f"Mean over the data sets of `{CONTROL}` minus the other method, with a 95 %\n"
         "interval (Student's t over data sets), and the number of data sets on which it is\n"
-        "better. Of average precision more is better, of the others less.\n"
+        "better, on the splits that both have. Of average precision more is better, of the\n"
+        "others less.\n"
     )
     methods = [m for m in next(iter(tables.values())).methods if m != CONTROL]
     rows = []
     for method in methods:
         cells = []
         for scores in tables.values():
-            pair = scores.select(methods=[CONTROL, method]).mean()
-            both = np.isfinite(pair).all(axis=1)
-            gap = pair[both, 0] - pair[both, 1]
+            ours, theirs = scores.select(methods=[CONTROL, method]).values.transpose(1, 0, 2)
+            gaps = ours - theirs  # of the splits that both have
+            gap = np.array([row[np.isfinite(row)].mean() for row in gaps if np.isfinite(row).any()])
+            if len(gap) < 2:
+                cells.append("not run")
+                continue
             wins = (gap > 0).sum() if scores.greater_is_better else (gap < 0).sum()
-            cells.append(f"{interval(gap)} ({wins} of {both.sum()})")
+            cells.append(f"{interval(gap)} ({wins} of {len(gap)})")
         rows.append([method, *cells])
     yield table(["against", *(TITLES[m] for m in tables)], rows)
 
@@ -161,19 +185,17 @@ def beside_the_paper(store: Store) -> Iterator[str]:
     yield table(["method", "settings chosen by", "reproduced", "better", "worse", "not run"], kept)
 
 
-def times(store: Store, methods: Sequence[str]) -> str:
-    """Return the seconds of training, by where they were computed."""
-    found: dict[tuple[str, str], list[float]] = {}
+def origins(store: Store, methods: Sequence[str]) -> str:
+    """Return how many runs each method has, by where they were computed."""
+    found: dict[tuple[str, str], int] = {}
     for run in store.runs():
-        device = "GPU" if run.environment.get("device") else "CPU"
-        found.setdefault((run.key.method, device), []).append(run.fit_seconds)
+        key = (run.key.method, "GPU" if run.environment.get("device") else "CPU")
+        found[key] = found.get(key, 0) + 1
     rows = [
-        [method, device, str(len(values)), f"{np.median(values):.1f}", f"{np.max(values):.0f}"]
+        [method, *(str(found.get((method, where), 0)) for where in ("CPU", "GPU"))]
         for method in methods
-        for device in ("CPU", "GPU")
-        if (values := found.get((method, device)))
     ]
-    return table(["method", "where", "runs", "median seconds", "largest"], rows)
+    return table(["method", "runs on a CPU", "runs on a GPU"], rows)
 
 
 def opened(folder: Path, experiment: str, files: Sequence[Path]) -> Store:
@@ -209,10 +231,21 @@ def page() -> str:
         store = opened(folder, "paper", sorted(RESULTS.glob("paper*.csv")))
         parts.append("## The paper's fifteen data sets, first three splits\n")
         parts.append(
-            "Means over three random 80/20 splits. Settings of methods that search are chosen by\n"
-            "average precision, in five folds of the training rows.\n"
+            "Means over three random 80/20 splits, or those of the three that were run. Settings\n"
+            "of methods that search are chosen by average precision, in five folds of the\n"
+            "training rows.\n"
         )
         parts += list(section(store, 3))
+        store_outside = opened(folder, "outside", [RESULTS / "outside.csv"])
+        parts.append("\n## Five data sets outside of the paper\n")
+        parts.append(
+            "Nothing was chosen on these. Means over the splits that were run, up to five; most\n"
+            "cells are still to be computed (`imcc experiment run outside`).\n"
+        )
+        for metric in ("average_precision", "ranking_loss"):
+            parts.append(f"### {TITLES[metric]}\n")
+            parts.append(means_table(present(store_outside.scores(metric))) + "\n")
+        store_outside.close()
         parts.append("\n## Beside the paper's numbers\n")
         parts.append(
             "All runs of each cell against the paper's mean and standard deviation over ten\n"
@@ -220,14 +253,14 @@ def page() -> str:
             "rounding of the print).\n"
         )
         parts += list(beside_the_paper(store))
-        parts.append("\n## Training times\n")
+        parts.append("\n## Where the rows come from\n")
         parts.append(
-            "Wall-clock seconds of one training run, search included. CPU runs had one thread\n"
-            "each, and several ran at the same time (up to 14 on 16 cores); GPU runs shared one\n"
-            "H200 with up to four others. These are not times to compare methods by: run\n"
-            "`python -m benchmarks.baselines` and `python -m benchmarks.ensemble` for that.\n"
+            "All runs of the paper's fifteen data sets, further splits included. Each row names\n"
+            "the processor, the device and the versions. Several ran at the same time on one\n"
+            "machine, so their times are not times to compare methods by:\n"
+            "`python -m benchmarks.baselines` and `python -m benchmarks.ensemble` measure those.\n"
         )
-        parts.append(times(store, present(store.scores("average_precision")).methods))
+        parts.append(origins(store, present(store.scores("average_precision")).methods))
         store.close()
     return "\n".join(parts).rstrip() + "\n"
 

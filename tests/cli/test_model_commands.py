@@ -56,7 +56,7 @@ def test_a_practitioners_day(pets, tmp_path, program):
     model = tmp_path / "model.skops"
     done = program("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, "--thresholds", "f1")
     assert "The best of 4 settings" in done.stdout
-    assert re.search(r"TunedThresholds\(IMCCClassifier\) on train \(120 rows\)", done.stdout)
+    assert re.search(r"TunedThresholds\(IMCCClassifier\)\) on train \(120 rows\)", done.stdout)
     done = program("inspect", model, "--html", tmp_path / "page.html")
     assert "cross-validated average_precision" in done.stdout
     assert "Virtual examples" in done.stdout
@@ -99,6 +99,7 @@ def test_tune_takes_from_the_grid_what_is_not_said(imcc, pets, tmp_path, grid, n
     assert json.loads(imcc(*start, "--grid", grid).stdout)["settings"] == n_settings
     # The penalties of the grid, which are the same in both.
     rest = ("--alphas", 1, "--gammas", 0.1, "--clusters", 4, "--grid", grid, "--force", "--json")
+    rest += ("--method", "imcc")
     found = imcc("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", *rest)
     assert json.loads(found.stdout)["settings"] == 7 * n_settings // 4
 
