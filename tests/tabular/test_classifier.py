@@ -139,3 +139,10 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="as many rows"):
         model.fit(frame[:10], labels)
     np.testing.assert_array_equal(model.predict(frame), before)
+
+
+def test_score_is_the_share_of_rows_that_are_right():
+    frame, labels = table(100)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    right = (model.predict(frame) == labels.to_numpy()).all(axis=1)
+    assert model.score(frame, labels) == pytest.approx(right.mean())

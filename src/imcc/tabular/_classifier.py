@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -231,6 +232,19 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         scores = np.asarray(getattr(self, method)(X))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
         return [self.label_names_[row].tolist() for row in best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows of which all labels are predicted right.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+        y : array-like of shape (n_samples, n_labels)
+            True labels, as 0 and 1, in the order of ``label_names_``.
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        predicted = self.predict(X)
+        return float(accuracy_score(label_matrix(y, "y"), predicted, sample_weight=sample_weight))
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features that the classifier sees."""

@@ -207,6 +207,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 names += columns
         return np.array(names, dtype=object)
 
+    def set_output(self, *, transform: str | None = None) -> TableEncoder:
+        """Choose what ``transform`` returns, as for any transformer of scikit-learn.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            "default" is an array or a CSR matrix.  Data frames need dense features.
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        return super().set_output(transform=transform)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 
