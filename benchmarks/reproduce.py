@@ -50,6 +50,7 @@ def present(scores: ScoreTable) -> ScoreTable:
     """Return the methods and repetitions that have any run."""
     has = np.isfinite(scores.values)
     methods = [m for j, m in enumerate(scores.methods) if has[:, j].any()]
+    methods.sort(key=lambda method: method != CONTROL)  # first, the others in their order
     picked = scores.select(methods=methods)
     repetitions = np.isfinite(picked.values).any(axis=(0, 1))
     return ScoreTable(
@@ -70,17 +71,24 @@ def first_runs(scores: ScoreTable, n: int) -> ScoreTable:
 
 
 def means_table(scores: ScoreTable) -> str:
-    """Return the means of all methods, the best of each data set in bold."""
+    """Return the means of all methods, the best of each data set in bold.
+
+    Means over fewer splits than others have are followed by their number, and never in bold.
+    """
     has = np.isfinite(scores.values).any(axis=(1, 2))
     scores = scores.select(datasets=[d for d, h in zip(scores.datasets, has, strict=True) if h])
     means = scores.mean()
-    best = np.nanmax(means, axis=1) if scores.greater_is_better else np.nanmin(means, axis=1)
+    n_splits = np.isfinite(scores.values).sum(axis=2)
     rows = []
     for i, name in enumerate(scores.datasets):
+        whole = n_splits[i] == n_splits[i].max()
+        best = (np.max if scores.greater_is_better else np.min)(means[i, whole])
         cells = []
-        for value in means[i]:
-            text = "not run" if np.isnan(value) else f"{value:.3f}"
-            cells.append(f"**{text}**" if f"{value:.3f}" == f"{best[i]:.3f}" else text)
+        for value, n in zip(means[i], n_splits[i], strict=True):
+            text = "not run" if n == 0 else f"{value:.3f}"
+            if 0 < n < n_splits[i].max():
+                text += f" ({n})"
+            cells.append(f"**{text}**" if text == f"{best:.3f}" else text)
         rows.append([name, *cells])
     return table(["", *scores.methods], rows)
 
@@ -231,8 +239,8 @@ def page() -> str:
         store = opened(folder, "paper", sorted(RESULTS.glob("paper*.csv")))
         parts.append("## The paper's fifteen data sets, first three splits\n")
         parts.append(
-            "Means over three random 80/20 splits, or those of the three that were run. Settings\n"
-            "of methods that search are chosen by average precision, in five folds of the\n"
+            "Means over three random 80/20 splits; a number in brackets says that fewer were run.\n"
+            "Settings of methods that search are chosen by average precision, in five folds of the\n"
             "training rows.\n"
         )
         parts += list(section(store, 3))
