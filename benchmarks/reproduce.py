@@ -239,9 +239,9 @@ def page() -> str:
         store = opened(folder, "paper", sorted(RESULTS.glob("paper*.csv")))
         parts.append("## The paper's fifteen data sets, first three splits\n")
         parts.append(
-            "Means over three random 80/20 splits; a number in brackets says that fewer were run.\n"
-            "Settings of methods that search are chosen by average precision, in five folds of the\n"
-            "training rows.\n"
+            "Means over three random 80/20 splits; a number in brackets says that fewer were\n"
+            "run. Settings of methods that search are chosen by average precision, in five folds\n"
+            "of the training rows.\n"
         )
         parts += list(section(store, 3))
         store_outside = opened(folder, "outside", [RESULTS / "outside.csv"])

@@ -219,6 +219,16 @@ def open_content(
         unless given.
     member : str, optional
         Which file of a zip archive; needed when it has several data files.
+
+    Examples
+    --------
+    >>> import gzip, pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> packed = pathlib.Path(folder.name, "pets.csv.gz")
+    >>> _ = packed.write_bytes(gzip.compress(b"size,cat"))
+    >>> open_content(packed).name, open_content(packed).data
+    ('pets.csv', b'size,cat')
+    >>> folder.cleanup()
     """
     if isinstance(source, Content):
         return source
