@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from imcc._utils.config import config_context
-
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 
 DATA = Path(__file__).parent / "data"
@@ -90,5 +88,8 @@ def mirror():
 @pytest.fixture
 def config():
     """Change settings of :mod:`imcc._utils.config` until the end of the test."""
+    # Here, not above: what is imported before coverage starts is not measured.
+    from imcc._utils.config import config_context
+
     with contextlib.ExitStack() as stack:
         yield lambda **settings: stack.enter_context(config_context(**settings))
