@@ -67,7 +67,8 @@ reproduce: $(READY)  ## rebuild docs/reproduction.md from the committed rows, wi
 
 docs: $(READY)  ## build the documentation into docs/_build/html
 	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-oldest docs/_build docs/api/generated .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest docs/_build docs/api/generated docs/auto_examples .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
