@@ -79,7 +79,7 @@ html_title = "imcc"
 html_static_path = ["_static"]
 html_css_files = ["imcc.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "**": ["sidebar-menu"]}
+html_sidebars = {"index": []}  # elsewhere the menu, docs/_templates/sidebar-nav-bs.html
 html_theme_options = {
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
