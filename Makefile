@@ -59,7 +59,7 @@ format: $(READY)  ## let ruff format and fix
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-bench: $(READY)  ## the speed and memory table of the README
+bench: $(READY)  ## the speed and memory table of docs/performance.md
 	$(PY) -m benchmarks.classifier
 
 reproduce: $(READY)  ## rebuild docs/reproduction.md from the committed rows, without training anything

@@ -1,3 +1,4 @@
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -91,7 +92,28 @@ html_theme_options = {
     "navbar_persistent": ["search-button-field"],
     "back_to_top_button": True,
 }
-html_context = {"default_mode": "auto"}
+
+
+def reference_groups():
+    """Return the headings of api.md, each with the pages of the names below it."""
+    groups, module, listing, before = [], "", False, ""
+    for line in (DOCS / "api.md").read_text("utf-8").splitlines():
+        if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = found[1]
+        elif re.fullmatch(r"-{3,}", line):
+            groups.append((before, []))
+        elif line.startswith(".. autosummary::"):
+            listing = True
+            continue
+        elif listing and (found := re.match(r"   ([A-Za-z_]\w*)$", line)):
+            groups[-1][1].append(f"api/generated/{module}.{found[1]}")
+        if line and not line.startswith("   "):
+            listing = False
+        before = line
+    return groups
+
+
+html_context = {"default_mode": "auto", "reference_groups": reference_groups()}
 
 
 def inline_formula(self, node):
