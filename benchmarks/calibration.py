@@ -7,9 +7,9 @@
 
 Each method is fitted once on the training rows of a split (80 %,
 :func:`imcc.datasets.paper_splits`) inside a :class:`imcc.calibration.MultilabelCalibrator` with
-five shuffled folds (three on cal500, bibtex and corel5k, whose 159 to 374 labels make a fold
-expensive; LLSF has 10 instead of 40 settings there).  *Before* are the scores of the model inside, *after* the calibrated log-odds,
-both of the same test rows.
+five shuffled folds.  On cal500, bibtex and corel5k, whose 159 to 374 labels make a fold expensive,
+there are three folds, and LLSF has 10 settings instead of 40.  *Before* are the scores of the model
+inside, *after* the calibrated log-odds, both of the same test rows.
 
 Probabilities before calibration, for log loss, Brier score and calibration error, are what the
 scores mean (:func:`imcc.inspection.score_probabilities`):
