@@ -172,6 +172,8 @@ class _Problem:
     positives, totals : ndarray of shape (q,)
         Sums of weights, without those of the prior.
     prior_count : float
+    entries : int
+        Of the blocks that a pass works on; a device is asked once, not in every pass.
     """
 
     scores: Array
@@ -182,6 +184,7 @@ class _Problem:
     positives: np.ndarray
     totals: np.ndarray
     prior_count: float
+    entries: int
 
     @property
     def n_labels(self) -> int:
@@ -219,7 +222,8 @@ class _Problem:
         labels = asarray(on, scores, "float64")
         q = scores.shape[1]
         totals, positives, sums, squares = (np.zeros(q) for _ in range(4))
-        blocks = list(_blocks(scores))
+        entries = block_entries(scores) or _ENTRIES
+        blocks = list(row_blocks(n, q, entries))
         for b in blocks:
             w = xp.ones_like(scores[b, :])
             if weights is not None:
@@ -239,7 +243,7 @@ class _Problem:
         # Scores that do not vary, but for rounding, say nothing: any unit is as good.
         if scale <= 1e-12 * max(1e-300, float(np.abs(centers).max(initial=0.0))):
             scale = 1.0
-        return cls(scores, labels, weights, centers, scale, positives, totals, prior_count)
+        return cls(scores, labels, weights, centers, scale, positives, totals, prior_count, entries)
 
     def only(self, labels: np.ndarray) -> _Problem:
         """Return the problem of some labels, with the same scale."""
@@ -257,6 +261,7 @@ class _Problem:
             self.positives[labels],
             self.totals[labels],
             self.prior_count,
+            self.entries,
         )
 
     def sums(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -278,7 +283,7 @@ class _Problem:
         slope, offset = asarray(at[0] / self.scale, like), asarray(at[1], like)
         center, scale = asarray(self.centers, like), self.scale
         total: Any = None
-        for b in _blocks(like):
+        for b in row_blocks(like.shape[0], like.shape[1], self.entries):
             moved = like[b, :] - center
             z = moved * slope + offset
             # With e = exp(-|z|) and r = 1 / (1 + e): p is r or e r, and p (1 - p) = e r^2.
@@ -311,10 +316,6 @@ class _Problem:
         found[2] += k * (p - 0.5)
         found[5] += k * p * (1 - p)
         return found[0], found[1:3], found[3:]
-
-
-def _blocks(scores: Array) -> Any:
-    return row_blocks(scores.shape[0], scores.shape[1], block_entries(scores) or _ENTRIES)
 
 
 def _checked_weight(sample_weight: Any, n: int) -> np.ndarray:
