@@ -94,7 +94,7 @@ class Stopwatch:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
-def _screening(_: Any, part: np.ndarray, *rest: Any) -> str:
+def _screening(_: Any, part: np.ndarray, *_rest: Any) -> str:
     return f"screening, {len(part)} rows"
 
 

@@ -161,7 +161,9 @@ def free_bytes(like: Any) -> float:
         cuda = importlib.import_module("torch").cuda
         # memory_reserved and memory_allocated would each sort all of the statistics first.
         stats = cuda.memory_stats_as_nested_dict(like.device)
-        held, used = (stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes"))
+        held, used = (
+            stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes")
+        )
         cached = held - used
         return float(cuda.mem_get_info(like.device)[0] + cached)
     if library(like) == "cupy":
