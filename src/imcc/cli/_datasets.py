@@ -58,7 +58,7 @@ def datasets() -> None:
     type=click.Choice(GROUPS),
     default="all",
     show_default=True,
-    help="Which: the paper's fifteen, those of regular or large scale, or others.",
+    help="Which data sets: the paper's fifteen, those of regular or large scale, or others.",
 )
 @JSON
 def list_(group: str, as_json: bool) -> None:
@@ -314,7 +314,7 @@ def _print_description(facts: Description, top: int, table: bool = False) -> Non
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds to wait for a server that says nothing.",
+    help="Seconds to wait for a server that does not answer.",
 )
 @JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
@@ -390,7 +390,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 @click.option(
     "--to",
     type=click.Choice(FORMATS_WRITTEN),
-    help="The format of the output, if its name does not say it (or meka for .arff).",
+    help="The format of the output, if the file name does not tell (or meka for .arff).",
 )
 @FORCE
 @JSON
