@@ -40,6 +40,9 @@ def test_the_numbers_of_the_front_page_are_those_of_their_sources():
     line = re.search(r"^\| nystroem \| 1,000,000 \| ([\d.]+ s) ", text("docs", "scale.md"), re.M)
     assert rows == "1,000,000 rows"
     assert f"in {line[1]} on 2 cores" in front
+    readme = text("README.md")
+    assert f"{speed}\n  faster" in readme
+    assert f"a million rows in {line[1]} on 2 cores" in readme
 
 
 def inventory(path):
