@@ -57,15 +57,11 @@ def experiment() -> None:
     "-o",
     "--store",
     type=click.Path(path_type=Path),
-    help="The file for the results.  [default: NAME.sqlite]",
+    help="The file that takes the results.  [default: NAME.sqlite]",
 )
 @click.option("--datasets", type=_Names(), help="Only these data sets.")
 @click.option("--methods", type=_Names(), help="Only these methods.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    help="Number of splits, in place of the experiment's own.",
-)
+@click.option("--repeats", type=click.IntRange(min=1), help="So many splits instead.")
 @click.option("--no-sensitivity", is_flag=True, help="Leave out the sensitivity studies.")
 @running_options
 def run_(
