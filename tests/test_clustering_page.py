@@ -73,9 +73,9 @@ def test_effects_are_means_over_data_sets_with_tests_over_data_sets():
 def test_the_answer_follows_the_numbers(gains, expected):
     text = clustering_page.page(made_up(gains))
     assert expected in re.sub(r"\s+", " ", text)
-    gain = gains.get("kmeans", 0.0)
-    assert f"| set3 | 80 | 4 | 3 | 0.6000 | {gain:+.4f} ± 0.0000 | 0.2000 |" in text
-    assert f"| set3 | {gain:+.4f} ± 0.0000 | {gain:+.4f} ± 0.0000 |" in text
+    gain = clustering_page.signed(gains.get("kmeans", 0.0))
+    assert f"| set3 | 80 | 4 | 3 | 0.6000 | {gain} ± 0.0000 | 0.2000 |" in text
+    assert f"| set3 | {gain} ± 0.0000 | {gain} ± 0.0000 |" in text
     assert "with the width searched" not in text.lower()
 
 
@@ -92,7 +92,7 @@ def test_runs_that_are_not_finished_do_not_count_and_widths_are_kept_apart():
     assert "still to be computed" in clustering_page.page(few_sets)
     assert "still to be computed" not in text
     only_few = [row for row in made_up({}) if row["percent"] == 10 or row["data"] != "set0"]
-    assert "| set0 | +0.0000 ± 0.0000 | not run |" in clustering_page.page(only_few)
+    assert "| set0 | 0.0000 ± 0.0000 | not run |" in clustering_page.page(only_few)
 
 
 def test_the_figure_says_which_rows_it_shows(tmp_path):
@@ -105,6 +105,14 @@ def test_the_figure_says_which_rows_it_shows(tmp_path):
     assert "random clusters" in text
     clustering_page.plot(table, tmp_path / "again.svg", "sha256 of the rows: 1234")
     assert (tmp_path / "again.svg").read_text("utf-8") == text
+
+
+def test_two_splits_have_no_interval_and_zero_has_no_sign():
+    text = clustering_page.page(made_up({"kmeans": 0.01}, n_splits=2))
+    assert "| set3 | 80 | 4 | 2 | 0.6000 | +0.0100 | 0.2000 | -0.0100 |" in text
+    assert "(2 with 10 %, 2 with 100 %)" in text
+    assert clustering_page.signed(-0.00004) == clustering_page.signed(0.00004) == "0.0000"
+    assert clustering_page.signed(-0.00006) == "-0.0001"
 
 
 def test_names_in_the_figure_do_not_overlap():
