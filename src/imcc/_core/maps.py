@@ -55,7 +55,6 @@ from imcc._backend.linalg import eigh
 from imcc._core.kernels import (
     Kernel,
     LaplacianKernel,
-    LinearKernel,
     RBFKernel,
     WidthKernel,
     final_width,
@@ -494,7 +493,7 @@ def check_approximation(
     if approximation is None:
         return None
     check_choice("approximation", approximation, APPROXIMATIONS)
-    if isinstance(kernel, LinearKernel):
+    if kernel.is_linear:
         raise ValueError(
             "kernel='linear' needs no approximation: its cost grows with the rows as it is; use "
             "approximation=None"
