@@ -233,9 +233,10 @@ def _search_known(
             problem = _kernel_problem(share, part, own, signs, virtuals, chosen, 1.0, "train")
         solved.append((pattern, problem, labels))
     of_tests = None if share.weights is None else share.weights[fold.test]
-    judge: Judge | ScorerJudge = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    ours = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    judge: Judge | ScorerJudge = ours
     if share.truth is not None:
-        judge = ScorerJudge(judge, share.scorers, share.truth.rows(fold.test), of_tests)
+        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test), of_tests)
     values, finite = score_known(solved, judge, grid, metrics)
     negative = max(problem.negative for _, problem, _ in solved)
     return FoldResult(values, finite, time.perf_counter() - start, 0.0, negative)
