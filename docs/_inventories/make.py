@@ -14,10 +14,12 @@ import zlib
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 HERE = Path(__file__).parent
 # The public modules, and where their site describes a name.
 PROJECTS = {
-    "numpy": (["numpy", "numpy.linalg", "numpy.random"], "reference/generated/{name}.html"),
+    "numpy": (["numpy", "numpy.linalg"], "reference/generated/{name}.html"),
     "scipy": (
         ["scipy.linalg", "scipy.sparse", "scipy.special", "scipy.stats"],
         "reference/generated/{name}.html",
@@ -37,8 +39,9 @@ PROJECTS = {
     "pandas": (["pandas"], "reference/api/{name}.html"),
 }
 PYTHON = {
-    "library/functions.html": ("bool", "float", "int", "object", "range"),
-    "library/stdtypes.html": ("bytes", "dict", "frozenset", "list", "set", "str", "tuple"),
+    "library/functions.html": ("bool", "float", "int", "object"),
+    "library/stdtypes.html": ("bytes", "dict", "frozenset", "list", "range", "set", "str",
+                              "tuple"),
     "library/exceptions.html": ("ImportError", "OSError", "RuntimeError", "UserWarning",
                                 "ValueError"),
     "library/pathlib.html": ("pathlib.Path",),
@@ -57,9 +60,18 @@ def entries(modules: list[str], pattern: str) -> list[str]:
                 continue
             if name.startswith("_") or inspect.ismodule(value) or not callable(value):
                 continue
+            if not hasattr(loaded, "__all__") and value.__module__ != module:
+                continue  # imported from elsewhere
             full = f"{module}.{name}"
+            page = pattern.format(name=full)
+            if inspect.isclass(value) and issubclass(value, np.generic):
+                page = "reference/arrays.scalars.html"
             role = "class" if inspect.isclass(value) else "function"
-            found[full] = f"{full} py:{role} 1 {pattern.format(name=full)}#$ -"
+            found[full] = f"{full} py:{role} 1 {page}#$ -"
+    if "numpy" in modules:
+        for name, role in (("Generator", "class"), ("default_rng", "function")):
+            full = f"numpy.random.{name}"
+            found[full] = f"{full} py:{role} 1 reference/random/generator.html#$ -"
     return [found[name] for name in sorted(found)]
 
 
