@@ -60,7 +60,7 @@ def entries(modules: list[str], pattern: str) -> list[str]:
                 continue
             if name.startswith("_") or inspect.ismodule(value) or not callable(value):
                 continue
-            if not hasattr(loaded, "__all__") and value.__module__ != module:
+            if not hasattr(loaded, "__all__") and getattr(value, "__module__", module) != module:
                 continue  # imported from elsewhere
             full = f"{module}.{name}"
             page = pattern.format(name=full)
