@@ -75,6 +75,8 @@ def _new_pictures(block_vars: dict[str, Any]) -> list[Any]:
     found = [value for value in names.values() if isinstance(value, Picture)]
     new = [value for value in found if id(value) not in seen]
     seen.update(id(value) for value in new)
+    for value in new:  # their parts have fixed places
+        value.figure.set_layout_engine("none")
     return [value.figure for value in new]
 
 
