@@ -128,10 +128,11 @@ def means_table(scores: ScoreTable) -> str:
     """Return the means of all methods over all their splits, the best of each data set in bold.
 
     The column "splits" is the most frequent number of a row; a mean over another number is
-    followed by it, and is never in bold if it is over fewer.
+    followed by it, and is never in bold if it is over fewer.  Methods with calibrated scores are
+    in a second table, since one would be too wide; bold are the best of both.
     """
     means, counts = scores.mean(), scores.counts
-    rows = []
+    rows: list[list[str]] = []
     for name, row, n in zip(scores.datasets, means, counts, strict=True):
         usual = max(Counter(n[n > 0].tolist()).items(), key=lambda item: (item[1], item[0]))[0]
         best = (np.max if scores.greater_is_better else np.min)(row[n >= usual])
@@ -142,4 +143,14 @@ def means_table(scores: ScoreTable) -> str:
             text = f"**{text}**" if bold else text
             cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
         rows.append([name, str(usual), *cells])
-    return table(["", "splits", *scores.methods], rows)
+    plain = [j for j, m in enumerate(scores.methods) if not m.endswith("_calibrated")]
+    others = [j for j in range(len(scores.methods)) if j not in plain]
+    blocks = [
+        table(
+            ["", "splits", *(scores.methods[j] for j in columns)],
+            [[row[0], row[1], *(row[2 + j] for j in columns)] for row in rows],
+        )
+        for columns in (plain, others)
+        if columns
+    ]
+    return "\n\n".join(blocks)

@@ -98,7 +98,9 @@ def against_control(panel: Panel) -> dict[str, Any] | None:
                 "median_interval": _between(effects.median_interval[j]),
                 "rank_biserial": signed(effects.rank_biserial[j], 2),
                 "rank_biserial_value": f"{effects.rank_biserial[j]:.6g}",
-                "p": p_text(float(found.wilcoxon_control.holm_p[j])).removeprefix("p "),
+                "p": p_text(float(found.wilcoxon_control.holm_p[j]))
+                .removeprefix("p = ")
+                .removeprefix("p "),
                 "p_value": f"{found.wilcoxon_control.holm_p[j]:.6g}",
                 "probabilities": [number(float(p), 2) for p in probabilities],
             }
