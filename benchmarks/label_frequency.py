@@ -101,12 +101,19 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def by_frequency(
-    lines: Iterable[dict[str, str]], bins: Sequence[int] = BINS
-) -> tuple[list[int], dict[str, list[float]]]:
-    """Return the number of labels in each bin, and each method's means.
+def common_labels(
+    lines: Iterable[dict[str, str]],
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return, for the labels that all methods have, the training rows and the average precisions.
 
-    Only labels that all methods have are taken, and only with at least ``bins[0]`` training rows.
+    Labels without a training row are left out.
+
+    Returns
+    -------
+    n_train : ndarray of shape (n_labels,)
+        How many training rows have each label.
+    found : dict of str to ndarray of shape (n_labels,)
+        The average precisions by method.
     """
     cells: dict[tuple[str, str], dict[str, float]] = {}
     frequency: dict[tuple[str, str], int] = {}
@@ -116,19 +123,31 @@ def by_frequency(
         cells.setdefault(key, {})[line["method"]] = float(line["average_precision"])
         frequency[key] = int(line["n_train"])
         methods[line["method"]] = None
-    common = [key for key, found in cells.items() if set(found) == set(methods)]
-    place = {key: int(np.searchsorted(bins, frequency[key], side="right")) - 1 for key in common}
-    counts = [sum(p == b for p in place.values()) for b in range(len(bins))]
-    means = {
-        method: [
-            float(np.mean([cells[key][method] for key in common if place[key] == b]))
-            if counts[b]
-            else float("nan")
-            for b in range(len(bins))
-        ]
-        for method in methods
+    kept = [k for k, found in cells.items() if len(found) == len(methods) and frequency[k] > 0]
+    return (
+        np.array([frequency[key] for key in kept], dtype=int),
+        {method: np.array([cells[key][method] for key in kept]) for method in methods},
+    )
+
+
+def bin_of(n_train: np.ndarray, bins: Sequence[int] = BINS) -> np.ndarray:
+    """Return the bin of each label.
+
+    >>> bin_of(np.array([1, 5, 6, 1000])).tolist()
+    [0, 0, 1, 3]
+    """
+    return np.searchsorted(bins, n_train, side="right") - 1
+
+
+def by_frequency(lines: Iterable[dict[str, str]]) -> tuple[list[int], dict[str, list[float]]]:
+    """Return the number of labels in each bin, and each method's means; NaN without labels."""
+    n_train, found = common_labels(lines)
+    place = bin_of(n_train)
+    inside = [place == b for b in range(len(BINS))]
+    return [int(mask.sum()) for mask in inside], {
+        method: [float(values[mask].mean()) if mask.any() else np.nan for mask in inside]
+        for method, values in found.items()
     }
-    return counts, means
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

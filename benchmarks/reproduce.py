@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reproduction import cost, paper, tests
+from benchmarks.reproduction import cost, labels, paper, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -122,6 +122,9 @@ def build() -> Built:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder, "paper") as store, opened(folder, "outside") as outside:
+            tables = {metric: present(store.scores(metric)) for metric in METRICS}
+            parts.append("## In short\n")
+            parts += short.short(store, tables, tests.compare_complete(tables))
             parts.append("## The paper's fifteen data sets\n")
             parts.append(
                 prose(
@@ -141,6 +144,9 @@ def build() -> Built:
             parts += paper.power(store)
             parts.append("\n### The cells of IMCC that are worse\n")
             parts += paper.failing(store)
+            if labels.FILE.exists():
+                parts.append("\n## Rare and frequent labels\n")
+                parts += labels.frequencies()
             parts.append("\n## Cost beside quality\n")
             parts += costs(store, built)
             parts.append("\n## Where the rows come from\n")
@@ -167,7 +173,7 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
     yield "counts", paper.readme_counts(store)
     own, each = (
         paper.counts(paper.cells(store, selection, "imcc", "imcc"), "welch")
-        for selection in paper.WORDS
+        for selection in paper.SELECTIONS
     )
     yield (
         "verdict",

@@ -29,9 +29,13 @@ from imcc.experiment import Run, Store, Study, TaskKey, load_experiment, merge, 
 
 #: The experiments that come with the package and whose rows the page shows, in this order.
 EXPERIMENTS = ("paper", "outside")
-#: Studies that are programs of their own: the file of their rows, and the module.  They take
-#: ``-o``, ``--jobs`` and ``--device``, and do not compute again what is in the file.
-STUDIES = {"clustering.csv": "benchmarks.clustering", "ablation.csv": "benchmarks.ablation"}
+#: Studies that are programs of their own: the file of their rows, the module, and whether it takes
+#: ``--jobs`` and ``--device``.  All take ``-o``, and do not compute again what is in that file.
+STUDIES = {
+    "clustering.csv": ("benchmarks.clustering", True),
+    "ablation.csv": ("benchmarks.ablation", True),
+    "label_frequency.csv": ("benchmarks.label_frequency", False),
+}
 OUT = Path("reproduce-full")
 
 
@@ -162,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"altogether about {duration(total)} with {options.jobs} at the same time and one thread "
         "each, if this machine is as fast as those of the committed rows"
-        + (f"; and, of unknown length, {listed(STUDIES.values())}" if STUDIES else "")
+        + (f"; and, of unknown length, {listed(module for module, _ in STUDIES.values())}")
     )
     if options.estimate:
         return 0
@@ -174,11 +178,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _imcc(["experiment", "export", str(store), "-o", str(store.with_suffix(".csv")), "--force"])
         if code:  # failed, stopped, or out of time: what there is was exported
             return code
-    for file, module in STUDIES.items():
+    for file, (module, parallel) in STUDIES.items():
         command = [sys.executable, "-m", module, "-o", str(options.output / file)]
-        code = subprocess.run(
-            [*command, "--jobs", str(options.jobs), *where], check=False
-        ).returncode
+        if parallel:
+            command += ["--jobs", str(options.jobs), *where]
+        code = subprocess.run(command, check=False).returncode
         if code:
             return code
     print(

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.reproduction.rows import TITLES, listed, present, prose, table
+from benchmarks.reproduction.rows import TITLES, WORDS, listed, present, prose, table
 from imcc.experiment import EACH, Run, Store
 from imcc.metrics import METRICS
 from imcc.published import DECIMALS, Cell, compare_with_published
 from imcc.published import table as published_table
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
-WORDS = {"average_precision": "average precision", EACH: "each metric itself"}
+SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}
 #: So many of the paper's standard deviations may our mean be worse.
 DEVIATIONS = 2
 ROUNDING = 0.5 * 10**-DECIMALS
@@ -59,7 +59,7 @@ def counts(found: Sequence[Cell], rule: str) -> dict[str, int]:
 
 def searches(store: Store, method: str) -> bool:
     """Return whether the two selections of a method differ."""
-    tables = (store.scores("coverage", s).select(methods=[method]).values for s in WORDS)
+    tables = (store.scores("coverage", s).select(methods=[method]).values for s in SELECTIONS)
     return not np.array_equal(*tables, equal_nan=True)
 
 
@@ -82,7 +82,7 @@ def summary(store: Store) -> Iterator[str]:
     )
     rows = []
     for method in (m for m in PAPER if m in with_rows(store)):
-        for selection, words in WORDS.items():
+        for selection, words in SELECTIONS.items():
             if selection == EACH and not searches(store, method):
                 continue
             found = cells(store, selection, method, method)
@@ -208,7 +208,7 @@ def failing(store: Store) -> Iterator[str]:
     for cell in found:
         key = cell.dataset, cell.metric
         if by[cell.metric][key].verdict == "worse":
-            unexplained.append(f"{TITLES[cell.metric].lower()} of {cell.dataset}")
+            unexplained.append(f"{WORDS[cell.metric]} of {cell.dataset}")
         rows.append(
             [
                 *(cell.dataset, TITLES[cell.metric], str(cell.n)),
@@ -229,7 +229,7 @@ def failing(store: Store) -> Iterator[str]:
     yield table(
         [
             *("data set", "metric", "splits", "paper"),
-            *(f"by {TITLES[m].lower()}" for m in METRICS),
+            *(f"by {WORDS[m]}" for m in METRICS),
             *("alpha, beta, gamma by average precision", "by the metric itself"),
         ],
         rows,
@@ -266,7 +266,7 @@ def _settings(runs: Sequence[Run], dataset: str, metric: str) -> str:
 def readme_counts(store: Store) -> str:
     """Return the table of the verdicts on IMCC's cells, by Welch's test."""
     rows = []
-    for selection, words in WORDS.items():
+    for selection, words in SELECTIONS.items():
         n = counts(cells(store, selection, "imcc", "imcc"), "welch")
         rows.append([words, *(str(n[v]) for v in ("reproduced", "better", "worse"))])
     return table(["settings chosen by", "reproduced", "better", "worse"], rows)

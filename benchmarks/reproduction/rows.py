@@ -23,6 +23,8 @@ TITLES = {
     "coverage": "Coverage",
     "average_precision": "Average precision",
 }
+#: The same inside of a sentence.
+WORDS = {m: t if t.startswith("Hamming") else t.lower() for m, t in TITLES.items()}
 #: The method that the others are compared with.
 CONTROL = "kernel_ensemble"
 #: Differences up to this size do not matter: one point of a hundred; of Hamming loss, where most
@@ -78,7 +80,9 @@ class Split:
     Attributes
     ----------
     complete : tuple of str
-        The methods with a run on every data set: they are ranked and tested together.
+        The methods with a run on every data set: they are ranked and tested together.  Not those
+        with calibrated scores, since two methods that are nearly the same change the ranks of all
+        others.
     partial : tuple of str
         The others that have at least ``FEWEST`` data sets: each is ranked among the complete
         ones on the data sets that it has.
@@ -93,14 +97,17 @@ class Split:
 
 def split_methods(scores: ScoreTable) -> Split:
     """Return which methods have runs on all data sets, on most, and on few."""
-    n_sets = (scores.counts > 0).sum(axis=0)
+    n_sets = dict(zip(scores.methods, (scores.counts > 0).sum(axis=0), strict=True))
     total = len(scores.datasets)
-    named = list(zip(scores.methods, n_sets, strict=True))
-    return Split(
-        tuple(m for m, n in named if n == total),
-        tuple(m for m, n in named if FEWEST <= n < total),
-        tuple(m for m, n in named if n < min(FEWEST, total)),
-    )
+    complete = tuple(m for m, n in n_sets.items() if n == total and not calibrated(m))
+    few = tuple(m for m, n in n_sets.items() if n < min(FEWEST, total))
+    partial = tuple(m for m in n_sets if m not in complete and m not in few)
+    return Split(complete, partial, few)
+
+
+def calibrated(method: str) -> bool:
+    """Return whether a method is another one with calibrated scores."""
+    return method.endswith("_calibrated")
 
 
 def shared(scores: ScoreTable, methods: Sequence[str]) -> ScoreTable:
@@ -143,7 +150,7 @@ def means_table(scores: ScoreTable) -> str:
             text = f"**{text}**" if bold else text
             cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
         rows.append([name, str(usual), *cells])
-    plain = [j for j, m in enumerate(scores.methods) if not m.endswith("_calibrated")]
+    plain = [j for j, m in enumerate(scores.methods) if not calibrated(m)]
     others = [j for j in range(len(scores.methods)) if j not in plain]
     blocks = [
         table(

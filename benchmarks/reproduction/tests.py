@@ -107,8 +107,9 @@ def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
 def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]) -> Iterator[str]:
     yield "\n" + prose(
         "A method that lacks data sets is not in the table above, so that it takes none away from "
-        "the others. Here each is ranked among them on the data sets that it has; in brackets the "
-        f"average rank of `{CONTROL}` there."
+        "the others; nor one that is another method with calibrated scores. Here each is ranked "
+        "among them on the data sets that it has; in brackets the average rank of "
+        f"`{CONTROL}` there."
     )
     rows = []
     for method in partial:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import reproduce
-from benchmarks.reproduction import cost, paper, rows, tests
+from benchmarks import label_frequency, reproduce
+from benchmarks.reproduction import cost, labels, paper, rows, tests
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH
 from imcc.published import compare_with_published
@@ -113,6 +113,14 @@ class TestSharedRuns:
         text = "\n".join(tests.ranks({"average_precision": scores(values)}, compared))
         assert "| b | 7 | 3 |" in text
 
+    def test_calibrated_scores_do_not_change_the_ranks_of_others(self):
+        values = np.random.default_rng(0).random((8, 3, 2))
+        table = scores(values, ("kernel_ensemble", "a", "a_calibrated"))
+        split = rows.split_methods(table)
+        assert split.complete == ("kernel_ensemble", "a")
+        assert split.partial == ("a_calibrated",)
+        assert rows.means_table(table).count("| d0 |") == 2  # in a table of their own
+
     def test_differences_are_of_the_splits_that_both_have(self):
         values = np.random.default_rng(1).random((8, 3, 3))
         values[2:, 1, 1:] = np.nan
@@ -161,3 +169,40 @@ def test_the_detail_is_that_of_a_comparison():
         f"{p[1]:.2f}"
         for p in (found.bayesian.better, found.bayesian.equivalent, found.bayesian.worse)
     ]
+
+
+class TestLabelFrequency:
+    def test_the_models_are_those_of_the_rows(self, store):
+        """The average precision over all labels is that of the same row of the experiment."""
+        known = store.scores("average_precision")
+        on_gpu = {run.key for run in store.runs() if cost.place(run) == "GPU"}
+        lines = {
+            (line["dataset"], line["method"]): float(line["row_average_precision"])
+            for line in label_frequency.read(labels.FILE)
+        }
+        assert set(lines) == {(d, m) for d in label_frequency.DATA for m in label_frequency.METHODS}
+        checked = 0
+        for (dataset, method), value in lines.items():
+            at = known.datasets.index(dataset), known.methods.index(method), 0
+            if np.isfinite(known.values[at]):
+                # k-means on a GPU finds other clusters, and ensembles may have virtual examples.
+                tolerance = 0.01 if ("scores", dataset, method, 0) in on_gpu else 1e-6
+                assert value == pytest.approx(known.values[at], abs=tolerance)
+                checked += 1
+        assert checked >= 8
+
+    def test_means_by_frequency(self):
+        names = ("dataset", "method", "label", "n_train", "average_precision")
+        lines = [
+            dict(zip(names, ("d", method, str(i), n, value), strict=True))
+            for method, values in (("a", (0.1, 0.3, 0.5, 0.9)), ("b", (0.2, 0.4, 0.6, 0.8)))
+            for i, (n, value) in enumerate(zip((1, 5, 6, 0), values, strict=True))
+        ]
+        counts, means = label_frequency.by_frequency(lines)
+        assert counts == [2, 1, 0, 0]
+        assert means["a"][:2] == pytest.approx([0.2, 0.5])
+        assert means["b"][:2] == pytest.approx([0.3, 0.6])
+        assert np.isnan(means["a"][2:]).all()
+        # A label that one method lacks is left out for all.
+        assert label_frequency.by_frequency(lines[:-4])[0] == [2, 1, 0, 0]
+        assert label_frequency.by_frequency([*lines[:4], *lines[5:]])[0] == [1, 1, 0, 0]
