@@ -66,11 +66,11 @@ def section(store: Store, built: Built) -> Iterator[str]:
     """Yield the tables, ranks and tests of one experiment; its figures are added to the rest."""
     name = store.experiment.name
     tables = {metric: present(store.scores(metric)) for metric in METRICS}
+    compared = tests.compare_complete(tables)
     for metric, scores in tables.items():
         better = "larger" if scores.greater_is_better else "smaller"
         yield f"### {TITLES[metric]} ({better} is better)\n"
-        yield means_table(scores) + "\n"
-    compared = tests.compare_complete(tables)
+        yield means_table(scores, compared.get(metric)) + "\n"
     yield "### Ranks and tests\n"
     yield from tests.ranks(tables, compared)
     drawn = dict(tests.figures(compared, name))
@@ -130,8 +130,10 @@ def build() -> Built:
                 prose(
                     'Means over random 80/20 splits, all that were run. The column "splits" is '
                     "the number that most methods of a row have; a number in brackets says that a "
-                    "mean is over so many instead. Settings of methods that search are chosen by "
-                    "average precision, in five folds of the training rows."
+                    "mean is over so many instead. Means over different splits cannot be compared: "
+                    "bold are those that are first among the methods that are ranked together, on "
+                    "the splits that these share (see below). Settings of methods that search are "
+                    "chosen by average precision, in five folds of the training rows."
                 )
             )
             parts += section(store, built)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imcc.comparison import ScoreTable
+from imcc.comparison import Comparison, ScoreTable
 from imcc.experiment import Store, load_experiment, merge
 from imcc.metrics import METRICS
 
@@ -131,23 +131,27 @@ def splits_text(scores: ScoreTable) -> str:
     return text + (f" ({', '.join(others)})" if others else "")
 
 
-def means_table(scores: ScoreTable) -> str:
-    """Return the means of all methods over all their splits, the best of each data set in bold.
+def means_table(scores: ScoreTable, compared: Comparison | None) -> str:
+    """Return the means of all methods over all their splits.
 
     The column "splits" is the most frequent number of a row; a mean over another number is
-    followed by it, and is never in bold if it is over fewer.  Methods with calibrated scores are
-    in a second table, since one would be too wide; bold are the best of both.
+    followed by it.  Means over different splits cannot be compared, so in bold are those that are
+    first among the methods that are ranked together, on the splits that these share.  Methods with
+    calibrated scores are in a second table, since one would be too wide.
     """
-    means, counts = scores.mean(), scores.counts
+    first = set()
+    if compared is not None:
+        first = {
+            (compared.datasets[i], compared.methods[j])
+            for i, j in np.argwhere(compared.ranks == compared.ranks.min(axis=1, keepdims=True))
+        }
     rows: list[list[str]] = []
-    for name, row, n in zip(scores.datasets, means, counts, strict=True):
+    for name, row, n in zip(scores.datasets, scores.mean(), scores.counts, strict=True):
         usual = max(Counter(n[n > 0].tolist()).items(), key=lambda item: (item[1], item[0]))[0]
-        best = (np.max if scores.greater_is_better else np.min)(row[n >= usual])
         cells = []
-        for value, k in zip(row, n, strict=True):
+        for method, value, k in zip(scores.methods, row, n, strict=True):
             text = "not run" if k == 0 else f"{value:.3f}"
-            bold = k >= usual and text == f"{best:.3f}"
-            text = f"**{text}**" if bold else text
+            text = f"**{text}**" if (name, method) in first else text
             cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
         rows.append([name, str(usual), *cells])
     plain = [j for j, m in enumerate(scores.methods) if not calibrated(m)]

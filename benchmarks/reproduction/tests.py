@@ -87,7 +87,7 @@ def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
         [
             [
                 TITLES[metric],
-                f"{c.friedman.f:.2f}",
+                f"{c.friedman.f:.2f}".replace("inf", "infinite"),
                 f"{c.friedman.f_critical:.2f}",
                 f"{c.friedman.f_p:.1e}",
                 f"{c.nemenyi.critical_difference:.2f}",

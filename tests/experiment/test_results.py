@@ -73,6 +73,22 @@ def test_the_verdicts_are_those_of_the_command(store, selection):
         assert counts == found.counts(method=method)
 
 
+def test_cells_on_the_splits_of_another_method(store):
+    """Fewer splits leave a wider margin, so both sides must have the same."""
+    scores = store.scores("coverage")
+    n = rows.shared(scores, ("imcc", "brsvm"))
+    for method in ("imcc", "brsvm"):
+        other = {"imcc": "brsvm", "brsvm": "imcc"}[method]
+        found = [
+            c
+            for c in paper.cells(store, "average_precision", method, "imcc", other)
+            if c.metric == "coverage"
+        ]
+        assert [c.n for c in found] == n.counts[:, 0].tolist()
+        own = n.methods.index(method)
+        assert [c.mean for c in found] == pytest.approx(n.mean()[:, own].tolist())
+
+
 def test_the_rule_of_two_deviations(store):
     cell = paper.cells(store, "average_precision", "imcc", "imcc")[0]
     assert cell.metric == "one_error"  # less is better
@@ -119,7 +135,7 @@ class TestSharedRuns:
         split = rows.split_methods(table)
         assert split.complete == ("kernel_ensemble", "a")
         assert split.partial == ("a_calibrated",)
-        assert rows.means_table(table).count("| d0 |") == 2  # in a table of their own
+        assert rows.means_table(table, None).count("| d0 |") == 2  # in a table of their own
 
     def test_differences_are_of_the_splits_that_both_have(self):
         values = np.random.default_rng(1).random((8, 3, 3))
@@ -133,11 +149,13 @@ class TestSharedRuns:
 
     def test_cells_say_over_how_many_splits(self):
         nan = np.nan
-        text = rows.means_table(
-            scores([[[0.5, 0.5], [0.4, 0.4], [0.9, nan]], [[0.5, 0.7], [nan, nan], [0.6, 0.6]]])
-        )
+        table = scores([[[0.5, 0.5], [0.4, 0.4], [0.9, nan]], [[0.5, 0.7], [0.8, nan], [nan, nan]]])
+        compared = tests.compare_complete({"average_precision": table})["average_precision"]
+        text = rows.means_table(table, compared)
+        # Of the two that are ranked together, on the splits that they share.
         assert "| d0 | 2 | **0.500** | 0.400 | 0.900 (1) |" in text
-        assert "| d1 | 2 | **0.600** | not run | **0.600** |" in text
+        assert "| d1 | 2 | 0.600 | **0.800** (1) | not run |" in text
+        assert "**" not in rows.means_table(table, None)
 
 
 def test_times_are_compared_at_equal_threads(store):
