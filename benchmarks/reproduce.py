@@ -199,11 +199,6 @@ def filled(text: str, found: dict[str, str], where: str) -> str:
     return _BLOCK.sub(fill, text)
 
 
-def page() -> str:
-    """Return the text of the page."""
-    return build().page
-
-
 def stale(built: Built) -> list[Path]:
     """Return the files that are not what the rows give; of figures, their texts are compared.
 

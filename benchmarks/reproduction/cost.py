@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduction.rows import CONTROL, prose, table
+from benchmarks.reproduction.rows import CONTROL, listed, prose, table
 from imcc.comparison import Comparison
 from imcc.experiment import Run, Store
 from imcc.report import Picture
@@ -41,29 +41,33 @@ class Times:
     method, place : str
     seconds : dict of str to float
         The median over the splits, search included, for each data set.
+    predict : dict of str to float
+        The same of scoring the test rows.
     n_runs : int
     """
 
     method: str
     place: str
     seconds: dict[str, float]
+    predict: dict[str, float]
     n_runs: int
 
 
 def gather(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
     """Return the usual number of threads, the times with it, and how many rows have another."""
     usual = Counter(threads(run) for run in runs).most_common(1)[0][0]
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in runs:
         if threads(run) == usual:
             of_method = cells.setdefault((run.key.method, place(run)), {})
-            of_method.setdefault(run.key.dataset, []).append(run.fit_seconds)
+            of_method.setdefault(run.key.dataset, []).append(run)
     times = [
         Times(
             method,
             where,
-            {dataset: float(np.median(values)) for dataset, values in of_method.items()},
-            sum(len(values) for values in of_method.values()),
+            {d: float(np.median([r.fit_seconds for r in of])) for d, of in of_method.items()},
+            {d: float(np.median([r.predict_seconds for r in of])) for d, of in of_method.items()},
+            sum(len(of) for of in of_method.values()),
         )
         for (method, where), of_method in sorted(cells.items())
     ]
@@ -94,13 +98,14 @@ def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
     yield prose(
         f"Search and training of the rows with {usual} {thread} per run"
         + (f" ({others} rows with another number are left out)" if others else "")
-        + ", the median over the splits of each data set. Rows were computed on "
+        + ", and prediction of the test rows: the median over the splits of each data set. Rows "
+        "were computed on "
         + "; ".join(f"{name} ({n} rows)" for name, n in machines.most_common())
         + ". Several ran at the same time on one machine: these are times under load, of which "
         "small differences mean nothing. A row on the GPU used the GPU and one thread of the CPU; "
         "these times are listed by themselves. Medians over different data sets cannot be "
         f"compared, so the last column divides by the time of `{REFERENCE}` on the same data sets "
-        "(geometric mean)."
+        "(geometric mean)." + _other_machines(runs)
     )
     rank = {}
     if compared is not None:
@@ -116,15 +121,34 @@ def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
                 str(t.n_runs),
                 f"{rank[t.method]:.2f}" if t.method in rank else "not ranked",
                 _seconds(float(np.median(list(t.seconds.values())))),
+                _seconds(float(np.median(list(t.predict.values())))),
                 "none in common" if factor is None else f"{factor:.2g}",
             ]
         )
     yield table(
         [
             *("method", "on", "data sets", "rows", "average rank (average precision)"),
-            *("median time", f"times {REFERENCE}"),
+            *("median time", "of prediction", f"training, times {REFERENCE}"),
         ],
         rows,
+    )
+
+
+def _other_machines(runs: Sequence[Run]) -> str:
+    """Say whose rows on a CPU come from another machine than those of the reference."""
+    machines: dict[str, Counter[str]] = {}
+    for run in runs:
+        if place(run) == "CPU":
+            name = f"{run.environment.get('processor')}, {run.environment.get('cores')} cores"
+            machines.setdefault(run.key.method, Counter())[name] += 1
+    usual = {method: found.most_common(1)[0][0] for method, found in machines.items()}
+    others = [method for method, name in usual.items() if name != usual[REFERENCE]]
+    if not others:
+        return ""
+    names = listed(dict.fromkeys(usual[method] for method in others))
+    return (
+        f" The rows of {listed(others)} on a CPU come from another machine ({names}) than those of "
+        f"{REFERENCE} ({usual[REFERENCE]}), so that their ratio compares the machines as well."
     )
 
 
@@ -168,6 +192,8 @@ def _least_squares(design: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _seconds(value: float) -> str:
+    if value < 0.1:
+        return f"{1000 * value:.2g} ms"
     return f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
 
 
