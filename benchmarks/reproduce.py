@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import clustering_page
 from benchmarks.reproduction import cost, labels, paper, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
@@ -249,3 +250,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    # Other pages that are written from rows.
+    clustering_page.main(["--check"] if "--check" in sys.argv else [])
