@@ -68,3 +68,33 @@ def resampled_measures(Y, P, rows, edges):
             sums[max(b for b in sums if edges[b] <= p)] += p - y
         out[2, j] = sum(abs(gap) for gap in sums.values()) / len(rows)
     return out
+
+
+def shapley(score, x, background, groups):
+    """Shapley values by their definition: over all sets of groups, all background rows.
+
+    ``score`` takes an array of rows, ``groups`` are lists of columns.
+    """
+    from functools import cache
+    from itertools import combinations
+    from math import factorial
+
+    k = len(groups)
+
+    @cache
+    def value(chosen):
+        rows = background.copy()
+        for g in chosen:
+            rows[:, groups[g]] = x[groups[g]]
+        return score(rows).mean(axis=0)
+
+    out = []
+    for i in range(k):
+        others = [g for g in range(k) if g != i]
+        total = 0.0
+        for size in range(k):
+            weight = factorial(size) * factorial(k - size - 1) / factorial(k)
+            for chosen in combinations(others, size):
+                total = total + weight * (value(tuple(sorted((*chosen, i)))) - value(chosen))
+        out.append(total)
+    return np.array(out)

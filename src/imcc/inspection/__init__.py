@@ -2,7 +2,8 @@
 
 :func:`inspect_model` shows the clusters with their soft labels, the label correlations they carry
 and a map of rows and centres; :func:`explain` takes one score apart into contributions that add up
-to it.  :func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
+to it, :func:`explain_columns` into those of the columns of a table, for any model.
+:func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
 precision, recall and F1 against the threshold, and :func:`reliability` what scores are worth as
 probabilities; :func:`diagnose_probabilities` judges probabilities, before and after calibration,
 with intervals.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
@@ -16,6 +17,7 @@ from imcc.inspection._calibration import (
     probabilities_before_calibration,
     score_probabilities,
 )
+from imcc.inspection._columns import ColumnAttribution, ColumnPart, explain_columns
 from imcc.inspection._correlations import LabelCorrelations
 from imcc.inspection._diagnostics import (
     Diagnostics,
@@ -43,6 +45,8 @@ from imcc.inspection._reliability import Reliability, probabilities, reliability
 __all__ = [
     "CalibrationDiagnostics",
     "Cluster",
+    "ColumnAttribution",
+    "ColumnPart",
     "Diagnostics",
     "Estimate",
     "Explainer",
@@ -65,6 +69,7 @@ __all__ = [
     "draw_reliability",
     "draw_threshold_curves",
     "explain",
+    "explain_columns",
     "inspect_model",
     "page",
     "probabilities",
