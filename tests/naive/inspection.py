@@ -98,3 +98,22 @@ def shapley(score, x, background, groups):
                 total = total + weight * (value(tuple(sorted((*chosen, i)))) - value(chosen))
         out.append(total)
     return np.array(out)
+
+
+def resampled_diagnosis(Y, scores, limits, rows):
+    """F1, AUC and average precision of each label on the rows drawn, by loops over rows."""
+    out = np.full((3, Y.shape[1]), np.nan)
+    for j in range(Y.shape[1]):
+        y, s = [bool(Y[i, j]) for i in rows], [scores[i, j] for i in rows]
+        marked = [v >= limits[j] for v in s]
+        right = sum(a and b for a, b in zip(y, marked, strict=True))
+        out[0, j] = 2 * right / (sum(y) + sum(marked)) if sum(y) + sum(marked) else 0.0
+        positive = [v for v, on in zip(s, y, strict=True) if on]
+        negative = [v for v, on in zip(s, y, strict=True) if not on]
+        if positive and negative:
+            wins = sum((p > n) + (p == n) / 2 for p in positive for n in negative)
+            out[1, j] = wins / (len(positive) * len(negative))
+        if positive:
+            precisions = [sum(q >= p for q in positive) / sum(v >= p for v in s) for p in positive]
+            out[2, j] = np.mean(precisions)
+    return out

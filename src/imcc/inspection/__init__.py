@@ -9,9 +9,9 @@ probabilities; :func:`diagnose_probabilities` judges probabilities, before and a
 with intervals.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
 """
 
+from imcc.inspection._bootstrap import Estimate
 from imcc.inspection._calibration import (
     CalibrationDiagnostics,
-    Estimate,
     LabelCalibration,
     diagnose_probabilities,
     probabilities_before_calibration,
@@ -41,6 +41,15 @@ from imcc.inspection._figures import (
 from imcc.inspection._inspect import Cluster, Inspection, RowMap, inspect_model
 from imcc.inspection._page import page, write_page
 from imcc.inspection._reliability import Reliability, probabilities, reliability
+from imcc.inspection._rows import (
+    GroupDescription,
+    GroupFact,
+    NearestRows,
+    RowReport,
+    cluster_of,
+    describe_group,
+    nearest_rows,
+)
 
 __all__ = [
     "CalibrationDiagnostics",
@@ -51,14 +60,20 @@ __all__ = [
     "Estimate",
     "Explainer",
     "Explanation",
+    "GroupDescription",
+    "GroupFact",
     "Inspection",
     "LabelCalibration",
     "LabelCorrelations",
     "LabelDiagnosis",
+    "NearestRows",
     "Part",
     "Reliability",
     "RowMap",
+    "RowReport",
     "ThresholdCurve",
+    "cluster_of",
+    "describe_group",
     "diagnose",
     "diagnose_probabilities",
     "draw_calibration",
@@ -71,6 +86,7 @@ __all__ = [
     "explain",
     "explain_columns",
     "inspect_model",
+    "nearest_rows",
     "page",
     "probabilities",
     "probabilities_before_calibration",
