@@ -101,6 +101,16 @@ def test_sampled_orders(data, clf):
     np.testing.assert_array_equal(again.contributions, found.contributions)
 
 
+def test_a_row_among_the_background(data, clf):
+    X, _ = data
+    found = explain_columns(clf, X[0], X[:20], max_evaluations=350)
+    assert not found.exact
+    np.testing.assert_allclose(sums(found), found.scores, atol=1e-12)
+    same = explain_columns(clf, X[0], X[[0, 0, 0]])
+    assert not same.contributions.any()
+    assert same.n_evaluations == 0
+
+
 def test_standard_errors_of_the_background(data, clf):
     X, _ = data
     every = explain_columns(clf, X[0], X)

@@ -28,12 +28,14 @@ from imcc.inspection._diagnostics import (
 )
 from imcc.inspection._diagnostics_figures import (
     draw_calibration,
+    draw_diagnostics,
     draw_reliability,
     draw_threshold_curves,
 )
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
+    draw_columns,
     draw_correlations,
     draw_explanation,
     draw_map,
@@ -78,7 +80,9 @@ __all__ = [
     "diagnose_probabilities",
     "draw_calibration",
     "draw_clusters",
+    "draw_columns",
     "draw_correlations",
+    "draw_diagnostics",
     "draw_explanation",
     "draw_map",
     "draw_reliability",

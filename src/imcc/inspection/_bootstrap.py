@@ -40,9 +40,15 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, digits: int = 3) -> str:
+        """Return the value, and its interval with some digits if there is one; "-" if undefined."""
         if np.isnan(self.value):
             return "-"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        if np.isnan(self.low):
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 def check_resampling(n_resamples: int, confidence: float, at_least: int = 1) -> None:

@@ -195,17 +195,12 @@ class ColumnAttribution:
 
     def how(self) -> str:
         """Return how the contributions were computed, in a sentence."""
-        rows = f"{self.n_background:,} background rows"
-        if self.n_background < self.n_rows:
-            rows += f" of {self.n_rows:,}"
         way = (
             "all sets of columns"
             if self.exact
             else f"{self.n_pairs} pairs of opposite orders of the columns per background row"
         )
-        return (
-            f"Shapley values over {rows}, from {way}; {self.n_evaluations:,} mixed rows were scored"
-        )
+        return f"Shapley values from {way}, {self.n_evaluations:,} mixed rows"
 
     def __repr__(self) -> str:
         j = self.index()
@@ -303,6 +298,7 @@ def explain_columns(
     max_columns: int = 20,
     random_state: int = 0,
     label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> ColumnAttribution:
     """Say what drove the scores of a row, in terms of the columns that were given to the model.
@@ -335,6 +331,8 @@ def explain_columns(
         Seed of the draws.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
     progress : callable, optional
         Called with the mixed rows that are scored and their number, now and then.
 
@@ -373,7 +371,7 @@ def explain_columns(
     drawn = np.arange(n_rows)
     if n_background < n_rows:
         drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
-    cells = make_mixer(model, x, background_rows(background, drawn))
+    cells = make_mixer(model, x, background_rows(background, drawn), feature_names)
     everything = np.arange(len(drawn))
     nothing = np.zeros((len(drawn), len(cells.columns)), dtype=bool)
     row = cells.mixed(everything[:1], ~nothing[:1])
@@ -588,7 +586,7 @@ def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.nda
     masks: list[np.ndarray] = []
     for own in players:
         d = len(own)
-        if plan.n_pairs == 0 or 2**d - 2 <= plan.n_pairs * 2 * (d - 1):
+        if plan.n_pairs == 0 or d < 2 or 2**d - 2 <= plan.n_pairs * 2 * (d - 1):
             orders.append(None)
             masks.append(_subsets(own, game.n_groups))
         else:

@@ -18,7 +18,6 @@ from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
-from imcc._utils.validation import column_names
 from imcc._utils.wrappers import layers
 from imcc.calibration import label_scores, scoring_method
 
@@ -30,7 +29,9 @@ _TOLERANCE = 1e-9
 class Mixer(Protocol):
     """One row, background rows, and how to mix them."""
 
-    columns: tuple[str, ...]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
 
     def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
         """Return background rows with some columns taken from the one row.
@@ -148,7 +149,9 @@ class FrameMixer:
         return np.array(found, dtype=bool).T
 
 
-def make_mixer(model: Any, x: Any, background: Any) -> Mixer:
+def make_mixer(
+    model: Any, x: Any, background: Any, feature_names: Sequence[str] | None = None
+) -> Mixer:
     """Return how the rows of a model are mixed, in the kind of table that they are given in.
 
     Parameters
@@ -158,13 +161,15 @@ def make_mixer(model: Any, x: Any, background: Any) -> Mixer:
     x : array-like, data frame, Arrow table or sparse matrix of one row
         A vector is one row.
     background : the same of some rows
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
     """
     if isinstance(x, Mapping):
         x = as_rows({name: [v] if np.ndim(v) == 0 else v for name, v in x.items()})
         x = x.to_pandas() if _frame_kind(background) == "pandas" else x
     kind = _frame_kind(background)
     if kind is None:
-        return _array_mixer(model, x, background)
+        return _array_mixer(model, x, background, feature_names)
     if _frame_kind(x) != kind:
         raise InvalidArgumentError(
             "x",
@@ -220,7 +225,9 @@ def _used_columns(model: Any, table: Any) -> list[Any]:
     return _names(table)
 
 
-def _array_mixer(model: Any, x: Any, background: Any) -> ArrayMixer:
+def _array_mixer(
+    model: Any, x: Any, background: Any, feature_names: Sequence[str] | None
+) -> ArrayMixer:
     if sp.issparse(background):
         background = background.tocsr()
         row = x if sp.issparse(x) else sp.csr_array(np.atleast_2d(np.asarray(x)))
@@ -234,23 +241,26 @@ def _array_mixer(model: Any, x: Any, background: Any) -> ArrayMixer:
             f"must be one row with as many features as the background, got shapes {row.shape} and "
             f"{background.shape}",
         )
-    count = background.shape[1]
-    names: Any = next(
-        (
-            layer.feature_names_in_
-            for layer in layers(model)
-            if getattr(layer, "feature_names_in_", None) is not None
-            and len(layer.feature_names_in_) == count
-        ),
-        None,
-    )
-    if names is None:
-        names = column_names(background)
-    names = [f"x{j}" for j in range(count)] if names is None else names
-    return ArrayMixer(tuple(map(str, names)), row, background, np.arange(count))
+    names = names_of_features(model, background.shape[1], feature_names)
+    return ArrayMixer(tuple(names), row, background, np.arange(len(names)))
 
 
-def background_rows(background: Any, rows: np.ndarray) -> Any:
+def names_of_features(model: Any, count: int, given: Sequence[str] | None = None) -> list[str]:
+    """Return names of the columns of an array: those given, kept by the model, or x0, x1, ..."""
+    if given is not None:
+        if isinstance(given, str) or len(given) != count:
+            raise InvalidArgumentError(
+                "feature_names", f"must be {count} names, one per column, got {len(given)}"
+            )
+        return [str(name) for name in given]
+    for layer in layers(model):
+        kept = getattr(layer, "feature_names_in_", None)
+        if kept is not None and len(kept) == count:
+            return [str(name) for name in kept]
+    return [f"x{j}" for j in range(count)]
+
+
+def background_rows(background: Any, rows: Any) -> Any:
     """Return some rows of a table of any kind."""
     kind = _frame_kind(background)
     if kind == "pandas":

@@ -18,7 +18,13 @@ from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_count, label_matrix
 from imcc._utils.wrappers import layers, transformers
 from imcc.inspection._columns import ColumnAttribution
-from imcc.inspection._mixed import as_rows, background_rows, make_mixer, values_of_row
+from imcc.inspection._mixed import (
+    as_rows,
+    background_rows,
+    make_mixer,
+    names_of_features,
+    values_of_row,
+)
 from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
@@ -68,6 +74,18 @@ class NearestRows:
         ]
         return as_text(title, ["row", "distance", ", ".join(self.columns)], rows)
 
+    def first(self, count: int) -> NearestRows:
+        """Return fewer of them: the nearest."""
+        check_count("count", count)
+        return NearestRows(
+            self.rows[:count],
+            self.names[:count],
+            self.distances[:count],
+            self.columns,
+            self.values[:count],
+            None if self.labels is None else self.labels[:count],
+        )
+
     def to_frame(self) -> Any:
         """Return a data frame with one row for each, and one column for each of the table's."""
         values = dict(zip(self.columns, zip(*self.values, strict=True), strict=True))
@@ -103,6 +121,7 @@ def nearest_rows(
     n_nearest: int = 5,
     names: Sequence[object] | None = None,
     label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
     leave_out: Collection[int] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> NearestRows:
@@ -123,6 +142,8 @@ def nearest_rows(
         What the rows of X are called: their ids.  Their numbers unless given.
     label_names : sequence of str, optional
         For Y; ``label0, label1, ...`` unless given.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
     leave_out : collection of int
         Rows of X that are not wanted: x itself, if it is among them.
     progress : callable, optional
@@ -146,13 +167,14 @@ def nearest_rows(
     check_count("n_nearest", n_nearest)
     X = as_rows(X)
     n_rows = int(X.shape[0])
+    names = None if names is None else list(names)
     for name, given in (("names", names), ("Y", Y)):
         count = (
             n_rows if given is None else given.shape[0] if hasattr(given, "shape") else len(given)
         )
         if count != n_rows:
             raise InvalidArgumentError(name, f"has {count} entries for {n_rows} rows")
-    mixer = make_mixer(model, x, background_rows(X, np.arange(min(1, n_rows))))
+    mixer = make_mixer(model, x, background_rows(X, np.arange(min(1, n_rows))), feature_names)
     one = np.ones((1, len(mixer.columns)), dtype=bool)
     here = _features(model, mixer.mixed(np.zeros(1, dtype=int), one))
     distances = np.empty(n_rows)
@@ -172,10 +194,10 @@ def nearest_rows(
     if Y is not None:
         on = label_matrix(background_rows(as_rows(Y), order), "Y")
         words = label_names or [f"label{j}" for j in range(on.shape[1])]
-        labels = tuple(tuple(str(words[j]) for j in np.flatnonzero(row)) for row in on)
+        labels = tuple(tuple(str(words[int(j)]) for j in np.flatnonzero(row)) for row in on)
     return NearestRows(
         rows=tuple(int(i) for i in order),
-        names=tuple(str(i if names is None else names[i]) for i in order),
+        names=tuple(str(i if names is None else names[int(i)]) for i in order),
         distances=tuple(float(distances[i]) for i in order),
         columns=mixer.columns,
         values=tuple(values),
@@ -260,11 +282,13 @@ class GroupDescription:
         return to_plain({**vars(self), "facts": [vars(fact) for fact in self.facts]})
 
 
-def describe_group(model: Any, X: Any, rows: Any, *, top: int = 5) -> GroupDescription:
+def describe_group(
+    model: Any, X: Any, rows: Any, *, top: int = 5, feature_names: Sequence[str] | None = None
+) -> GroupDescription:
     """Describe a group of rows by what distinguishes it from all rows: a cluster, say.
 
-    Numbers are compared by their means, categories by the share of their most over-represented
-    value (named if at least half of the group has it), texts by the share of rows with a word (at
+    Numbers are compared by their means, categories by the share of the value that is most frequent
+    in the group (if at least half of it has the value), texts by the share of rows with a word (at
     least 30 %).  The differences are measured in standard deviations over all rows, and only those
     are given that exceed three standard errors of a random group of that size.
 
@@ -278,6 +302,8 @@ def describe_group(model: Any, X: Any, rows: Any, *, top: int = 5) -> GroupDescr
         Those in the group.
     top : int, default=5
         Facts at most.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
 
     Returns
     -------
@@ -294,13 +320,15 @@ def describe_group(model: Any, X: Any, rows: Any, *, top: int = 5) -> GroupDescr
     check_count("top", top)
     X = as_rows(X)
     n_rows = int(X.shape[0])
+    chosen = np.asarray(rows)
     inside = np.zeros(n_rows, dtype=bool)
-    inside[np.asarray(rows)] = True
+    if chosen.size:
+        inside[chosen] = True
     size = int(inside.sum())
     if not size:
         raise InvalidArgumentError("rows", "is an empty group")
     facts: list[GroupFact] = []
-    for name, values, kind in _typed(model, X):
+    for name, values, kind in _typed(model, X, feature_names):
         facts += _facts(name, values, kind, inside)
     # A random group of this size differs by about 1/sqrt(size), less if it is most of the rows.
     chance = np.sqrt((1 - size / n_rows) / size)
@@ -309,7 +337,9 @@ def describe_group(model: Any, X: Any, rows: Any, *, top: int = 5) -> GroupDescr
     return GroupDescription(size, n_rows, tuple(facts[:top]))
 
 
-def _typed(model: Any, X: Any) -> list[tuple[str, np.ndarray, str]]:
+def _typed(
+    model: Any, X: Any, feature_names: Sequence[str] | None
+) -> list[tuple[str, np.ndarray, str]]:
     """Return the columns of a table: name, values (NaN or None where missing), kind."""
     for layer in layers(model):
         if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "typed_columns"):
@@ -329,11 +359,7 @@ def _typed(model: Any, X: Any) -> list[tuple[str, np.ndarray, str]]:
                 values = np.array([None if v != v else str(v) for v in values], dtype=object)
             found.append((str(name), values, "number" if numeric else "category"))
         return found
-    names = [f"x{j}" for j in range(X.shape[1])]
-    for layer in layers(model):
-        given = getattr(layer, "feature_names_in_", None)
-        if given is not None and len(given) == X.shape[1]:
-            names = [str(name) for name in given]
+    names = names_of_features(model, X.shape[1], feature_names)
     columns = (X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j] for j in range(X.shape[1]))
     return [
         (name, np.asarray(values, dtype=np.float64), "number")
