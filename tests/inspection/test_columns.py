@@ -161,6 +161,10 @@ def test_many_columns_are_pooled():
     np.testing.assert_allclose(found.contributions[:-1], each[own], atol=1e-9)
     assert own == sorted(np.argsort(-np.abs(each).max(axis=1))[:3])  # those that matter most
     assert calls[-1][0] == calls[-1][1] == found.n_evaluations
+    # Looking for the columns that matter counts, too.
+    few = explain_columns(ridge, X[0], X, max_columns=6, n_background=10, max_evaluations=1000)
+    assert not few.exact
+    assert 900 < few.n_evaluations <= 1000
     with pytest.raises(InvalidArgumentError, match="max_evaluations"):
         explain_columns(ridge, X[0], X, max_evaluations=20)
     with pytest.raises(InvalidArgumentError, match="max_evaluations"):

@@ -303,14 +303,14 @@ def _print_nearest(report: RowReport, found: ColumnAttribution) -> None:
         ),
     )[:_SHOWN_COLUMNS]
     headings = [("row", "left"), ("feature distance", "right")]
-    headings += [(nearest.columns[k], "left") for k in order]
     headings += [("labels", "left")] if nearest.labels is not None else []
+    headings += [(nearest.columns[k], "left") for k in order]
     rows = []
     for i, name in enumerate(nearest.names):
         cells = [name, f"{nearest.distances[i]:.3g}"]
-        cells += [_short(nearest.values[i][k], _LONGEST_CELL) for k in order]
         if nearest.labels is not None:
             cells.append(", ".join(nearest.labels[i]) or "none")
+        cells += [_short(nearest.values[i][k], _LONGEST_CELL) for k in order]
         rows.append(cells)
     left_out = len(nearest.columns) - len(order)
     print_wide_table(f"The nearest rows of {report.nearest_in}", headings, rows)

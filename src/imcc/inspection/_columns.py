@@ -404,7 +404,7 @@ def explain_columns(
     game = _Game(mixer, score, group_of, of_row[kept], of_background[:, kept], kept, progress)
     if len(group_names) > max_columns:
         group_names, game = _pooled(game, group_names, max_columns, max_evaluations)
-    plan = _plan(game.differs, max_evaluations)
+    plan = _plan(game.differs, max_evaluations - game.n_evaluations)
     phi, variances = _shapley(game, plan, rng)
     m = len(drawn)
     sampled = variances.sum(axis=0) / m**2
@@ -567,8 +567,8 @@ def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
     if n_pairs < _FEWEST_PAIRS:
         raise InvalidArgumentError(
             "max_evaluations",
-            f"is {max_evaluations:,}, and {int(_FEWEST_PAIRS * per_pair.sum()):,} are needed at "
-            "least for so many columns and background rows: raise it, or use fewer of them",
+            f"leaves {max_evaluations:,}, and {int(_FEWEST_PAIRS * per_pair.sum()):,} are needed "
+            "at least for so many columns and background rows: raise it, or use fewer of them",
         )
     return _Plan(n_pairs, int(np.minimum(everything, n_pairs * per_pair).sum()))
 
