@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def inspect(folder, imcc):
     def run(*arguments, **options):
-        return imcc("inspect", folder / "model.skops", *arguments, *QUICK, **options)
+        return imcc("inspect", folder / "model.skops", *QUICK, *arguments, **options)
 
     return run
 
@@ -127,6 +127,7 @@ def test_pictures_and_the_page(inspect, folder, tmp_path):
         (["train.csv", "--row", "T-x"], "nor a value of 'ticket'"),
         (["train.csv", "--row", "120"], "there is no row 120"),
         (["train.csv", "--row", "1", "--label", "none"], "none of 'complaint'"),
+        (["train.csv", "--row", "1", "--evaluations", "50"], "--evaluations leaves 50 mixed rows"),
         (["train.csv"], "say which with --row"),
         (["--row", "1"], "Name the file after the model"),
         (["train.csv", "--rows", "test.csv", "--row", "1"], "not both"),

@@ -567,8 +567,9 @@ def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
     if n_pairs < _FEWEST_PAIRS:
         raise InvalidArgumentError(
             "max_evaluations",
-            f"leaves {max_evaluations:,}, and {int(_FEWEST_PAIRS * per_pair.sum()):,} are needed "
-            "at least for so many columns and background rows: raise it, or use fewer of them",
+            f"leaves {max_evaluations:,} mixed rows, and {int(_FEWEST_PAIRS * per_pair.sum()):,} "
+            "are needed at least for so many columns and background rows: raise it, or use fewer "
+            "of them",
         )
     return _Plan(n_pairs, int(np.minimum(everything, n_pairs * per_pair).sum()))
 
