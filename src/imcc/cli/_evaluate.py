@@ -167,7 +167,7 @@ def evaluate(
             label["calibration"] = record.to_dict()
         if judged is not None:
             about["probabilities"] = judged.to_dict()
-        print_json({"model": model_file, "metrics": to_plain(metrics), **about})
+        print_json({"model": model_file, "metrics": to_plain(metrics), "seed": seed, **about})
     else:
         shown = [int(j) for j in order[:top]]
         _print(metrics, found, shown, seed, details)

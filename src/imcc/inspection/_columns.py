@@ -303,9 +303,8 @@ def explain_columns(
 ) -> ColumnAttribution:
     """Say what drove the scores of a row, in terms of the columns that were given to the model.
 
-    The contributions are Shapley values: see the head of this module, or the page "Looking into a
-    model".  They work for any classifier with ``decision_function`` or ``predict_proba``, through
-    pipelines and wrappers; for a :class:`imcc.tabular.TableClassifier` a column of text or dates
+    The contributions are Shapley values.  They work for any classifier with ``decision_function``
+    or ``predict_proba``, through pipelines and wrappers; for a :class:`imcc.tabular.TableClassifier` a column of text or dates
     counts as one, however many features are made of it.
 
     Parameters
@@ -339,6 +338,18 @@ def explain_columns(
     Returns
     -------
     ColumnAttribution
+
+    Notes
+    -----
+    For a set S of the k columns, v(S) is the mean score over the background rows with the columns
+    in S taken from x.  Column i contributes ::
+
+        sum_{S without i} |S|! (k - |S| - 1)! / k!  (v(S + i) - v(S))
+
+    (Shapley 1953), the mean over all orders of the columns of what taking i changes.  Where columns
+    depend on each other, mixed rows may be unlike any real one; the values explain the model.  If
+    orders are drawn, each is drawn with its reverse, and as many for every background row, so that
+    the contributions still sum to the score less the baseline.
 
     Examples
     --------
