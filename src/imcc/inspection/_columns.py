@@ -304,8 +304,9 @@ def explain_columns(
     """Say what drove the scores of a row, in terms of the columns that were given to the model.
 
     The contributions are Shapley values.  They work for any classifier with ``decision_function``
-    or ``predict_proba``, through pipelines and wrappers; for a :class:`imcc.tabular.TableClassifier` a column of text or dates
-    counts as one, however many features are made of it.
+    or ``predict_proba``, through pipelines and wrappers; for a
+    :class:`imcc.tabular.TableClassifier` a column of text or dates counts as one, however many
+    features are made of it.
 
     Parameters
     ----------
