@@ -19,7 +19,7 @@ from imcc.experiment._plan import (
 )
 from imcc.experiment._records import UNSEARCHED, Failure, Run, Selection, Study
 from imcc.experiment._runner import Progress, Summary, run
-from imcc.experiment._scores import ALL_METRICS, greater_is_better
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.experiment._shipped import list_experiments, load_experiment
 from imcc.experiment._store import EACH, Store
 from imcc.experiment._task import run_task
@@ -28,6 +28,7 @@ __all__ = [
     "ALL_METRICS",
     "CALIBRATED",
     "EACH",
+    "LABEL_RANGES",
     "NAMED",
     "SCORES",
     "SENSITIVITY",

@@ -32,7 +32,7 @@ from imcc.experiment._records import (
     Selection,
     Study,
 )
-from imcc.experiment._scores import ALL_METRICS
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 from imcc.experiment._store import Store
 from imcc.metrics import METRICS
 
@@ -41,6 +41,9 @@ _KEY = TaskKey._fields[1:]
 _VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
 #: One line for each setting that a run chose.
 RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
+# With the record by the frequency of labels, which files of earlier versions lack.  Not at the end:
+# a file that was cut off must not pass for one without it.
+_ALL_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *RUN_FIELDS)
 #: One line for each setting of a study; what is the same for all is given in the first one only,
 #: since a study has thousands.
 STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
@@ -98,8 +101,11 @@ def export(
     """
     path = Path(path)
     kind = _kind(path)
+    runs = store.runs()
+    recorded = any(chosen.by_frequency for run in runs for chosen in run.selections)
+    columns = _ALL_COLUMNS if recorded else RUN_COLUMNS
     pieces: list[tuple[Path, tuple[str, ...], Iterable[Line]]] = [
-        (path, RUN_COLUMNS, (line for run in store.runs() for line in _run_lines(run)))
+        (path, columns, (line for run in runs for line in _run_lines(run)))
     ]
     if studies := store.studies():
         beside = path.with_name(f"{path.stem}.sensitivity{path.suffix}")
@@ -208,6 +214,7 @@ def _run_lines(run: Run) -> Iterator[Line]:
             **chosen.metrics,
             "setting": chosen.setting,
             **common,
+            **(chosen.by_frequency or dict.fromkeys(LABEL_RANGES)),
         }
 
 
@@ -297,6 +304,8 @@ def _read_results(path: Path) -> list[Run | Study]:
     columns = set(numbered[0][1])
     for expected, assemble in ((RUN_COLUMNS, _as_runs), (STUDY_COLUMNS, _as_studies)):
         if set(expected) <= columns:
+            if expected == RUN_COLUMNS and set(LABEL_RANGES) <= columns:
+                expected = _ALL_COLUMNS
             typed = [_typed(line, expected, path, number) for number, line in numbered]
             return assemble(typed, path)
     missing = sorted(set(RUN_COLUMNS) - columns)
@@ -357,6 +366,7 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
                 line["setting"],
                 line["cv_score"],
                 {metric: line[metric] for metric in ALL_METRICS},
+                _by_frequency(line),
             )
             for line in group
         ]
@@ -369,6 +379,12 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
         fields["warnings"] = tuple(fields["warnings"])
         runs.append(Run(key=key, selections=tuple(selections), **fields))
     return runs
+
+
+def _by_frequency(line: Line) -> dict[str, float]:
+    """Return the record by the frequency of labels; empty where a row has none."""
+    found = {name: line[name] for name in LABEL_RANGES if name in line}
+    return {} if all(math.isnan(value) for value in found.values()) else found
 
 
 def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:
