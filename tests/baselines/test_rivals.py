@@ -91,7 +91,7 @@ def test_xgboost_is_xgboosts(problem):
     ("base", "others"),
     [
         (
-            LightGBMBaseline(40, random_state=0),
+            LightGBMBaseline(15, num_leaves=5, random_state=0),
             {
                 "max_trees": 2,
                 "learning_rate": 0.3,
@@ -104,7 +104,7 @@ def test_xgboost_is_xgboosts(problem):
             },
         ),
         (
-            XGBoostBaseline(40, random_state=0),
+            XGBoostBaseline(15, random_state=0),
             {
                 "max_steps": 2,
                 "multi_output": True,

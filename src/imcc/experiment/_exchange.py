@@ -141,6 +141,11 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     Merged
         All sources are taken, or, if one of them is not as it should be, none.
     """
+    return merge_results(store, read_results(sources))
+
+
+def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
+    """Return the results in exported CSV and Parquet files, and in stores."""
     found: list[Run | Study] = []
     for path in map(Path, sources):
         if path.suffix in _SUFFIXES:
@@ -148,6 +153,11 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
             continue
         with Store(path, read_only=True) as other:
             found += other.results()
+    return found
+
+
+def merge_results(store: Store, found: list[Run | Study]) -> Merged:
+    """Take results into a store, all or none; see :func:`merge`."""
     _check_belongs(store, found)
     ours = {result.key: result for result in store.results()}
     merged = Merged()
@@ -176,7 +186,8 @@ def _check_belongs(store: Store, found: list[Run | Study]) -> None:
         if task.fingerprint != result.fingerprint:
             raise StoreError(
                 f"the result {result.key} was computed under another protocol, or with another "
-                f"method of that name, than the experiment in {store.path} has"
+                f"method of that name, than the experiment in {store.path} has: only rows of the "
+                "same splits and settings can be compared"
             )
 
 

@@ -178,6 +178,14 @@ class Store:
             found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
 
+    def data_fingerprints(self) -> dict[str, str]:
+        """Return the hash of the data of each data set that has rows."""
+        rows = self._query(
+            "SELECT dataset, data_fingerprint FROM runs UNION "
+            "SELECT dataset, data_fingerprint FROM studies"
+        )
+        return dict(rows)
+
     def studies(self) -> list[Study]:
         """Return all sensitivity studies, by data set."""
         environments = self._environments()
