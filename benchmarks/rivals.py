@@ -41,6 +41,10 @@ VARIANTS: dict[str, tuple[Any, tuple[str, ...]]] = {
         XGBoostBaseline(multi_output=True, random_state=0),
         ("yeast", "enron"),
     ),
+    "XGBoost, minimum child weight 0.1": (
+        XGBoostBaseline(min_child_weight=0.1, random_state=0),
+        ("yeast", "enron", "medical"),
+    ),
     "XGBoost, 256 bins": (XGBoostBaseline(max_bins=256, random_state=0), ("yeast",)),
 }
 

@@ -269,7 +269,8 @@ def test_the_page_shows_it(tmp_path, monkeypatch):
         printed = re.sub(r"[-+]?\d[\d.,:+T-]*%?( s| min)?", "#", printed)
         return [re.sub(r"\s+", " ", line).strip() for line in printed.splitlines()]
 
-    shown = [line for line in shape(block[2]) if line and line != "..."]
+    # Which methods have rows changes with every row that is added.
+    shown = [line for line in shape(block[2]) if line and not line.endswith("...")]
     assert len(shown) == 6
     assert re.search(r"^ +forest +imcc ", out, re.M)
     found = shape(out)
