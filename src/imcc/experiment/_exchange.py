@@ -225,7 +225,8 @@ def _run_lines(run: Run) -> Iterator[Line]:
             **chosen.metrics,
             "setting": chosen.setting,
             **common,
-            **(chosen.by_frequency or dict.fromkeys(LABEL_RANGES)),
+            **dict.fromkeys(LABEL_RANGES),
+            **chosen.by_frequency,
         }
 
 
@@ -394,8 +395,9 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
 
 def _by_frequency(line: Line) -> dict[str, float]:
     """Return the record by the frequency of labels; empty where a row has none."""
-    found = {name: line[name] for name in LABEL_RANGES if name in line}
-    return {} if all(math.isnan(value) for value in found.values()) else found
+    return {
+        name: line[name] for name in LABEL_RANGES if name in line and not math.isnan(line[name])
+    }
 
 
 def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:

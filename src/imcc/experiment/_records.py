@@ -33,8 +33,8 @@ class Selection:
         All metrics on the held-out rows; NaN where one is undefined.
     by_frequency : dict of str to float
         The mean over the labels of a range of frequencies of the average precision of the label
-        (not of a row), by the names of the ranges in ``LABEL_RANGES``; NaN where a range has no
-        label, empty for rows that were computed before there was such a record.
+        (not of a row), by the names of the ranges in ``LABEL_RANGES``; without the ranges that have
+        no label, and empty for rows that were computed before there was such a record.
     """
 
     selection: str

@@ -111,12 +111,13 @@ def precision_by_frequency(
     Returns
     -------
     dict of str to float
-        By the names in ``LABEL_RANGES``; NaN where there is no such label.
+        By the names in ``LABEL_RANGES``, of the ranges that have a label.
     """
     share, on = (Y_train > 0).mean(axis=0), Y > 0
     found = {}
     for name, (low, high) in LABEL_RANGES.items():
         labels = np.flatnonzero((share > low) & (share <= high) & on.any(axis=0))
-        values = [average_precision_score(on[:, j], scores[:, j]) for j in labels]
-        found[name] = float(np.mean(values)) if values else float("nan")
+        if len(labels):
+            values = [average_precision_score(on[:, j], scores[:, j]) for j in labels]
+            found[name] = float(np.mean(values))
     return found

@@ -341,7 +341,7 @@ class Store:
             )
             if chosen.by_frequency:
                 self._connection.execute(FREQUENCIES)
-                means = [_or_none(chosen.by_frequency[name]) for name in LABEL_RANGES]
+                means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
                 self._connection.execute(
                     f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
                     f"VALUES (?, ?, {', '.join('?' * len(means))})",
@@ -402,8 +402,9 @@ class Store:
         rows = self._query(f"SELECT run, selection, {', '.join(LABEL_RANGES)} FROM frequencies")
         return {
             (run, selection): {
-                name: math.nan if value is None else value
+                name: value
                 for name, value in zip(LABEL_RANGES, values, strict=True)
+                if value is not None
             }
             for run, selection, *values in rows
         }
