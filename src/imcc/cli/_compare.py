@@ -95,10 +95,11 @@ def compare_(
         print_json([comparison.to_dict() for comparison in compared])
     else:
         for comparison in compared:
-            _show(comparison)
+            show_comparison(comparison)
 
 
-def _show(result: Comparison) -> None:
+def show_comparison(result: Comparison) -> None:
+    """Print means, ranks and tests of one metric."""
     import numpy as np
     from rich.text import Text
 
