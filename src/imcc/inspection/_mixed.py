@@ -189,7 +189,7 @@ def make_mixer(
         pandas = require("pandas", "tables", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
     else:
-        polars = require("polars", "tables", "Mixing rows")
+        polars = require("polars", None, "Mixing rows")
         joined = polars.concat([x.select(names), background.select(names)])
     return FrameMixer(tuple(names), kind, joined)
 
