@@ -11,7 +11,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
 from imcc import KernelEnsembleClassifier
-from imcc._ensemble import search
+from imcc._ensemble import competition, search
 from imcc._ensemble.model import make_kernel
 from imcc.metrics import evaluate
 from tests.backends import BACKENDS, array, host
@@ -432,9 +432,9 @@ def test_nystroem_says_so_and_keeps_few_rows(data):
 
 def test_virtual_examples_compete_on_the_same_folds(data, monkeypatch):
     X, Y = data
-    monkeypatch.setattr(search, "VIRTUAL_GAIN", -1.0)
+    monkeypatch.setattr(competition, "VIRTUAL_GAIN", -1.0)
     monkeypatch.setattr(
-        search, "choose_greedily", lambda members, criterion, rounds: _last(members, criterion)
+        competition, "choose_greedily", lambda members, criterion, rounds: _last(members, criterion)
     )
     clf = fast(virtual_examples=True).fit(X, Y)
     assert clf.virtual_weight_ == 1

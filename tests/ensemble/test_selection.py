@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from imcc._ensemble.search import climb
 from imcc._ensemble.selection import Criterion, choose_greedily
+from imcc._ensemble.tries import climb
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, array
 from tests.naive import ensemble as naive

@@ -1,0 +1,59 @@
+"""What the stages of a search share: rows, options, folds, random order, clock, and the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from imcc._backend.array import is_numpy
+from imcc._ensemble.progress import Clock
+from imcc._ensemble.records import Options, Trial
+from imcc._ensemble.rows import Rows
+from imcc._search.folds import Fold
+
+
+class Job:
+    """One search.
+
+    Parameters
+    ----------
+    data : Rows
+    options : Options
+    folds : list of Fold or None
+        What is held out in place of single rows.
+    seed : int
+    clock : Clock
+
+    Attributes
+    ----------
+    trials : list of Trial
+        What was tried so far.
+    order : ndarray of int, shape (n_samples,)
+        The rows in a random order: parts of the rows, and landmarks, are its beginning.
+    all : ndarray of int, shape (n_samples,)
+    work : Work
+    """
+
+    def __init__(
+        self, data: Rows, options: Options, folds: list[Fold] | None, seed: int, clock: Clock
+    ) -> None:
+        self.data, self.options, self.folds, self.clock = data, options, folds, clock
+        self.seed = seed
+        self.trials: list[Trial] = []
+        self.order = np.random.RandomState([seed, 11]).permutation(data.n)
+        self.all = np.arange(data.n)
+        self.work = Work(data.signs.shape[1])
+        # A device is shared by all that use it, and its arrays do not travel between processes.
+        self.n_jobs = options.n_jobs if is_numpy(data.signs) else 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """About how long things take, in a unit of its own, to tell how much is left."""
+
+    n_labels: int
+
+    def kernel(self, n: int) -> float:
+        """Return the work for a kernel on n rows: eigenvectors, and calibrated scores."""
+        return float(n) ** 3 + 4e3 * n * self.n_labels * 20
