@@ -2,6 +2,7 @@
 
     python -m benchmarks.ensemble                        time on arts and yeast, both sides
     python -m benchmarks.ensemble --stages --device cuda --data arts bibtex    where the time goes
+    python -m benchmarks.ensemble --progress --data arts yeast   the time left, and what it was
     python -m benchmarks.ensemble --memory               peak memory, in matrices of n x n
     python -m benchmarks.ensemble --quality --data yeast scene --splits 2
     python -m benchmarks.ensemble --gap --data medical   what leave-one-out does not recompute
@@ -17,6 +18,9 @@ The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`im
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import re
 import time
 import tracemalloc
 import warnings
@@ -76,6 +80,48 @@ def compare_cost(names: list[str], threads: int, device: str | None) -> None:
         columns += [f"{clock:9.1f} s ({cores:7.1f} s)" for clock, cores in (paper, ours)]
         columns += [f"{ours[0] / paper[0]:7.2f} ({ours[1] / paper[1]:5.2f})"]
         print(" ".join(columns), flush=True)
+
+
+def progress_lines(model: Any, X: Any, Y: np.ndarray) -> tuple[list[tuple[float, ...]], np.ndarray]:
+    """Fit a model; return (share done, clock, cores) at each report, and both at the end."""
+    begin = np.array([time.perf_counter(), time.process_time()])
+    found: list[tuple[float, ...]] = []
+
+    class Lines(io.StringIO):
+        def write(self, text: str) -> int:
+            if match := re.search(r"(\d+) % done", text):
+                used = np.array([time.perf_counter(), time.process_time()]) - begin
+                found.append((int(match[1]) / 100, *used))
+            return len(text)
+
+    with contextlib.redirect_stderr(Lines()), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(verbose=1).fit(X, Y)
+    return found, np.array([time.perf_counter(), time.process_time()]) - begin
+
+
+def report_progress(names: list[str], threads: int, device: str | None) -> None:
+    """Print how long a fit was to take after the first tenth, and how long it took.
+
+    A machine that is used by others is now slower, now faster; the seconds of the cores say whether
+    the parts are weighted right.
+    """
+    print("data       at   to take (cores)         took (cores)        ratio (cores)")
+    for name in names:
+        X, Y, _, _ = split(name, 0)
+        with threadpool_limits(threads):
+            lines, took = progress_lines(
+                KernelEnsembleClassifier(random_state=0, device=device), X, Y
+            )
+        for least in (0.1, 0.5):
+            share, *used = next(line for line in lines if line[0] >= least)
+            clock, cores = np.array(used) / share
+            ratios = np.array([clock, cores]) / took
+            print(
+                f"{name:8s} {100 * share:3.0f} % {clock:7.1f} s ({cores:7.1f} s) "
+                f"{took[0]:7.1f} s ({took[1]:7.1f} s) {ratios[0]:7.2f} ({ratios[1]:5.2f})",
+                flush=True,
+            )
 
 
 def report_memory(names: list[str]) -> None:
@@ -201,6 +247,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", help="compute there, for the cost only")
     parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--progress", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--splits", type=int, default=1)
@@ -212,6 +259,8 @@ def main() -> None:
             for name in asked.data:
                 X, Y, _, _ = split(name, 0)
                 report_stages(name, X, Y, asked.device)
+    elif asked.progress:
+        report_progress(asked.data, asked.threads, asked.device)
     elif asked.memory:
         report_memory(asked.data)
     elif asked.quality:

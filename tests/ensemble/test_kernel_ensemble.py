@@ -202,6 +202,27 @@ def test_verbose_says_how_far_it_is(data, capsys):
     assert not capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"virtual_examples": True},
+        {"coupling": (0.0,)},
+        {"exact_rows": 100, "n_landmarks": 20},
+        {"cv": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:120 rows are more than exact_rows")
+def test_all_work_that_was_planned_is_reported(data, capsys, config, change):
+    config(screen_rows=(60, 90), screen_keep=(5, 2))
+    fast(**{**change, "verbose": 1}).fit(*data)
+    shares = [int(line.split("%")[0].split()[-1]) for line in capsys.readouterr().err.splitlines()]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    assert shares[0] < 50
+
+
 def test_a_function_may_decide(data):
     def hits(y_true, log_odds):
         assert y_true.dtype == bool

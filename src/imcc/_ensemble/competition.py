@@ -34,11 +34,6 @@ def may_compete(job: Job) -> bool:
     )
 
 
-def virtual_work(job: Job) -> float:
-    """Return the work for one kernel with virtual examples, in units of ``job.work``."""
-    return 5 * job.work.kernel(min(job.data.n, VIRTUAL_ROWS))
-
-
 def compete(
     job: Job, kernels: list[Kernel], starts: dict[Kernel, int]
 ) -> tuple[float, list[tuple[Kernel, Weights, float]]] | None:
@@ -62,7 +57,9 @@ def compete(
         )
         ridges += own
         virtuals.append((kernel, weights, log_odds))
-        job.clock.worked(virtual_work(job), f"virtual examples, {kernel.view} {kernel.name}")
+        job.clock.worked(
+            job.work.virtual(len(part)), f"virtual examples, {kernel.view} {kernel.name}"
+        )
     rounds, weighting = job.options.n_members, job.data.weighting(part)
     everyone = [*ridges, *(z for _, _, z in virtuals)]
     without, _ = choose_greedily(ridges, weighting, rounds)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from imcc._backend.array import is_numpy
-from imcc._ensemble.progress import Clock
+from imcc._ensemble.patterns import patterns_of
+from imcc._ensemble.progress import DEVICE, HOST, Clock, Work
 from imcc._ensemble.records import Options, Trial
 from imcc._ensemble.rows import Rows
 from imcc._search.folds import Fold
@@ -43,17 +42,14 @@ class Job:
         self.trials: list[Trial] = []
         self.order = np.random.RandomState([seed, 11]).permutation(data.n)
         self.all = np.arange(data.n)
-        self.work = Work(data.signs.shape[1])
+        n_patterns = 1 if data.known is None else len(list(patterns_of(data.known)))
+        q = data.signs.shape[1]
+        self.work = Work(
+            q,
+            data.n_nonzero,
+            coupled=q > 1 and data.known is None and any(eta > 0 for eta in options.etas),
+            n_patterns=n_patterns,
+            rates=HOST if is_numpy(data.signs) else DEVICE,
+        )
         # A device is shared by all that use it, and its arrays do not travel between processes.
         self.n_jobs = options.n_jobs if is_numpy(data.signs) else 1
-
-
-@dataclass(frozen=True)
-class Work:
-    """About how long things take, in a unit of its own, to tell how much is left."""
-
-    n_labels: int
-
-    def kernel(self, n: int) -> float:
-        """Return the work for a kernel on n rows: eigenvectors, and calibrated scores."""
-        return float(n) ** 3 + 4e3 * n * self.n_labels * 20

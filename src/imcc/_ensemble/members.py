@@ -30,6 +30,14 @@ class MemberMaker:
         # Distances of the last view and kernel: the next kernel may differ in its width only.
         self._kept: tuple[Any, Any] = (None, None)
 
+    @property
+    def work(self) -> float:
+        """How long one kernel takes."""
+        n = self._job.data.n
+        if self._landmarks is None:
+            return self._job.work.member(n)
+        return self._job.work.member_of_features(n, len(self._landmarks))
+
     def make(self, kernel: Kernel, start: int) -> list[Candidate]:
         """Return the plain member, and one with coupled labels if that is better."""
         job, held = self._job, self._held
@@ -70,7 +78,7 @@ class MemberMaker:
             )
         job.trials += tries.trials("all rows", kernel)
         job.clock.worked(
-            job.work.kernel(min(job.data.n, options.exact_rows)),
+            self.work,
             f"{kernel.view} {kernel.name} x {kernel.width_scale:g} on all rows",
         )
         return members

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from imcc._backend.array import Array, asarray, take_rows, to_numpy
@@ -50,6 +51,12 @@ class Rows:
         self._X = X
         self._views: dict[str, View] = {}
         self._rows: dict[str, Features] = {}
+
+    @property
+    def n_nonzero(self) -> float:
+        """Mean number of entries per row that are not zero."""
+        stored = self._X.nnz if sp.issparse(self._X) else self._X.size
+        return stored / max(self.n, 1)
 
     def view(self, name: str) -> View:
         """Return a view, learned when it is first asked for."""

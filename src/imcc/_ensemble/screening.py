@@ -77,7 +77,7 @@ def screen_part(
                 job.trials += trials
                 found[kernel] = (value, best)
             job.clock.worked(
-                len(own) * job.work.kernel(len(part)), f"{view} {name} on {len(part)} rows"
+                len(own) * job.work.screened(len(part)), f"{view} {name} on {len(part)} rows"
             )
     return found
 

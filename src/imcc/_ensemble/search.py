@@ -23,10 +23,10 @@ import numpy as np
 from imcc._backend.array import Array, asarray, take_rows, to_numpy, zeros
 from imcc._ensemble.competition import (
     VIRTUAL_KERNELS,
+    VIRTUAL_ROWS,
     compete,
     fit_virtual,
     may_compete,
-    virtual_work,
 )
 from imcc._ensemble.job import Job
 from imcc._ensemble.members import MemberMaker
@@ -90,27 +90,32 @@ def fit_ensemble(
         known = None if known[:, varying].all() else np.ascontiguousarray(known[:, varying])
     data = Rows(X, own, binary, weight, known, options)
     job = Job(data, options, folds, seed, Clock(options.max_seconds, say))
-    plan(job)
     return run(job, nothing)
 
 
-def plan(job: Job) -> None:
-    """Tell the clock how much work there is."""
+def plan(job: Job, maker: MemberMaker) -> None:
+    """Tell the clock how much work there is, if virtual examples do not join."""
     sizes, keep = screening_rounds(job.data.n)
-    options = job.options
+    options, n, work = job.options, job.data.n, job.work
     n_kernels = len(options.views) * len(options.kernels) * len(options.width_scales)
     counts = [n_kernels, *keep[:-1]]
     finalists = min(keep[-1], counts[-1])
-    total = sum(count * job.work.kernel(n) for n, count in zip(sizes, counts, strict=True))
-    total += finalists * job.work.kernel(min(job.data.n, options.exact_rows))
+    total = sum(count * work.screened(size) for size, count in zip(sizes, counts, strict=True))
+    total += finalists * maker.work + work.cross_fitted(n, finalists)
     if may_compete(job):
-        total += VIRTUAL_KERNELS * virtual_work(job)
+        total += VIRTUAL_KERNELS * work.virtual(min(n, VIRTUAL_ROWS))
     job.clock.total = total
 
 
 def run(job: Job, nothing: EnsembleModel) -> Fitted:
     """Go through the stages; ``nothing`` is the model without members."""
     data, options, clock = job.data, job.options, job.clock
+    landmarks = None
+    if data.n > options.exact_rows:
+        # Drawn at random, the same in all views.
+        landmarks = np.sort(job.order[: min(options.n_landmarks, data.n)])
+    maker = MemberMaker(job, landmarks)
+    plan(job, maker)
     kernels, penalties = screen(job)
     if not kernels:
         # All rows are the same in every view: there is nothing to learn from.
@@ -119,11 +124,8 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
     competed = None
     if may_compete(job) and not clock.is_up():
         competed = compete(job, kernels, penalties)
-    landmarks = None
-    if data.n > options.exact_rows:
-        # Drawn at random, the same in all views.
-        landmarks = np.sort(job.order[: min(options.n_landmarks, data.n)])
-    maker = MemberMaker(job, landmarks)
+    if competed is not None:
+        clock.total += len(competed[1]) * job.work.virtual_member(data.n)
     pool: list[Candidate] = []
     for kernel in kernels:
         if pool and clock.is_up():
@@ -135,14 +137,15 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         [member.log_odds for member in pool], data.weighting(job.all), options.n_members
     )
     cross_fitted = cross_fit(job, pool)
+    clock.worked(job.work.cross_fitted(data.n, len(kernels)), "weights of the members")
     chosen = [(m, float(w)) for m, w in zip(pool, shares, strict=True) if w > 0]
     virtual_weight = 0.0
     if competed is not None:
         virtual_weight, settings = competed
         chosen = [(m, w * (1 - virtual_weight)) for m, w in chosen if virtual_weight < 1]
-        chosen += [
-            (fit_virtual(job, kernel, weights), share) for kernel, weights, share in settings
-        ]
+        for kernel, weights, share in settings:
+            chosen.append((fit_virtual(job, kernel, weights), share))
+            clock.worked(job.work.virtual_member(data.n), "member with virtual examples")
     value = criterion(weighted_mean([(m.log_odds, w) for m, w in chosen]))
     chosen.sort(key=lambda pair: -pair[1])
     return Fitted(
