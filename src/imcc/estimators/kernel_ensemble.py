@@ -17,7 +17,7 @@ from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.fitting import warn_of_patterns
 from imcc._ensemble.held_out import check_folds
-from imcc._ensemble.model import KERNELS, EnsembleModel
+from imcc._ensemble.model import KERNELS, EnsembleModel, small_indices
 from imcc._ensemble.patterns import patterns_of
 from imcc._ensemble.records import Fitted, Options
 from imcc._ensemble.rows import restricted
@@ -233,7 +233,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         given = X
         target = encode_target(y, X.shape[0], type(self).__name__, unknown=True)
-        host = _small_indices(to_numpy(X))
+        host = small_indices(to_numpy(X))
         signs, known, weight = target.signs, target.known, None
         folds = self._folds(host, target, groups)
         if sample_weight is not None:
@@ -350,7 +350,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Features) -> Array:
         X = check_features(self, X, reset=False)
-        host = _small_indices(to_numpy(X))
+        host = small_indices(to_numpy(X))
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             return asarray(self._model.log_odds(host), X)
 
@@ -393,16 +393,6 @@ def _with_views(options: Options, views: list[str]) -> Options:
 
 def _as_csr(X: Features) -> Features:
     return X if sp.issparse(X) else sp.csr_matrix(X)
-
-
-def _small_indices(X: Features) -> Features:
-    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return sp.csr_matrix(parts, shape=X.shape)
 
 
 def _say(text: str) -> None:
