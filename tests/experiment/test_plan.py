@@ -198,7 +198,7 @@ def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
 def test_the_shipped_experiments():
     assert list(list_experiments()) == ["outside", "paper", "quick"]
     paper = load_experiment("paper")
-    assert len(paper.tasks()) == 15 * 12 * 10 + 3
+    assert len(paper.tasks()) == 15 * 19 * 10 + 3
     assert [d.name for d in paper.studied_datasets] == ["enron", "yeast", "genbase"]
     assert {d.name for d in load_experiment("quick").datasets} == {"yeast"}
 
@@ -239,7 +239,7 @@ def test_a_part_of_an_experiment():
     assert [d.name for d in part.studied_datasets] == ["yeast"]
     assert len(part.tasks()) == 2 * 2 * 2 + 1
     assert len(part.subset(sensitivity=False).tasks()) == 8
-    assert len(paper.tasks()) == 15 * 12 * 10 + 3  # as it was
+    assert len(paper.tasks()) == 15 * 19 * 10 + 3  # as it was
     known = {task.key: task.fingerprint for task in paper.resolve().tasks()}
     assert all(known[t.key] == t.fingerprint for t in part.resolve().tasks())
     for wrong in ({"datasets": ["cats"]}, {"methods": ["mice"]}, {"n_repeats": 0}):

@@ -7,7 +7,7 @@ not have yet, and the store gives the scores to :mod:`imcc.comparison`.
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._estimate import remaining_seconds
 from imcc.experiment._exchange import Merged, export, merge
-from imcc.experiment._methods import NAMED, Method
+from imcc.experiment._methods import CALIBRATED, NAMED, Method
 from imcc.experiment._plan import (
     SCORES,
     SENSITIVITY,
@@ -26,6 +26,7 @@ from imcc.experiment._task import run_task
 
 __all__ = [
     "ALL_METRICS",
+    "CALIBRATED",
     "EACH",
     "NAMED",
     "SCORES",
