@@ -6,6 +6,7 @@
     python -m benchmarks.ensemble --memory               peak memory, in matrices of n x n
     python -m benchmarks.ensemble --quality --data yeast scene --splits 2
     python -m benchmarks.ensemble --gap --data medical   what leave-one-out does not recompute
+    python -m benchmarks.ensemble --picture docs/images/members.png      the members on cal500
     python -m benchmarks.ensemble --many-rows 100000     so many rows x 100 features, 10 labels
 
 Quality is measured on development splits (seeds from 1000 on), which no experiment uses: the
@@ -41,6 +42,7 @@ from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import fit_view
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import load_dataset
+from imcc.inspection import draw_members
 from imcc.metrics import METRICS, evaluate
 
 FIRST_SEED = 1000  # experiments count their repetitions from 0
@@ -248,6 +250,13 @@ def many_rows(n: int, threads: int, d: int = 100, q: int = 10) -> None:
     )
 
 
+def draw_picture(path: str, name: str = "cal500") -> None:
+    """Draw the members of the ensemble of a development split."""
+    X, Y, _, _ = split(name, 0)
+    model = KernelEnsembleClassifier(random_state=0).fit(X, Y)
+    print(draw_members(model, path))
+
+
 def main() -> None:
     """Read the command line and print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -260,6 +269,7 @@ def main() -> None:
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--gap", action="store_true")
+    parser.add_argument("--picture", metavar="FILE")
     parser.add_argument("--many-rows", type=int, metavar="N")
     asked = parser.parse_args()
     if asked.stages:
@@ -275,6 +285,8 @@ def main() -> None:
         compare_quality(asked.data, asked.splits)
     elif asked.gap:
         report_gap(asked.data)
+    elif asked.picture:
+        draw_picture(asked.picture)
     elif asked.many_rows:
         many_rows(asked.many_rows, asked.threads)
     else:
