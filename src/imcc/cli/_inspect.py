@@ -93,8 +93,9 @@ if TYPE_CHECKING:
 @click.option(
     "--by",
     type=click.Choice(EXPLANATIONS),
-    help="How: by the labels of training rows and clusters, by similar rows, or by features "
-    "(linear models).  [default: evidence with --data, else what the model allows]",
+    help="How: by the labels of training rows and clusters, by similar rows, by features (linear "
+    "models), or by members (ensembles).  [default: evidence with --data, else what the model "
+    "allows]",
 )
 @click.option(
     "--top",
@@ -154,11 +155,11 @@ def inspect(
         try:
             found = _inspection(model, card, training)
         except ImccError as error:  # a model without virtual examples: its card is all there is
-            if drawn or row is not None:
+            if drawn or (row is not None and not _has_members(model)):
                 raise
             remark = shown_message(error)
         explained = []
-        if row is not None and found is not None:
+        if row is not None:
             explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
         judged = _judged(model, card, test_inputs, reading) if test_inputs else None
         if found is not None:
@@ -188,6 +189,7 @@ def inspect(
                     "inspection": None if found is None else found.to_dict(),
                     "explanations": [one.to_dict(top) for one in explained],
                     **({} if judged is None else {"probabilities": judged.to_dict()}),
+                    **({"members": _members(model)} if _has_members(model) else {}),
                 }
             )
         )
@@ -195,7 +197,9 @@ def inspect(
         print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
         if (tables := table_model(model)) is not None:
             print_schema(tables.schema_, "The columns", tuple(tables.drop))
-        if found is None:
+        if _has_members(model):
+            _print_members(model, top)
+        elif found is None:
             say(remark)
         else:
             _print_clusters(found, top)
@@ -312,7 +316,7 @@ def _explanations(
         x = X.take([number])
     else:
         x = X.iloc[[number]] if hasattr(X, "iloc") else X[[number]]
-    if by is None:
+    if by is None and not _has_members(model):
         linear = first_with(model, "coef_") is not None
         by = "evidence" if training is not None else "features" if linear else "support"
     data = (None, None) if training is None else (training.X, training.Y)
@@ -360,6 +364,49 @@ def _facts(card: ModelCard) -> dict[str, str]:
         **({"notes": " ".join(card.notes.splitlines())} if card.notes else {}),
         "made": f"{card.created} by imcc {card.imcc_version}",
     }
+
+
+def _has_members(model: Any) -> bool:
+    """Whether a model is an ensemble: it has members in place of virtual examples."""
+    from imcc._utils.wrappers import first_with
+
+    return first_with(model, "members_") is not None
+
+
+def _members(model: Any) -> list[dict[str, Any]]:
+    from imcc._utils.wrappers import first_with
+
+    layer: Any = first_with(model, "members_")
+    return list(layer.members_)
+
+
+def _print_members(model: Any, top: int) -> None:
+    members = _members(model)
+    rows = [
+        (
+            f"{member['weight']:.3f}",
+            member["view"],
+            member["kernel"],
+            f"{member['width_scale']:g}",
+            f"{member['penalty']:.3g}",
+            f"{member['eta']:g}",
+            member["n_clusters"],
+        )
+        for member in members[:top]
+    ]
+    print_table(
+        f"Members: {len(rows)} of {len(members)}, the heaviest first",
+        [
+            ("weight", "right"),
+            ("view", "left"),
+            ("kernel", "left"),
+            ("width", "right"),
+            ("penalty", "right"),
+            ("coupling", "right"),
+            ("virtual examples", "right"),
+        ],
+        rows,
+    )
 
 
 def _print_clusters(found: Inspection, top: int) -> None:
@@ -413,10 +460,10 @@ def _print_explanation(one: Explanation, row: str | None, top: int) -> None:
     rest = sum(one.totals().values()) - one.constant - sum(p.contribution for p in parts)
     if count:
         rows.append((f"{count} others", "", "", f"{rest:+.4f}"))
-    if one.by != "evidence":
-        name = "intercept" if one.by == "support" else "the mean row"
-        rows.append((name, "", "", f"{one.constant:+.4f}"))
-    else:
+    constants = {"support": "intercept", "features": "the mean row"}
+    if one.by in constants:
+        rows.append((constants[one.by], "", "", f"{one.constant:+.4f}"))
+    elif one.by == "evidence":
         totals = one.totals()
         rows.append(("real rows together", "", "", f"{totals['row']:+.4f}"))
         rows.append(("virtual examples together", "", "", f"{totals['center']:+.4f}"))
