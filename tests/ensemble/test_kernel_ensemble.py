@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 
 from imcc import KernelEnsembleClassifier
 from imcc._ensemble import competition, search
-from imcc._ensemble.model import make_kernel
+from imcc._ensemble.model import distances, make_kernel
 from imcc.metrics import evaluate
 from tests.backends import BACKENDS, array, host
 
@@ -505,6 +505,15 @@ def test_rows_of_another_library(data, fitted, name):
     found = clf.decision_function(array(name, X))
     np.testing.assert_allclose(host(name, found), fitted.decision_function(X), atol=1e-6)
     assert BACKENDS
+
+
+def test_distances_of_zeros_and_ones_are_exact_on_a_device():
+    pytest.importorskip("torch")
+    X = sparse_rows()[0].toarray()
+    expected = np.abs(X[:, None] - X[None]).sum(-1)
+    found = host("torch", distances("laplacian", array("torch", X)))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(distances("laplacian", X), expected)
 
 
 def test_device_of_the_host_gives_the_same(data, fitted):
