@@ -62,7 +62,7 @@ format: $(READY)  ## let ruff format and fix
 bench: $(READY)  ## the speed and memory table of the README
 	$(PY) -m benchmarks.classifier
 
-reproduce: $(READY)  ## rebuild docs/reproduction.md from the committed rows, without training anything
+reproduce: $(READY)  ## rebuild docs/reproduction.md and does_clustering_help.md from the committed rows, without training
 	$(PY) -m benchmarks.reproduce
 
 docs: $(READY)  ## build the documentation into docs/_build/html

@@ -40,12 +40,13 @@ metrics.  k-means sees the training rows of a fold only, and so does the permuta
 One eigendecomposition for each fold and width serves all variants: the numbers are those of
 ``IMCCClassifierCV(grid="paper")`` (see the test), for about twice its time.
 
-What it takes: on one H200, the paper's grid alone takes 2 to 4 s a data set at 100 %, most of it
-k-means, for which the device waits for the host; so several processes (``--jobs 4``) share the
-device well.  All 20 data sets x 3 splits x 5 parts are 294 runs, an estimated 8 to 10 minutes in
-one process and 3 to 5 in four, at the paper's width; about three times that with
-``--widths searched``.  On two cores of a CPU, 5 to 20 % of the rows take 1 to 10 s a run, and
-100 % from one minute (genbase, cal500) to half an hour (bibtex).  Runs are ordered by width, then
+What it takes: all 20 data sets x 3 splits x 5 parts are 294 runs.  On one H200, shared by several
+processes (``--jobs 4``: k-means is many small steps, for which the device waits for the host), a
+run took 1 to 12 s, about 5 s in the mean, and genbase up to 510 s, since many of its rows are equal
+and k-means on the device then fills empty clusters again and again.  ``--widths searched`` takes
+about three times as long (an estimate).  On one core of a CPU, 5 and 10 % of the rows of a small
+data set take 3 to 30 s of CPU, and all rows minutes (genbase) to hours (bibtex; an estimate).
+Runs are ordered by width, then
 split, then the part of the rows, so that a budget (``--for SECONDS``, after which no run is begun)
 leaves whole splits; a finished run is added to the file at once, and what is in the file is not
 run again.

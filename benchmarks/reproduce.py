@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
+from benchmarks import clustering_page
 from imcc.comparison import ScoreTable, compare
 from imcc.experiment import Store, load_experiment, merge
 from imcc.metrics import METRICS
@@ -288,3 +289,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    clustering_page.main(["--check"] if "--check" in sys.argv else [])
