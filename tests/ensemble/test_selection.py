@@ -17,6 +17,16 @@ def make(n=60, q=4, n_members=5, seed=0):
     return on, members
 
 
+@pytest.mark.parametrize("name", ["average_precision", "log_loss"])
+def test_values_from_a_device_are_those_of_one_after_the_other(name):
+    pytest.importorskip("torch")
+    rng = np.random.RandomState(4)
+    on = rng.random_sample((30, 3)) < 0.4
+    members = [array("torch", rng.standard_normal((30, 3))) for _ in range(4)]
+    criterion = Criterion(on, name, like=members[0])
+    assert criterion.values(iter(members), members[0]) == [criterion(z) for z in members]
+
+
 @pytest.mark.parametrize("rounds", [1, 3, 12])
 @pytest.mark.parametrize("name", ["average_precision", "ranking_loss", "log_loss"])
 def test_greedy_equals_the_obvious_loop(rounds, name):

@@ -87,19 +87,34 @@ class Criterion:
             scores = namespace(log_odds).matrix_transpose(log_odds)[:, None, :]
         return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
 
+    def values(self, candidates: Iterable[Array], like: Array) -> list[float]:
+        """Return the values of several log-odds, beside an array.
+
+        A device is asked once for the log losses of all of them, not for one after the other.
+        """
+        one_by_one = is_numpy(like) or self._function is not None or self._known is not None
+        if one_by_one or self.name != "log_loss":
+            return [self(log_odds) for log_odds in candidates]
+        xp = namespace(like)
+        rows = to_numpy(xp.stack([xp.mean(self._cells(z), axis=1) for z in candidates]))
+        return [-float(np.average(of_rows, weights=self._weight)) for of_rows in rows]
+
     def reported(self, value: float) -> float:
         """Return a value in the metric's own direction: losses as they are."""
         if self._function is None and (self.name == "log_loss" or self._sign < 0):
             return -value
         return value
 
+    def _cells(self, z: Array) -> Array:
+        """Return the log loss of each label of each row."""
+        xp, y = namespace(z), self._labels(z)
+        return at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
+
     def _log_loss(self, z: Array) -> float:
-        xp = namespace(z)
-        y = self._labels(z)
-        cells = at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
+        cells = self._cells(z)
         if self._known is not None:
             return self._known_log_loss(to_numpy(cells))
-        rows = to_numpy(xp.mean(cells, axis=1))
+        rows = to_numpy(namespace(z).mean(cells, axis=1))
         return float(np.average(rows, weights=self._weight))
 
     def _known_log_loss(self, cells: np.ndarray) -> float:
@@ -137,7 +152,7 @@ def weighted_mean(members: Iterable[tuple[Array, float]]) -> Any:
 
 
 def choose_greedily(
-    members: Sequence[Array], criterion: Callable[[Array], float], rounds: int
+    members: Sequence[Array], criterion: Criterion, rounds: int
 ) -> tuple[np.ndarray, float]:
     """Choose members with replacement, each time the one whose addition makes the mean best.
 
@@ -147,7 +162,7 @@ def choose_greedily(
     ----------
     members : sequence of array of shape (n_samples, n_outputs)
         Log-odds.
-    criterion : callable
+    criterion : Criterion
         Greater is better.
     rounds : int
 
@@ -162,9 +177,8 @@ def choose_greedily(
     best_counts, best = counts, -np.inf
     total: Any = None
     for size in range(1, rounds + 1):
-        values = [
-            criterion(member if total is None else (total + member) / size) for member in members
-        ]
+        means = (member if total is None else (total + member) / size for member in members)
+        values = criterion.values(means, members[0])
         first = int(np.argmax(values))
         counts[first] += 1
         total = members[first] if total is None else total + members[first]
