@@ -98,6 +98,8 @@ class Fitted:
         Whether the time ran out before all was tried.
     lower_is_better : bool
         Whether the criterion is a loss, which trials have negated.
+    held_out : array of shape (n_samples, n_varying) or None
+        The ensemble's held-out log-odds of the labels that vary; None without members.
     """
 
     model: EnsembleModel
@@ -109,3 +111,4 @@ class Fitted:
     n_landmarks: int
     stopped: bool
     lower_is_better: bool = False
+    held_out: Array | None = None

@@ -146,18 +146,19 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         for kernel, weights, share in settings:
             chosen.append((fit_virtual(job, kernel, weights), share))
             clock.worked(job.work.virtual_member(data.n), "member with virtual examples")
-    value = criterion(weighted_mean([(m.log_odds, w) for m, w in chosen]))
+    held_out = weighted_mean([(m.log_odds, w) for m, w in chosen])
     chosen.sort(key=lambda pair: -pair[1])
     return Fitted(
         model=_model(job, nothing, chosen, landmarks),
         trials=tuple(job.trials),
-        value=criterion.reported(value),
+        value=criterion.reported(criterion(held_out)),
         cross_fitted=criterion.reported(cross_fitted),
         virtual_weight=virtual_weight,
         criterion=criterion.name,
         n_landmarks=0 if landmarks is None else len(landmarks),
         stopped=clock.is_up(),
         lower_is_better=criterion.reported(1.0) < 0,
+        held_out=held_out,
     )
 
 
