@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold
 from imcc import KernelEnsembleClassifier
 from imcc._ensemble import competition, search
 from imcc._ensemble.model import distances, make_kernel
+from imcc._ensemble.records import Kernel
 from imcc.metrics import evaluate
 from tests.backends import BACKENDS, array, host
 
@@ -175,6 +176,28 @@ def test_screening_proceeds_from_parts_to_all_rows(config):
         for n in (60, 90, 120)
     }
     assert [len(kernels[n]) for n in (60, 90, 120)] == [8, 5, 2]
+
+
+def test_distances_are_computed_once_for_each_view_and_kernel(monkeypatch, config):
+    X, Y = make()
+    config(screen_rows=(60,), screen_keep=(6,))
+    computed = []
+
+    def counted(name, rows, *others):
+        computed.append((name, rows.shape[0]))
+        return distances(name, rows, *others)
+
+    monkeypatch.setattr("imcc._ensemble.members.distances", counted)
+    table = fast().fit(X, Y).search_results_
+    at_all = table["stage"] == "all rows"
+    pairs = set(zip(table["param_view"][at_all], table["param_kernel"][at_all], strict=True))
+    assert len(computed) == len(pairs) < 6
+
+
+def test_kernels_that_share_distances_follow_each_other():
+    a, b, c = (("raw", "rbf"), ("raw", "laplacian"), ("ranks", "rbf"))
+    kernels = [Kernel(*key, float(i), 1.0) for i, key in enumerate([b, a, b, c, a])]
+    assert [kernel.width_scale for kernel in search.sharing_order(kernels)] == [0, 2, 1, 4, 3]
 
 
 def test_n_jobs_changes_nothing(data, fitted):

@@ -32,7 +32,7 @@ from imcc._ensemble.job import Job
 from imcc._ensemble.members import MemberMaker
 from imcc._ensemble.model import EnsembleModel, Member
 from imcc._ensemble.progress import Clock
-from imcc._ensemble.records import Candidate, Fitted, Options
+from imcc._ensemble.records import Candidate, Fitted, Kernel, Options
 from imcc._ensemble.rows import N_FOLDS, Rows, make_folds
 from imcc._ensemble.screening import screen, screening_rounds
 from imcc._ensemble.selection import choose_greedily, weighted_mean
@@ -126,12 +126,13 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         competed = compete(job, kernels, penalties)
     if competed is not None:
         clock.total += len(competed[1]) * job.work.virtual_member(data.n)
-    pool: list[Candidate] = []
-    for kernel in kernels:
-        if pool and clock.is_up():
+    made: dict[Kernel, list[Candidate]] = {}
+    for kernel in sharing_order(kernels):
+        if made and clock.is_up():
             break
-        pool += maker.make(kernel, penalties[kernel])
+        made[kernel] = maker.make(kernel, penalties[kernel])
     del maker  # with the distances that it keeps
+    pool = [candidate for kernel in kernels for candidate in made.get(kernel, ())]
     criterion = data.criterion(job.all)
     shares, _ = choose_greedily(
         [member.log_odds for member in pool], data.weighting(job.all), options.n_members
@@ -160,6 +161,14 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         lower_is_better=criterion.reported(1.0) < 0,
         held_out=held_out,
     )
+
+
+def sharing_order(kernels: list[Kernel]) -> list[Kernel]:
+    """Return kernels, best first, but those of a view and name in a row: they share distances."""
+    first: dict[tuple[str, str], int] = {}
+    for i, kernel in enumerate(kernels):
+        first.setdefault((kernel.view, kernel.name), i)
+    return sorted(kernels, key=lambda kernel: first[kernel.view, kernel.name])
 
 
 def cross_fit(job: Job, pool: list[Candidate]) -> float:
