@@ -32,7 +32,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -52,6 +51,7 @@ from imcc._backend.array import (
 )
 from imcc._backend.device import block_entries
 from imcc._utils.config import get_config
+from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32
@@ -249,7 +249,7 @@ def _k_means(
     if is_numpy(X):
         # On one thread: the order in which several add up their rows is not even the same from run
         # to run, and a row that is as near to one centre as to another may then change sides.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        with warnings.catch_warnings(), one_thread():
             # Fewer distinct rows than clusters: reported below, with this library's message.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed)

@@ -335,7 +335,7 @@ def encode_target(
         raise ValueError(
             f"Input y contains NaN: {estimator_name} takes no labels that are not known; "
             "IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier, KernelRidgeBaseline, "
-            "MultilabelCalibrator and the metrics do"
+            "MultilabelCalibrator, TunedThresholds and the metrics do"
         )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
