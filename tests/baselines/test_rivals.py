@@ -13,8 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import imcc
+from benchmarks import rivals
 from imcc._core.platt import prior_log_odds
 from imcc.baselines import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
+from imcc.datasets import Dataset, paper_splits
+from imcc.metrics import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ def test_xgboost_is_xgboosts(problem):
     ("base", "others"),
     [
         (
-            LightGBMBaseline(40, random_state=0),
+            LightGBMBaseline(15, num_leaves=5, random_state=0),
             {
                 "max_trees": 2,
                 "learning_rate": 0.3,
@@ -104,7 +107,7 @@ def test_xgboost_is_xgboosts(problem):
             },
         ),
         (
-            XGBoostBaseline(40, random_state=0),
+            XGBoostBaseline(15, random_state=0),
             {
                 "max_steps": 2,
                 "multi_output": True,
@@ -258,3 +261,21 @@ def test_they_can_be_sent_to_other_processes(booster, problem):
     clf = unfitted.fit(X, Y)
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.decision_function(X_new), clf.decision_function(X_new))
+
+
+def test_the_script_behind_the_numbers(problem, monkeypatch, capsys):
+    pytest.importorskip("lightgbm")
+    X, Y, *_ = problem
+    data = Dataset(X, Y, name="yeast")
+    monkeypatch.setattr(rivals, "load_dataset", lambda _: data)
+    monkeypatch.setattr(rivals, "DEFAULTS", {"one": LogisticRegressionBaseline(Cs=1.0)})
+    variants = {"two": (LightGBMBaseline(2, random_state=0), ("yeast",)), "three": (None, ("x",))}
+    monkeypatch.setattr(rivals, "VARIANTS", variants)
+    monkeypatch.setattr(sys, "argv", ["rivals", "--data", "yeast", "--variants"])
+    rivals.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["yeast", "one"], ["yeast", "two"]]
+    train, test = paper_splits(data, 1, 0.2, 1000)[0]
+    clf = LogisticRegressionBaseline(Cs=1.0).fit(X[train], Y[train])
+    expected = evaluate(Y[test], clf.decision_function(X[test]))["average_precision"]
+    assert f"average precision {expected:.3f}" in lines[0]

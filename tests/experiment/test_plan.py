@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -10,8 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
+from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, write
 from imcc.experiment import (
+    CALIBRATED,
     NAMED,
     Experiment,
     ExperimentError,
@@ -258,3 +261,27 @@ def test_a_named_method_is_known_as_one(name):
     assert not other.is_named
     (renamed,) = make_methods({"mine": name})
     assert not renamed.is_named
+
+
+@pytest.mark.parametrize(("name", "plain"), CALIBRATED.items())
+def test_a_calibrated_method_is_the_plain_one_with_calibration(name, plain):
+    calibrated, uncalibrated = (make_methods([n])[0].build() for n in (name, plain))
+    if isinstance(calibrated, MultilabelCalibrator):
+        inner = calibrated.estimator
+    else:
+        assert calibrated.calibrate
+        inner = clone(calibrated).set_params(calibrate=False)
+    assert repr(inner.get_params()) == repr(uncalibrated.get_params())
+    assert type(inner) is type(uncalibrated)
+    for experiment in ("paper", "outside"):
+        methods = [method.name for method in load_experiment(experiment).methods]
+        assert {name, plain} <= set(methods)
+
+
+def test_parts_of_a_wrapper_count_as_ours():
+    """A parameter named estimator is not the name of a class."""
+    (wrapped,) = make_methods(["mahr_calibrated"])
+    assert wrapped.is_ours
+    inside = {"estimator": {"estimator": "sklearn.svm.SVC"}}
+    (foreign,) = make_methods({"x": {"estimator": "MultilabelCalibrator", "params": inside}})
+    assert not foreign.is_ours

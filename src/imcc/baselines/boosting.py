@@ -192,9 +192,9 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
 
     Not in the paper's comparison.  Each step adds a tree per label; with ``multi_output=True`` it
     adds one tree that has a vector of values in each leaf, one per label, and whose splits lower
-    the log loss of all labels together.  The number of steps is where the mean log loss of a fifth of
-    the rows is lowest; then a booster with as many is trained on all rows.  Boosting starts at the
-    log-odds of the labels' smoothed shares, and scores are log-odds.
+    the log loss of all labels together.  The number of steps is where the mean log loss of a fifth
+    of the rows is lowest; then a booster with as many is trained on all rows.  Boosting starts at
+    the log-odds of the labels' smoothed shares, and scores are log-odds.
 
     Needs the extra ``rivals``.
 

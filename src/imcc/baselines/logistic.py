@@ -85,17 +85,17 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        self._check_Cs()
+        self._check_values()
         check_count("cv", self.cv, at_least=2)
 
-    def _check_Cs(self) -> list[float]:
+    def _check_values(self) -> list[float]:
         values = [self.Cs] if np.ndim(self.Cs) == 0 else list(self.Cs)
         if not values:
             raise ValueError("Cs must have at least one value")
         return sorted(check_number("Cs", value, above=0) for value in values)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        Cs = self._check_Cs()
+        Cs = self._check_values()
         seed = draw_seed(self.random_state)
         scale = _column_scales(X, weights)
         scaled = X.multiply(1 / scale).tocsr() if sp.issparse(X) else X / scale
