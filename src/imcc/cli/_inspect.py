@@ -223,8 +223,8 @@ def inspect(
         try:
             found = _inspection(model, card, training)
         except ImccError as error:  # a model without virtual examples: its card is all there is
-            needs_them = clusters_file or pairs_file or map_file
-            needs_them = needs_them or (by != "columns" and not _has_members(model))
+            draws_them = clusters_file or pairs_file or map_file
+            needs_them = draws_them or (by != "columns" and not _has_members(model))
             if needs_them or (html is not None and row is None):
                 raise
             remark = shown_message(error)
