@@ -139,6 +139,8 @@ class Fitted:
         Whether the time ran out before all was tried.
     lower_is_better : bool
         Whether the criterion is a loss, which trials have negated.
+    held_out : array of shape (n_samples, n_varying) or None
+        The ensemble's held-out log-odds of the labels that vary; None without members.
     """
 
     model: EnsembleModel
@@ -150,6 +152,7 @@ class Fitted:
     n_landmarks: int
     stopped: bool
     lower_is_better: bool = False
+    held_out: Array | None = None
 
 
 @dataclass
@@ -299,7 +302,8 @@ class _Search:
             chosen += [
                 (self._fit_virtual(kernel, weights), share) for kernel, weights, share in settings
             ]
-        value = criterion(_weighted_mean([(m.log_odds, w) for m, w in chosen]))
+        held_out = _weighted_mean([(m.log_odds, w) for m, w in chosen])
+        value = criterion(held_out)
         chosen.sort(key=lambda pair: -pair[1])
         model = self._model(nothing, chosen, landmarks)
         return Fitted(
@@ -312,6 +316,7 @@ class _Search:
             0 if landmarks is None else len(landmarks),
             self.clock.is_up(),
             criterion.reported(1.0) < 0,
+            held_out,
         )
 
     # Screening.

@@ -204,7 +204,7 @@ def tune(
             else:
                 classifier = KernelEnsembleClassifier(
                     scoring=metric,
-                    cv=shuffled if _given(("folds",)) and not thresholds else "loo",
+                    cv=shuffled if _given(("folds",)) and not _tuned(thresholds) else "loo",
                     n_jobs=jobs,
                     random_state=seed,
                     verbose=int(progress is not False),
@@ -337,6 +337,11 @@ def fit(
         _print(card, output, "The setting")
 
 
+def _tuned(thresholds: str | None) -> str | None:
+    """Return what thresholds are to be tuned for; None if they are not."""
+    return None if thresholds == "none" else thresholds
+
+
 def _given(names: tuple[str, ...]) -> list[str]:
     """Return the options among some that were given, as the user types them."""
     context = click.get_current_context()
@@ -386,6 +391,8 @@ class _Data:
         """Return the classifier, fitted with what belongs before and around it."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
+        # Without a wish, a table's classifier chooses thresholds where that costs nothing.
+        default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
             wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
             model = _wrapped(classifier, self.dataset, *wanted)
@@ -394,7 +401,8 @@ class _Data:
             classifier = MultilabelCalibrator(classifier, cv=cv)
         if thresholds:
             classifier = TunedThresholds(classifier, criterion=thresholds, cv=cv)
-        return fit_table(make_classifier(classifier, self.known, seed), self.source, self.known)
+        model = make_classifier(classifier, self.known, seed, default)
+        return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
         """Return what a file says about a model of these data."""
@@ -468,7 +476,8 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
 
     tuned = first_with(model, "thresholds_")
     if isinstance(tuned, TunedThresholds):
-        name = f"cross-validated {tuned.criterion}"
+        word = "held-out" if isinstance(tuned.cv, str) else "cross-validated"
+        name = f"{word} {tuned.criterion}"
         metrics = {
             **metrics,
             f"{name}, thresholds at 0": tuned.default_score_,

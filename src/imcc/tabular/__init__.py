@@ -11,8 +11,10 @@ from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_tabl
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
 from imcc.tabular._read import (
     TableFile,
+    decoded,
     is_table,
     iterate_table,
+    joined_tables,
     read_table,
     table_fingerprint,
 )
@@ -31,10 +33,12 @@ __all__ = [
     "TableFile",
     "UnknownValuesWarning",
     "check_table",
+    "decoded",
     "indicator_columns",
     "infer_schema",
     "is_table",
     "iterate_table",
+    "joined_tables",
     "read_schema",
     "read_table",
     "read_tags",

@@ -6,6 +6,8 @@ A table may come from pandas, polars, Arrow or a file of text; all of them becom
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -59,6 +61,15 @@ def arrow() -> Any:
 def compute() -> Any:
     """Return pyarrow.compute, or say how to install it."""
     return require("pyarrow.compute", "tables", "Reading tables")
+
+
+def release_memory() -> None:
+    """Give memory that was freed, and is held in reserve, back to the system."""
+    arrow().default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
+        if trim is not None:
+            trim(0)
 
 
 def as_table(frame: Any) -> Any:

@@ -35,6 +35,7 @@ from imcc.tabular._columns import (
     find_date_format,
     is_text,
     looks_numeric,
+    release_memory,
     to_numbers,
     yes_no_words,
 )
@@ -275,6 +276,8 @@ def infer_schema(
         known = "label" if name in labels else kinds.get(name)
         reader = _Reader(name, table[name], words)
         columns.append(reader.column(known, date_formats.get(name)))
+        del reader
+        release_memory()
     return Schema(tuple(columns), words)
 
 
