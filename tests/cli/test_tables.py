@@ -108,9 +108,36 @@ def test_files_are_what_their_names_say(folder, imcc, tmp_path):
         expected["ticket"]
     )
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 100
-    wrong = imcc(*start, "-o", tmp_path / "out.xlsx", code=2)
-    assert ".xlsx cannot be written" in flat(wrong.stderr)
-    assert not (tmp_path / "out.xlsx").exists()
+    wrong = imcc(*start, "-o", tmp_path / "out.xls", code=2)
+    assert ".xls cannot be written" in flat(wrong.stderr)
+    assert not (tmp_path / "out.xls").exists()
+    wrong = imcc(*start, "-o", tmp_path / "out.parquet.gz", code=2)
+    assert "parquet files are packed already" in flat(wrong.stderr)
+    assert "written to a file" in flat(imcc(*start, "--to", "xlsx", code=2).stderr)
+
+
+def test_a_sheet_has_words_as_words(folder, imcc, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = read_table(folder / "test.csv").to_pandas().astype(str)
+    odd = ["=1+1", "+1", "-2", "@x", "00123", "12345678901234567890", "1e5", "http://x.y", "\x07"]
+    rows.loc[: len(odd) - 1, "ticket"] = odd
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    start = ("predict", folder / "model.skops", tmp_path / "new.csv", "--scores")
+    assert "100 rows written" in imcc(*start, "-o", tmp_path / "out.xlsx").stderr
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    cells = list(sheet.iter_rows())
+    assert [cell.value for cell in cells[0]] == ["ticket", *LABELS]
+    found = [row[0] for row in cells[1:]]
+    assert [cell.data_type for cell in found] == ["s"] * 100
+    assert [cell.value for cell in found[:8]] == odd[:8]
+    assert len(found[8].value) > 0
+    assert not any(cell.hyperlink for cell in found)
+    scores = np.array([[cell.value for cell in row[1:]] for row in cells[1:]])
+    imcc(*start, "-o", tmp_path / "out.csv", "--raw-csv")
+    np.testing.assert_allclose(scores, pd.read_csv(tmp_path / "out.csv")[LABELS], rtol=1e-14)
+    (tmp_path / "in.xlsx").write_bytes(b"PK")
+    refused = imcc("predict", folder / "model.skops", tmp_path / "in.xlsx", code=1)
+    assert "save the sheet as CSV" in flat(refused.stderr)
     imcc(*start, "--to", "parquet", code=2)  # not to the terminal
 
 

@@ -31,6 +31,7 @@ _FORMATS = ("csv", "parquet")
 # Columns of a table that are listed one by one.
 _MOST_SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".parquet")
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 # Of the options that say how to read a file, those that are for tables.
 _READING = ("delimiter", "header", "encoding", "max_bytes", "member")
 # What the kinds of columns are called as options.
@@ -122,6 +123,15 @@ def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
     """Whether the inputs are tables, by their names or by ``--format``."""
     if is_name(inputs):
         return False
+    for name in inputs:
+        if name.lower().endswith(_WORKBOOKS):
+            from imcc.datasets import DataFormatError
+
+            raise DataFormatError(
+                "this is a workbook of a spreadsheet program, which is not read: save the sheet "
+                "as CSV in UTF-8 (or as Parquet), and give that file",
+                name,
+            )
     wanted = reading.get("format")
     if wanted is not None:
         return wanted in _FORMATS

@@ -737,8 +737,26 @@ class UnknownValuesWarning(UserWarning):
             "numbers as they are): " + "; ".join(said)
         )
 
+    def add_to(self, counts: dict[str, dict[str, int]]) -> None:
+        """Add these counts to others.
+
+        Parameters
+        ----------
+        counts : dict of str to dict of str to int
+        """
+        for name, values in self.counts.items():
+            for value, often in values.items():
+                _add_unknown(counts, name, value, often)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.counts,)
+
+
+def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
+    found = counts.setdefault(name, {})
+    # A column of keys by mistake: the first thousand values tell enough.
+    value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
+    found[value] = found.get(value, 0) + often
 
 
 def _count_unknown_values(
@@ -746,18 +764,11 @@ def _count_unknown_values(
 ) -> None:
     """Add up how often columns have values that the training table does not have."""
     pandas = require("pandas", "tables", "Encoding tables")
-
-    def add(name: str, value: str, often: int) -> None:
-        found = counts.setdefault(name, {})
-        # A column of keys by mistake: the first thousand values tell enough.
-        value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
-        found[value] = found.get(value, 0) + often
-
     for name in schema.of_kind("yes/no"):
         flags = typed[name].to_numpy()
         others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
         for value, often in zip(*np.unique(others, return_counts=True), strict=True):
-            add(name, f"{value:.15g}", int(often))
+            _add_unknown(counts, name, f"{value:.15g}", int(often))
     names = schema.of_kind("category")
     if not names:
         return
@@ -768,4 +779,4 @@ def _count_unknown_values(
         often = np.bincount(codes, minlength=len(values))
         for j, value in enumerate(values):
             if value not in there:
-                add(name, str(value), int(often[j]))
+                _add_unknown(counts, name, str(value), int(often[j]))
