@@ -10,7 +10,8 @@ regression per label, and the same with LightGBM.  They are given the kinds of t
 schema infers.  All predict as they do by default.  30 % of the rows are held out, in splits 0, 1
 and 2; what was looked at while the defaults were chosen are splits 1000 and above.
 
-made        800 rows: an id, six numbers, two categories, one text, 6 % missing cells, six labels
+made        the example of `imcc datasets example`: an id, six numbers, two categories, one text,
+            6 % missing cells, six labels; 800 rows
 goemotions  short comments with 28 emotions as tags (needs IMCC_DATA_MIRROR)
 birds, flags  MULAN's, numbers and categories (need IMCC_DATA_MIRROR)
 debian      the package index of apt, if there is one: description, section, size, priority, and
@@ -45,97 +46,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from imcc.datasets import load_dataset
 from imcc.metrics import average_precision
-from imcc.tabular import TableClassifier, TableEncoder, read_tags, tag_matrix
-
-WORDS = {
-    "loud": ["noise", "screaming", "engine", "music", "neighbours"],
-    "late": ["waiting", "delayed", "hours", "tomorrow", "queue"],
-    "broken": ["cracked", "repair", "leaking", "defect", "smoke"],
-    "thanks": ["great", "friendly", "helpful", "quick", "perfect"],
-}
-FILLER = [
-    "the",
-    "a",
-    "it",
-    "was",
-    "is",
-    "our",
-    "my",
-    "with",
-    "about",
-    "again",
-    "really",
-    "still",
-    "please",
-    "when",
-    "this",
-    "there",
-    "and",
-]
-
-
-def make_table(n_rows: int = 800, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a table of made-up support tickets, and their labels.
-
-    Labels depend on numbers, on categories, on words of the text, and on each other.
-    """
-    rng = np.random.default_rng(seed)
-    age = rng.integers(18, 90, n_rows)
-    income = rng.lognormal(10, 0.6, n_rows).round(0)
-    visits = rng.poisson(3, n_rows)
-    distance = rng.gamma(2, 8, n_rows).round(1)
-    hours = rng.normal(36, 9, n_rows).round(1)
-    score = rng.uniform(0, 10, n_rows).round(2)
-    region = rng.choice(["Nord", "Süd", "Ost", "West"], n_rows, p=[0.4, 0.3, 0.2, 0.1])
-    plan = rng.choice(["basic", "plus", "premium", "trial"], n_rows, p=[0.5, 0.25, 0.15, 0.1])
-    topics = {name: rng.random(n_rows) < share for name, share in
-              zip(WORDS, (0.2, 0.3, 0.25, 0.3), strict=True)}  # fmt: skip
-    texts = []
-    for i in range(n_rows):
-        words = list(rng.choice(FILLER, rng.integers(5, 14)))
-        for name, terms in WORDS.items():
-            if topics[name][i]:
-                words += list(rng.choice(terms, rng.integers(1, 3), replace=False))
-        rng.shuffle(words)
-        texts.append(" ".join(words))
-    noise = rng.normal(size=(n_rows, 6))
-    complaint = (topics["late"] | topics["broken"]) & (noise[:, 0] > -1.3)
-    labels = pd.DataFrame(
-        {
-            "complaint": complaint,
-            "refund": complaint & (income < 30_000) & (noise[:, 1] > -1.0),
-            "upgrade": (plan != "premium") & (visits + 0.6 * noise[:, 2] > 4),
-            "senior": age + 3 * noise[:, 3] > 65,
-            "remote": (distance > 20) & (region != "West") & (noise[:, 4] > -1.5),
-            "praise": topics["thanks"] & ~topics["broken"] & (score + noise[:, 5] > 3),
-        }
-    ).astype(int)
-    table = pd.DataFrame(
-        {
-            "ticket": [f"T-{seed:02d}{i:05d}" for i in rng.permutation(n_rows)],
-            "age": age.astype(float),
-            "income": income,
-            "visits": visits.astype(float),
-            "distance": distance,
-            "hours": hours,
-            "score": score,
-            "region": region,
-            "plan": plan,
-            "message": texts,
-        }
-    )
-    gaps = rng.random((n_rows, 9)) < 0.06
-    for j, name in enumerate(table.columns[1:]):
-        table.loc[gaps[:, j], name] = None
-    return table, labels
-
-
-def write_table(path: str | Path, n_rows: int = 800, seed: int = 0) -> None:
-    """Write the made-up table as a CSV file, with one ``n/a`` among the numbers."""
-    table, labels = make_table(n_rows, seed)
-    shown = table.astype(object)
-    shown.loc[int(np.flatnonzero(table["income"].isna())[0]), "income"] = "n/a"
-    pd.concat([shown, labels], axis=1).to_csv(path, index=False)
+from imcc.tabular import TableClassifier, TableEncoder, example_table, read_tags, tag_matrix
 
 
 def goemotions() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -198,7 +109,7 @@ def debian(n_rows: int = 6000) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 TABLES = {
-    "made": make_table,
+    "made": example_table,
     "goemotions": goemotions,
     "birds": lambda: mulan("birds"),
     "flags": lambda: mulan("flags"),

@@ -15,10 +15,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from benchmarks.tables import write_table
 from imcc import IMCCClassifier
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tabular import UnknownValuesWarning, read_table
+from imcc.tabular import UnknownValuesWarning, read_table, write_example
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -45,8 +44,8 @@ def folder(tmp_path_factory):
     from imcc.cli._app import app
 
     folder = tmp_path_factory.mktemp("tickets")
-    write_table(folder / "train.csv", 300, seed=1)
-    write_table(folder / "test.csv", 100, seed=2)
+    write_example(folder / "train.csv", 300, seed=1)
+    write_example(folder / "test.csv", 100, seed=2)
     arguments = ["fit", folder / "train.csv", *NAMED, *QUICK, "-o", folder / "model.skops"]
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     assert result.exit_code == 0, result.output

@@ -8,6 +8,7 @@
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
 from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
+from imcc.tabular._example import example_table, write_example
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
 from imcc.tabular._read import (
     TableFile,
@@ -34,6 +35,7 @@ __all__ = [
     "UnknownValuesWarning",
     "check_table",
     "decoded",
+    "example_table",
     "indicator_columns",
     "infer_schema",
     "is_table",
@@ -46,5 +48,6 @@ __all__ = [
     "table_fingerprint",
     "tag_matrix",
     "tag_separator",
+    "write_example",
     "write_schema",
 ]
