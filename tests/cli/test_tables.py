@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tabular import UnknownValuesWarning, read_table, write_example
+from imcc.tabular import TableClassifier, UnknownValuesWarning, read_table, write_example
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -384,3 +385,44 @@ def test_memory_is_bounded_by_parts_not_by_the_table(folder, tmp_path):
     assert file.stat().st_size > 20e6
     # The features alone of the rows that the second file has more would take over 400 MB.
     assert peaks[1] < peaks[0] + 60, peaks
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from imcc.cli._app import app
+try:
+    app(sys.argv[1:])
+except SystemExit as done:
+    assert not done.code, done.code
+with open("/proc/self/status") as file:
+    print(next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the peak memory")
+def test_predicting_takes_no_more_memory_for_a_larger_file(tmp_path):
+    def write(n):
+        # Long keys: the file is large, and its features are not.
+        lines = (f"{'k' * 400}{i},{i % 17},{'Ulm' if i % 3 else 'Bonn'}\n" for i in range(n))
+        (tmp_path / f"{n}.csv").write_text("key,size,town\n" + "".join(lines))
+        return tmp_path / f"{n}.csv"
+
+    def peak(n, name):
+        model, output = tmp_path / "model.skops", tmp_path / name
+        arguments = ["predict", model, write(n), "--quiet", "-o", output]
+        code = [sys.executable, "-c", _PEAK, *map(str, arguments)]
+        found = int(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+        assert output.stat().st_size > 400 * n or name.endswith("parquet")
+        return found
+
+    train = read_table(write(60))
+    Y = np.column_stack([np.arange(60) % 17 > 8, np.arange(60) % 3 > 0]).astype(int)
+    classifier = IMCCClassifier(n_clusters=2, kernel="linear", random_state=0)
+    save_model(TableClassifier(classifier).fit(train, Y), tmp_path / "model.skops")
+    small, large = 15_000, 60_000
+    for name in ("out.csv", "out.parquet"):
+        more = peak(large, f"{large}{name}") - peak(small, f"{small}{name}")
+        # The file alone has 18 MB more, and is more than that as a table.
+        assert more < 9e6, (name, more)

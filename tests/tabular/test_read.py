@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError
-from imcc.tabular import decoded, joined_tables, read_table, table_fingerprint
+from imcc.tabular import (
+    decoded,
+    iterate_table,
+    joined_tables,
+    read_table,
+    table_fingerprint,
+)
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -122,3 +128,15 @@ def test_the_fingerprint_of_a_table_does_not_change():
     longer = pa.table({"a": ["x", "y,", ""] * 9000})
     expected = "dcb62be4e0f5a1313f260e750cb2053e531bd604667197396a6eb42b9653718f"
     assert table_fingerprint(longer) == expected
+
+
+def test_rows_longer_than_a_piece(tmp_path):
+    long = "x" * 700_000
+    rows = [["a", str(i)] for i in range(50_000)] + [[long, "y"], ["b", "z"]]
+    path = written(tmp_path, "p,q\n" + "".join(f"{p},{q}\n" for p, q in rows))
+    found = read_table(path)
+    assert found["p"].to_pylist() == [row[0] for row in rows]
+    assert found["q"].to_pylist() == [row[1] for row in rows]
+    parts = list(iterate_table(path))
+    assert len(parts) < 10
+    assert sum(part.num_rows for part in parts) == len(rows)

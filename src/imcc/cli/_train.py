@@ -232,6 +232,7 @@ def tune(
     elif not quiet:
         if method != "imcc":
             _print_members(inner, tried)
+            say(_in_words(model, inner) + "\n")
         title = f"The best of {tried:,} settings, by {metric}" if method == "imcc" else "The model"
         _print(card, output, title)
 
@@ -524,6 +525,37 @@ def _print_members(ensemble: Any, tried: int) -> None:
         ],
         rows,
     )
+
+
+def _in_words(model: Any, ensemble: Any) -> str:
+    """Return what was chosen, as a person would say it."""
+    from scipy.special import expit
+
+    from imcc.calibration import decision_thresholds
+
+    if not ensemble.members_:
+        return "No kernel helps: every row gets the share of rows that have the label."
+    best = ensemble.members_[0]
+    shares: dict[str, float] = {}
+    for member in ensemble.members_:
+        shares[member["kernel"]] = shares.get(member["kernel"], 0.0) + member["weight"]
+    kinds = " and ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    said = [
+        f"In words: {len(ensemble.members_)} kernel models are averaged ({kinds} by weight); the "
+        f"heaviest ({best['weight']:.0%}) is a {best['kernel']} kernel of {best['width_scale']:g} "
+        f"times the mean distance of the rows, on the features as {best['view']}."
+    ]
+    if ensemble.virtual_weight_ > 0:
+        said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")
+    limits = expit(decision_thresholds(model, len(ensemble.label_names_)))
+    if (limits != 0.5).any():
+        said.append(
+            "A label is predicted from a probability on that was chosen for it: "
+            f"{limits.min():.2f} to {limits.max():.2f}."
+        )
+    else:
+        said.append("A label is predicted from a probability of 1/2 on.")
+    return " ".join(said)
 
 
 def _print(card: ModelCard, output: str, title: str) -> None:

@@ -25,6 +25,9 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 _SAMPLE = 2**16
 # How many bytes of text, or rows of Parquet, are read at a time.
 _BLOCK_BYTES = 2**20
+# Bytes of text that Arrow looks at at a time, the next if a row has more.  It reads up to 32 such
+# blocks ahead, which would be all of a file that is not large.
+_BLOCK_SIZES = (2**18, 2**22, 2**26)
 _BLOCK_ROWS = 8192
 # A column is coded if it has at most so many different values: always, and if they are at most a
 # quarter of the rows of a part.
@@ -202,33 +205,20 @@ class TableFile:
         pa = arrow()
         reader = require("pyarrow.csv", "tables", "Reading tables")
         layout = self._layout(opened)
-        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
-        options = {
-            "read_options": reader.ReadOptions(
-                column_names=names,
-                skip_rows_after_names=1 if self.header else 0,
-                encoding="utf8" if utf8 else layout.encoding,
-                block_size=_BLOCK_BYTES,
-                use_threads=False,
-            ),
-            "parse_options": reader.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=True
-            ),
-            "convert_options": reader.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        }
-        source = opened if isinstance(opened, str) else pa.BufferReader(opened)
         n_rows = 0
         try:
             if whole:
-                parts: Any = [reader.read_csv(source, **options)]
+                source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+                parts: Any = [reader.read_csv(source, **self._options(layout, _BLOCK_SIZES[-1]))]
             else:
-                parts = (pa.Table.from_batches([b]) for b in reader.open_csv(source, **options))
+                parts = _gathered(self._pieces(opened, layout))
             for part in parts:
                 if part.num_rows:
                     n_rows += part.num_rows
                     yield part
+                    # What freed parts leave in reserve would grow with the file.
+                    del part
+                    release_memory()
         except UnicodeDecodeError as error:
             raise DataFormatError(_not_utf8(), self.path) from error
         except pa.ArrowException as error:
@@ -241,6 +231,46 @@ class TableFile:
             ) from error
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+
+    def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
+        """Return how Arrow is to read the file."""
+        pa = arrow()
+        reader = require("pyarrow.csv", "tables", "Reading tables")
+        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
+        return {
+            "read_options": reader.ReadOptions(
+                column_names=names,
+                skip_rows_after_names=1 if self.header else 0,
+                encoding="utf8" if utf8 else layout.encoding,
+                block_size=block_size,
+                use_threads=False,
+            ),
+            "parse_options": reader.ParseOptions(
+                delimiter=layout.delimiter, newlines_in_values=True
+            ),
+            "convert_options": reader.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        }
+
+    def _pieces(self, opened: str | bytes, layout: _Layout) -> Iterator[Any]:
+        """Yield the rows in small pieces; in larger ones where a row is longer than a piece."""
+        pa = arrow()
+        reader = require("pyarrow.csv", "tables", "Reading tables")
+        given_before = 0
+        for size in _BLOCK_SIZES:
+            seen = 0
+            source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+            try:
+                for batch in reader.open_csv(source, **self._options(layout, size)):
+                    again = min(max(given_before - seen, 0), batch.num_rows)
+                    seen += batch.num_rows
+                    yield pa.Table.from_batches([batch.slice(again)])
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or size == _BLOCK_SIZES[-1]:
+                    raise
+            given_before = max(given_before, seen)
 
     def _refuse_uneven(self, opened: str | bytes, layout: _Layout) -> None:
         """Say which row has another number of cells than the first."""
@@ -287,6 +317,9 @@ class TableFile:
                 if part.num_rows:
                     n_rows += part.num_rows
                     yield part
+                    # What freed parts leave in reserve would grow with the file.
+                    del part
+                    release_memory()
         except (pa.ArrowException, OSError) as error:
             said = str(error).splitlines()[0]
             raise DataFormatError(
@@ -294,6 +327,18 @@ class TableFile:
             ) from error
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+
+
+def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
+    """Yield tables one after the other as fewer, of about :data:`_BLOCK_BYTES`."""
+    waiting: list[Any] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(part.nbytes for part in waiting) >= _BLOCK_BYTES:
+            yield arrow().concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield arrow().concat_tables(waiting)
 
 
 class _Gathered:
@@ -306,13 +351,13 @@ class _Gathered:
     def add(self, values: Any) -> None:
         """Append the cells of a part."""
         pa = arrow()
-        if self.codes is None:
-            self.parts += values.chunks
-            return
         for chunk in values.chunks:
+            if self.codes is None:
+                self.parts.append(chunk)
+                continue
             coded = chunk.dictionary_encode()
             new = [word for word in coded.dictionary.to_pylist() if word not in self.codes]
-            most = min(_MOST_CODES, max(_FEW_CODES, len(chunk) // 4))
+            most = min(_MOST_CODES, max(_FEW_CODES, len(values) // 4))
             if len(self.codes) + len(new) > most:
                 self._give_up()
                 self.parts.append(chunk)
