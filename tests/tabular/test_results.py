@@ -17,3 +17,14 @@ def test_the_documentation_shows_the_rows_that_were_measured():
     assert set(rows["table"]) <= set(TABLES)
     shown = summary(rows)
     assert shown in (ROOT / "docs" / "tables.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_table_takes_at_most_three_times_its_file():
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("resource")
+    from benchmarks.table_memory import measure
+
+    found = measure(100_000, 50)
+    assert found["fit"] < 3, found
+    assert found["transform"] < 3, found

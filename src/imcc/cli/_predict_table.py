@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 # Rows that are predicted at a time.
 _ROWS = 4096
-# Rows of a group in Parquet files.
-_GROUP_ROWS = 2**16
+# Bytes of a group of rows in Parquet files, before they are packed.
+_GROUP_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def _write_parquet(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -
             writer = writer or pq.ParquetWriter(path, table.schema)
             waiting.append(table.cast(writer.schema))
             # What is known about groups of rows is kept until the end: so they are large.
-            if sum(map(len, waiting)) >= _GROUP_ROWS:
+            if sum(table.nbytes for table in waiting) >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting.clear()
         if writer is not None and waiting:
