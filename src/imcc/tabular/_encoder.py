@@ -30,6 +30,7 @@ from imcc.tabular._columns import (
     to_flags,
     to_numbers,
     to_times,
+    with_points,
 )
 from imcc.tabular._schema import Column, Schema, TableError, infer_schema
 
@@ -626,8 +627,9 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     pc = compute()
     if column.kind == "number":
         if is_text(values):
+            written, values = values, with_points(values, column.decimal)
             numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
-            _refuse(column, values, ~numeric, "is not a number")
+            _refuse(column, written, ~numeric, "is not a number")
         numbers = to_numbers(values)
         _refuse(column, values, np.isinf(numbers), "is infinite")
         return {column.name: numbers}
