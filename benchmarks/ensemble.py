@@ -1,6 +1,7 @@
 """The ensemble: its cost beside the paper's search, its memory, and its quality.
 
     python -m benchmarks.ensemble                        time on arts and yeast, both sides
+    python -m benchmarks.ensemble --stages --device cuda --data arts bibtex    where the time goes
     python -m benchmarks.ensemble --memory               peak memory, in matrices of n x n
     python -m benchmarks.ensemble --quality --data yeast scene --splits 2
     python -m benchmarks.ensemble --gap --data medical   what leave-one-out does not recompute
@@ -26,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks.ensemble_stages import report_stages
 from imcc import IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._core.logistic import fit_logistic_maps
 from imcc._ensemble.held_out import Labels, Ridge
@@ -198,13 +200,19 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["arts", "yeast"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", help="compute there, for the cost only")
+    parser.add_argument("--stages", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--gap", action="store_true")
     parser.add_argument("--many-rows", action="store_true")
     asked = parser.parse_args()
-    if asked.memory:
+    if asked.stages:
+        with threadpool_limits(asked.threads):
+            for name in asked.data:
+                X, Y, _, _ = split(name, 0)
+                report_stages(name, X, Y, asked.device)
+    elif asked.memory:
         report_memory(asked.data)
     elif asked.quality:
         compare_quality(asked.data, asked.splits)

@@ -1,7 +1,7 @@
 """Looking into models: the tables and pictures of docs/looking_into_a_model.md.
 
     python -m benchmarks.looking                        both tables
-    python -m benchmarks.looking --pictures docs/images and the pictures, of yeast
+    python -m benchmarks.looking --pictures docs/images and the pictures
 
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 """
@@ -14,19 +14,23 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
-from imcc import IMCCClassifier
+from imcc import IMCCClassifier, TableClassifier
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
 from imcc.inspection import (
     Explainer,
+    diagnose,
     diagnose_probabilities,
     draw_calibration,
     draw_clusters,
+    draw_columns,
     draw_correlations,
+    draw_diagnostics,
     draw_explanation,
     draw_map,
     draw_reliability,
     draw_threshold_curves,
+    explain_columns,
     inspect_model,
     probabilities,
     probabilities_before_calibration,
@@ -34,6 +38,7 @@ from imcc.inspection import (
     threshold_curve,
 )
 from imcc.metrics import hamming_loss
+from imcc.tabular import example_table
 
 DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
 N_CLUSTERS = (8, 32, 128, 256)
@@ -118,6 +123,29 @@ def pictures(folder: Path) -> None:
     records = reliability(data.Y[test], probabilities(scores), label_names=names)
     draw_reliability(records, folder / "reliability.png", max_labels=8)
     draw_calibrated(data, folder / "calibration.png")
+    draw_tickets(folder)
+
+
+def draw_tickets(folder: Path) -> None:
+    """Draw what drove a score of a made-up table, and how good its labels are."""
+    table, labels = example_table()
+    rows, new = slice(0, 600), slice(600, 800)
+    model = TableClassifier(random_state=0).fit(table[rows], labels[rows])
+    found = explain_columns(model, table.iloc[[601]], table[rows])
+    draw_columns(found, folder / "columns.png", label="refund")
+    print(
+        f"Largest standard errors of what {len(found.columns)} columns add: "
+        f"{found.standard_errors.max():.3f}, from the draws alone {found.sampling_errors.max():.5f}"
+    )
+    probabilities_of_new = model.predict_proba(table[new])
+    judged = diagnose(
+        labels[new],
+        model.decision_function(table[new]),
+        label_names=list(labels),
+        n_resamples=500,
+    )
+    calibration = diagnose_probabilities(labels[new], probabilities_of_new)
+    draw_diagnostics(judged, folder / "labels.png", calibration=calibration)
 
 
 def draw_calibrated(data: Dataset, path: Path) -> None:

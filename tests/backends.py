@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -30,3 +31,31 @@ def host(name, values):
     """Return an array that must be one of a library as NumPy's."""
     assert type(values).__module__.split(".")[0] == name
     return values.numpy() if name == "torch" else np.from_dlpack(values)
+
+
+class KernelThatFills:
+    """A linear kernel for which a device has no memory left, once ``is_full`` is set."""
+
+    is_full = False
+
+    def __call__(self, x, y):
+        if self.is_full:
+            raise backend("torch").OutOfMemoryError("CUDA out of memory. Tried to allocate 12 GiB")
+        return float(x @ y)
+
+
+@contextmanager
+def torch_calls():
+    """Collect the names of the functions of torch that are called."""
+    backend("torch")
+    from torch.overrides import TorchFunctionMode
+
+    names = set()
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            names.add(getattr(function, "__name__", str(function)))
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        yield names

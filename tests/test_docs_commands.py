@@ -49,4 +49,4 @@ def test_the_page_is_true(tmp_path, monkeypatch):
             assert len(found) == len(expected), (command, done.stdout)
             assert found[0] == expected[0]
         seen += 1
-    assert seen == 10
+    assert seen == 11

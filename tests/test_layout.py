@@ -38,8 +38,8 @@ PACKAGES = [
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
     "_utils": [
-        *("config", "errors", "names", "text", "optional", "plain", "wrappers"),
-        *("files", "validation"),
+        *("config", "errors", "names", "text", "optional", "plain", "threads"),
+        *("wrappers", "files", "validation"),
     ],
     "_core": [
         *("clustering", "kernels", "models", "sampling", "statistics", "maps"),

@@ -1,9 +1,11 @@
 """The script behind the tables of the documentation."""
 
 import numpy as np
+import pytest
+from sklearn.svm import SVC
 
 from benchmarks import baselines as script
-from benchmarks import one_repetition
+from benchmarks import one_repetition, slow_machines
 
 
 def test_models_are_seeded_where_they_have_a_seed():
@@ -56,3 +58,33 @@ def test_cells_are_stored_once_and_the_large_ones_come_first(tmp_path):
     table = one_repetition.time_table(one_repetition.stored(path), "seconds")
     assert "| scene | not run | 2.2 | not run |" in table
     assert table.splitlines()[-1].endswith("| 2.2 |")
+
+
+def test_the_interior_point_finds_the_optimum_of_libsvm():
+    rng = np.random.default_rng(0)
+    X = 5 + rng.normal(size=(80, 6))
+    y = np.where(X[:, 0] + rng.normal(size=80) > 5, 1.0, -1.0)
+    found = slow_machines.interior_point(X, y, 2.0)
+    expected = SVC(kernel="linear", C=2.0, tol=1e-8).fit(X - 5, y)
+    np.testing.assert_allclose(found.weights, expected.coef_[0], atol=1e-5)
+    np.testing.assert_allclose(
+        X @ found.weights + found.intercept, expected.decision_function(X - 5), atol=1e-5
+    )
+    assert 0 <= found.gap + 1e-12 < 1e-6
+    for center in (False, True):
+        machine = slow_machines.libsvm(X, y, 2.0, 1e-3, center)
+        assert slow_machines.objective(X, y, 2.0, machine) == pytest.approx(
+            slow_machines.objective(X, y, 2.0, found), rel=1e-3
+        )
+
+
+def test_the_table_of_slow_machines():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    Y = X[:, :3] + 0.5 * rng.normal(size=(60, 3)) > 0
+    lines = slow_machines.table(X, Y, X[:5], 2).splitlines()
+    assert [line.split("|")[1].split(",")[0].strip() for line in lines[2:7]] == [
+        *["libsvm"] * 4,
+        "interior point",
+    ]
+    assert lines[6].endswith("| 0.0e+00 | 0.0e+00 |")

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
-from imcc.baselines import KernelRidgeBaseline
+from imcc.baselines import LLSF, KernelRidgeBaseline
 from imcc.calibration import (
     CRITERIA,
     MultilabelCalibrator,
@@ -82,6 +82,77 @@ def test_micro_f1_is_exact():
         assert chosen.overall == pytest.approx(naive.best_micro_f1(on, scores), abs=1e-15)
         predicted = scores >= chosen.thresholds
         assert chosen.overall == pytest.approx(f1_score(on, predicted, average="micro"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", ["f1", "balanced_accuracy", "accuracy"])
+def test_labels_are_cut_on_the_rows_they_are_known_of(criterion, weighted):
+    rng = np.random.default_rng(4)
+    truth = (rng.random((60, 4)) < 0.4).astype(float)
+    scores = truth + rng.normal(size=truth.shape)
+    truth[rng.random(truth.shape) < 0.3] = np.nan
+    truth[:, 3] = np.nan
+    weights = rng.integers(0, 3, 60) if weighted else np.ones(60)
+    chosen = choose_thresholds(truth, scores, criterion, min_support=3, sample_weight=weights)
+    for j in range(3):
+        known = ~np.isnan(truth[:, j])
+        alone = choose_thresholds(
+            truth[known, j : j + 1],
+            scores[known, j : j + 1],
+            criterion,
+            min_support=3,
+            sample_weight=weights[known],
+        )
+        assert chosen.thresholds[j] == alone.thresholds[0]
+        assert chosen.values[j] == alone.overall
+        assert chosen.default_values[j] == alone.default_overall
+    assert chosen.thresholds[3] == 0
+    assert chosen.tuned.tolist() == [True, True, True, False]
+    assert chosen.overall == pytest.approx(chosen.values[:3].mean())
+    filled = choose_thresholds(np.nan_to_num(truth), scores, criterion, sample_weight=weights)
+    assert (filled.thresholds[:3] != chosen.thresholds[:3]).any()
+
+
+def test_micro_f1_of_known_labels_is_exact():
+    rng = np.random.default_rng(0)
+    n_checked = 0
+    for _ in range(20):
+        truth = (rng.random((6, 3)) < 0.4).astype(float)
+        scores = rng.normal(size=(6, 3)).round(1)
+        truth[rng.random((6, 3)) < 0.2] = np.nan
+        if ((truth == 1).sum(axis=0) == 0).any() or ((truth == 0).sum(axis=0) == 0).any():
+            continue
+        n_checked += 1
+        found = choose_thresholds(truth, scores, "micro_f1").overall
+        assert found == pytest.approx(naive.best_micro_f1(truth, scores), abs=1e-15)
+    assert n_checked > 5
+
+
+def test_tuned_thresholds_leave_unknown_labels_out():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(90, 3))
+    Y = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(90, 3)) > 0.5).astype(float)
+    Y[rng.random(90) < 0.4, 1] = np.nan
+    model = IMCCClassifier(4, width=2.0, random_state=0)
+    tuned = TunedThresholds(model, cv=KFold(3)).fit(X, Y)
+    scores = cross_fit_scores(model, X, Y, cv=KFold(3))
+    for j in range(3):
+        known = ~np.isnan(Y[:, j])
+        best = naive.best_value(Y[known, j] == 1, scores[known, j], naive.f1)
+        reached = naive.f1(*naive.counts(Y[known, j], scores[known, j] >= tuned.thresholds_[j]))
+        assert reached == pytest.approx(best, abs=1e-15)
+        assert tuned.cv_results_["value"][j] == pytest.approx(best, abs=1e-15)
+        assert tuned.cv_results_["support"][j] == np.nansum(Y[:, j])
+    np.testing.assert_array_equal(tuned.decision_function(X), model.fit(X, Y).decision_function(X))
+    prefit = TunedThresholds(model, cv="prefit").fit(X, Y)
+    known = ~np.isnan(Y[:, 1])
+    expected = choose_thresholds(
+        Y[known, 1:2], model.decision_function(X)[known, 1:2], min_support=5
+    ).thresholds
+    assert prefit.thresholds_[1] == expected[0]
+    # A classifier that takes no unknown labels says so itself.
+    with pytest.raises(ValueError, match="LLSF takes no labels that are not known"):
+        TunedThresholds(LLSF(), cv=3).fit(X, Y)
 
 
 def test_micro_and_macro_differ():

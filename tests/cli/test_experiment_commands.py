@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -181,14 +182,21 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
     assert "Friedman: F_F =" in text
     assert "first in" in text
-    assert "Wins/ties/losses of imcc: b " in text
+    assert "one_error: imcc against each, positive where it is better" in text
     assert "Nemenyi: mean ranks differ from" in text
     assert "imcc is significantly better than: none (Nemenyi)" in text
-    assert "Wilcoxon with Holm, against imcc: b p =" in text
+    assert re.search(
+        r"^b +\d/\d/\d +[+-]0\.\d{4} ± 0\.\d{4} +[\d.]+ +[\d.]+/[\d.]+/[\d.]+$", text, re.M
+    )
+    assert "where equal means within 0.01." in text
     text = call("compare", tmp_path / "x.sqlite", "--control", "b", "--selection", "each").stdout
     assert "b is significantly better" in text
     strict = json.loads(call("compare", tmp_path / "x.sqlite", "--alpha", "0.2", "--json").stdout)
     assert strict[0]["alpha"] == 0.2
+    assert strict[0]["effects"]["level"] == 0.8
+    wide = call("compare", tmp_path / "x.sqlite", "--rope", "1", "--metric", "coverage", "--json")
+    assert json.loads(wide.stdout)[0]["bayesian"]["equivalent"] == [1, 1, 1]
+    call("compare", tmp_path / "x.sqlite", "--rope", "-1", code=2)
 
 
 def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypatch):

@@ -426,7 +426,19 @@ def test_evaluate(imcc, pets, testing):
     assert sum(found["labels"][0]["calibration"]["counts"]) == 40
     text = imcc("evaluate", pets / "model.skops", pets / "test.csv", "--top", 2).stdout
     assert "2 of 3 labels" in text
-    assert "hungry" not in text
+    assert re.findall(r"^hungry", text, re.M) == []
+    assert "fewer than 10 rows have the label" in text
+    assert "hungry (6)" in text
+    label = found["labels"][0]
+    assert label["intervals"]["auc"][0] < label["auc"] < label["intervals"]["auc"][1]
+    assert f"{label['auc']:.3f} [{label['intervals']['auc'][0]:.2f}, " in text
+    options = ("--resamples", 50, "--seed", 3, "--details")
+    other = imcc("evaluate", pets / "model.skops", pets / "test.csv", *options).stdout
+    assert "by 50 resamples of the rows (seed 3)" in " ".join(other.split())
+    assert "best F1" in other
+    assert "best F1" not in text
+    plain = imcc("evaluate", pets / "model.skops", pets / "test.csv", "--resamples", 0).stdout
+    assert "[" not in plain
     platt = json.loads(
         imcc(
             "evaluate", pets / "model.skops", pets / "test.csv", "--json", "--calibration", "platt"
@@ -449,6 +461,9 @@ def test_evaluate_with_thresholds_judges_the_decisions(imcc, pets, tmp_path, tes
 
 def test_evaluate_draws(imcc, pets, tmp_path):
     start = ("evaluate", pets / "model.skops", pets / "test.csv", "--draw", tmp_path / "c.png")
+    plot = tmp_path / "labels.svg"
+    imcc("evaluate", pets / "model.skops", pets / "test.csv", "--plot", plot, "--resamples", 20)
+    assert plot.stat().st_size > 4000
     result = imcc(*start, "--draw-calibration", tmp_path / "r.svg")
     assert "Drew" in result.stderr
     assert (tmp_path / "c.png").stat().st_size > 5000
@@ -483,13 +498,14 @@ def test_inspect(imcc, pets):
 def test_inspect_a_score(imcc, pets, testing, training):
     model = load_model(pets / "model.skops")
     start = ("inspect", pets / "model.skops", "--json", "--row", 5)
-    found = json.loads(imcc(*start, "--data", pets / "train.csv", "--label", "sad").stdout)
+    by = ("--by", "evidence")
+    found = json.loads(imcc(*start, "--data", pets / "train.csv", "--label", "sad", *by).stdout)
     (one,) = found["explanations"]
     assert one["by"] == "evidence"
     assert one["score"] == pytest.approx(model.decision_function(frame(training.X[5:6]))[0, 1])
     total = one["others"] + one["constant"] + sum(part["contribution"] for part in one["parts"])
     assert total == pytest.approx(one["score"], abs=1e-10)
-    found = json.loads(imcc(*start, "--rows", pets / "new.csv").stdout)
+    found = json.loads(imcc(*start, "--rows", pets / "new.csv", "--by", "support").stdout)
     (one,) = found["explanations"]
     scores = model.decision_function(frame(testing.X[5:6]))[0]
     assert (one["by"], one["label"]) == ("support", LABELS[scores.argmax()])
@@ -497,18 +513,19 @@ def test_inspect_a_score(imcc, pets, testing, training):
     several = ("--label", "sad", "--label", "happy", "--by", "support")
     found = json.loads(imcc(*start, "--rows", pets / "new.csv", *several).stdout)
     assert [one["label"] for one in found["explanations"]] == ["sad", "happy"]
-    text = imcc("inspect", pets / "model.skops", "--rows", pets / "new.csv", "--row", 5).stdout
-    assert "intercept" in text
+    start = ("inspect", pets / "model.skops", "--rows", pets / "new.csv", "--row", 5)
+    assert "intercept" in imcc(*start, "--by", "support").stdout
 
 
 def test_inspect_a_linear_model(imcc, pets, tmp_path):
     file = tmp_path / "m.skops"
     imcc("fit", pets / "train.csv", *NAMED, "-o", file, "--kernel", "linear")
-    text = imcc("inspect", file, "--rows", pets / "new.csv", "--row", 0).stdout
+    by = ("--row", 0, "--by")
+    text = imcc("inspect", file, "--rows", pets / "new.csv", *by, "features").stdout
     assert "the mean row" in text
     assert "not known" in text
     start = ("inspect", file, "--data", pets / "train.csv")
-    assert "real rows together" in imcc(*start, "--row", 0).stdout
+    assert "real rows together" in imcc(*start, *by, "evidence").stdout
     imcc(*start, "--draw-map", tmp_path / "map.png")
     assert "--draw" not in imcc("inspect", file, "--draw-map", tmp_path / "x.png", code=2).stdout
 

@@ -149,7 +149,8 @@ def test_evaluate_and_inspect_read_the_same_files(folder, imcc):
     identity = read_table(folder / "train.csv")["ticket"][7].as_py()
     start = ("inspect", folder / "model.skops", "--data", folder / "train.csv", "--json")
     explained = [
-        json.loads(imcc(*start, "--row", row).stdout)["explanations"] for row in ("7", identity)
+        json.loads(imcc(*start, "--by", "evidence", "--row", row).stdout)["explanations"]
+        for row in ("7", identity)
     ]
     assert explained[0] == explained[1]
     one = explained[0][0]

@@ -80,6 +80,10 @@ def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, con
     assert choose_width(kernel, base, "mean_distance", 1.0) == pytest.approx(mean, rel=1e-12)
     assert choose_width(kernel, base, "mean_distance", 0.5) == pytest.approx(mean / 2, rel=1e-12)
     assert choose_width(kernel, base, 3.0, 2.0) == 6.0
+    assert kernel.mean_distance_of(rows) == pytest.approx(mean, rel=1e-12)
+    weights = np.random.default_rng(0).uniform(0.1, 0.9, len(rows))
+    weighted = naive.weighted_mean_distance(rows, weights, metric)
+    assert kernel.mean_distance_of(rows, weights) == pytest.approx(weighted, rel=1e-12)
 
 
 def test_width_rule_needs_different_rows():

@@ -6,6 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc import IMCCClassifier
+from imcc._core import clustering
 from imcc._core.clustering import assign_rows, k_means, lloyd
 from tests.backends import BACKENDS, array, backend
 
@@ -92,6 +93,27 @@ def test_empty_clusters_are_filled(library):
     X = array(library, rng.normal(size=(60, 2)))
     far = array(library, np.vstack([np.zeros((1, 2)), np.full((4, 2), 50.0)]))
     assert set(lloyd(X, far)) == set(range(5))
+
+
+def test_clusters_stay_empty_where_all_rows_lie_on_centres(library, monkeypatch):
+    """Nothing can fill them: without an end, all steps would be spent on trying."""
+    tries = []
+    filled = clustering._filled
+
+    def counted(*args):
+        tries.append(1)
+        return filled(*args)
+
+    monkeypatch.setattr(clustering, "_filled", counted)
+    for seed in (2, 3, 42, 55, 56):  # these went on to the last step before
+        rng = np.random.default_rng(seed)
+        n_distinct = int(rng.integers(8, 40))
+        counts = rng.integers(2, 9, size=n_distinct)
+        X = np.repeat(rng.normal(size=(n_distinct, 6)), counts, axis=0)
+        labels = k_means(array(library, X), n_distinct + int(rng.integers(1, 20)), seed)
+        of_rows = set(zip(np.repeat(np.arange(n_distinct), counts), labels, strict=True))
+        assert len(of_rows) == len(set(labels)) == n_distinct
+    assert len(tries) <= 30
 
 
 def test_the_estimator_uses_it(small_problem, library):

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -10,8 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
+from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, write
 from imcc.experiment import (
+    CALIBRATED,
     NAMED,
     Experiment,
     ExperimentError,
@@ -198,7 +201,7 @@ def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
 def test_the_shipped_experiments():
     assert list(list_experiments()) == ["outside", "paper", "quick"]
     paper = load_experiment("paper")
-    assert len(paper.tasks()) == 15 * 12 * 10 + 3
+    assert len(paper.tasks()) == 15 * 19 * 10 + 3
     assert [d.name for d in paper.studied_datasets] == ["enron", "yeast", "genbase"]
     assert {d.name for d in load_experiment("quick").datasets} == {"yeast"}
 
@@ -239,7 +242,7 @@ def test_a_part_of_an_experiment():
     assert [d.name for d in part.studied_datasets] == ["yeast"]
     assert len(part.tasks()) == 2 * 2 * 2 + 1
     assert len(part.subset(sensitivity=False).tasks()) == 8
-    assert len(paper.tasks()) == 15 * 12 * 10 + 3  # as it was
+    assert len(paper.tasks()) == 15 * 19 * 10 + 3  # as it was
     known = {task.key: task.fingerprint for task in paper.resolve().tasks()}
     assert all(known[t.key] == t.fingerprint for t in part.resolve().tasks())
     for wrong in ({"datasets": ["cats"]}, {"methods": ["mice"]}, {"n_repeats": 0}):
@@ -258,3 +261,27 @@ def test_a_named_method_is_known_as_one(name):
     assert not other.is_named
     (renamed,) = make_methods({"mine": name})
     assert not renamed.is_named
+
+
+@pytest.mark.parametrize(("name", "plain"), CALIBRATED.items())
+def test_a_calibrated_method_is_the_plain_one_with_calibration(name, plain):
+    calibrated, uncalibrated = (make_methods([n])[0].build() for n in (name, plain))
+    if isinstance(calibrated, MultilabelCalibrator):
+        inner = calibrated.estimator
+    else:
+        assert calibrated.calibrate
+        inner = clone(calibrated).set_params(calibrate=False)
+    assert repr(inner.get_params()) == repr(uncalibrated.get_params())
+    assert type(inner) is type(uncalibrated)
+    for experiment in ("paper", "outside"):
+        methods = [method.name for method in load_experiment(experiment).methods]
+        assert {name, plain} <= set(methods)
+
+
+def test_parts_of_a_wrapper_count_as_ours():
+    """A parameter named estimator is not the name of a class."""
+    (wrapped,) = make_methods(["mahr_calibrated"])
+    assert wrapped.is_ours
+    inside = {"estimator": {"estimator": "sklearn.svm.SVC"}}
+    (foreign,) = make_methods({"x": {"estimator": "MultilabelCalibrator", "params": inside}})
+    assert not foreign.is_ours

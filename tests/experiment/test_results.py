@@ -1,24 +1,27 @@
-"""The results in the repository belong to the experiment that comes with the package."""
+"""The results in the repository belong to the experiments that come with the package."""
 
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.reproduce import PAGE, page
-from imcc.experiment import Store, load_experiment, merge
+from benchmarks import label_frequency, reproduce
+from benchmarks.reproduction import cost, labels, paper, rows, tests
+from imcc.comparison import ScoreTable, compare, effect_size
+from imcc.experiment import EACH
 from imcc.published import compare_with_published
-
-RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "paper.sqlite"
-    with Store.create(path, load_experiment("paper")) as opened:
-        merge(opened, [RESULTS / "paper.csv", RESULTS / "paper.sensitivity.csv"])
+    with rows.opened(tmp_path_factory.mktemp("results"), "paper") as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def built():
+    return reproduce.build()
 
 
 def test_the_first_rows_are_complete(store):
@@ -32,23 +35,192 @@ def test_the_first_rows_are_complete(store):
     assert [study.key[1] for study in store.studies()] == ["enron", "genbase", "yeast"]
 
 
-@pytest.mark.parametrize(
-    ("selection", "expected"), [("average_precision", (66, 3, 6)), ("each", (63, 12, 0))]
-)
-def test_the_verdicts_are_those_of_the_readme(store, selection, expected):
-    counts = compare_with_published(store, selection).counts(method="imcc")
-    assert (counts["reproduced"], counts["better"], counts["worse"]) == expected
-    row = f"| {expected[0]} | {expected[1]} | {expected[2]} |"
-    assert row in (RESULTS / "README.md").read_text()
+def test_everything_written_is_what_the_rows_give(built):
+    """The page, its figures, and the marked blocks of README.md and results/README.md."""
+    assert reproduce.stale(built) == [], "run make reproduce"
 
 
-def test_the_page_is_what_the_rows_give():
-    assert PAGE.read_text("utf-8") == page(), "run make reproduce"
+def test_every_block_is_used_and_every_figure_is_shown(built):
+    marked = "".join(path.read_text("utf-8") for path in reproduce.MARKED)
+    assert set(re.findall(r"<!-- make reproduce: ([\w-]+) -->", marked)) == set(built.blocks)
+    shown = re.findall(r"\(images/reproduction/([\w.]+)\)", built.page)
+    assert sorted(shown) == sorted(built.figures)
 
 
-def test_numbers_of_the_readme_are_those_of_the_page():
-    """The README repeats lines of the page about the reproduction."""
-    readme = (RESULTS.parent / "README.md").read_text("utf-8")
-    rows = re.findall(r"^\| (?:imcc|kernel_ridge|extra_trees|brsvm|lift) \| .*\|$", readme, re.M)
-    assert len(rows) == 5
-    assert set(rows) <= set(PAGE.read_text("utf-8").splitlines())
+def test_a_number_that_was_changed_by_hand_is_found(built, tmp_path, monkeypatch):
+    text = reproduce.PAGE.read_text("utf-8")
+    at = text.index("0.", text.index("### Average precision")) + 3
+    changed = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :]
+    (tmp_path / "page.md").write_text(changed, "utf-8")
+    monkeypatch.setattr(reproduce, "PAGE", tmp_path / "page.md")
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- make reproduce: verdict -->\n74 of 75\n<!-- end -->\n", "utf-8")
+    monkeypatch.setattr(reproduce, "MARKED", (readme,))
+    assert reproduce.stale(built)[:2] == [tmp_path / "page.md", readme]
+
+
+def test_an_unknown_block_is_an_error():
+    with pytest.raises(SystemExit, match="'nothing' that is not known"):
+        reproduce.filled("<!-- make reproduce: nothing -->\n\n<!-- end -->", {}, "a file")
+
+
+@pytest.mark.parametrize("selection", ["average_precision", EACH])
+def test_the_verdicts_are_those_of_the_command(store, selection):
+    """The page counts by itself what ``imcc compare --published`` counts."""
+    found = compare_with_published(store, selection)
+    for method in ("imcc", "mahr"):
+        counts = paper.counts(paper.cells(store, selection, method, method), "welch")
+        assert counts == found.counts(method=method)
+
+
+def test_cells_on_the_splits_of_another_method(store):
+    """Fewer splits leave a wider margin, so both sides must have the same."""
+    scores = store.scores("coverage")
+    n = rows.shared(scores, ("imcc", "brsvm"))
+    for method in ("imcc", "brsvm"):
+        other = {"imcc": "brsvm", "brsvm": "imcc"}[method]
+        found = [
+            c
+            for c in paper.cells(store, "average_precision", method, "imcc", other)
+            if c.metric == "coverage"
+        ]
+        assert [c.n for c in found] == n.counts[:, 0].tolist()
+        own = n.methods.index(method)
+        assert [c.mean for c in found] == pytest.approx(n.mean()[:, own].tolist())
+
+
+def test_the_rule_of_two_deviations(store):
+    cell = paper.cells(store, "average_precision", "imcc", "imcc")[0]
+    assert cell.metric == "one_error"  # less is better
+    deviation = cell.published_std
+    for difference, verdict in (
+        (2.0 * deviation, "reproduced"),
+        (2.2 * deviation, "worse"),
+        (-2.2 * deviation, "better"),
+        (None, "missing"),
+    ):
+        assert paper.by_deviations(replace(cell, difference=difference)) == verdict
+
+
+def scores(values, methods=("kernel_ensemble", "a", "b")):
+    values = np.asarray(values, dtype=float)
+    names = tuple(f"d{i}" for i in range(len(values)))
+    return ScoreTable("average_precision", True, names, tuple(methods), values)
+
+
+class TestSharedRuns:
+    def test_means_are_over_the_same_splits(self):
+        nan = np.nan
+        table = scores([[[1, 2, 9], [3, 4, nan], [nan, 6, 7]], [[1, 1, 1], [2, 2, 2], [nan] * 3]])
+        found = rows.shared(table, ("kernel_ensemble", "a"))
+        assert found.mean().tolist() == [[1.5, 3.5], [1, 2]]
+        assert rows.splits_text(found) == "2 splits each (d1 3)"
+        all_three = rows.shared(table, table.methods)
+        assert all_three.datasets == ("d0",)
+        assert all_three.mean().tolist() == [[2, 4, 6]]
+
+    def test_a_method_that_lacks_data_sets_takes_none_away(self):
+        values = np.random.default_rng(0).random((8, 3, 2))
+        values[0, 2] = np.nan
+        split = rows.split_methods(scores(values))
+        assert (split.complete, split.partial, split.few) == (("kernel_ensemble", "a"), ("b",), ())
+        compared = tests.compare_complete({"average_precision": scores(values)})
+        assert len(compared["average_precision"].datasets) == 8
+        text = "\n".join(tests.ranks({"average_precision": scores(values)}, compared))
+        assert "| b | 7 | 3 |" in text
+
+    def test_calibrated_scores_do_not_change_the_ranks_of_others(self):
+        values = np.random.default_rng(0).random((8, 3, 2))
+        table = scores(values, ("kernel_ensemble", "a", "a_calibrated"))
+        split = rows.split_methods(table)
+        assert split.complete == ("kernel_ensemble", "a")
+        assert split.partial == ("a_calibrated",)
+        assert rows.means_table(table, None).count("| d0 |") == 2  # in a table of their own
+
+    def test_differences_are_of_the_splits_that_both_have(self):
+        values = np.random.default_rng(1).random((8, 3, 3))
+        values[2:, 1, 1:] = np.nan
+        gap = tests.differences(scores(values), "kernel_ensemble", "a")
+        assert gap[0] == pytest.approx(values[0, 0].mean() - values[0, 1].mean())
+        assert gap[2] == pytest.approx(values[2, 0, 0] - values[2, 1, 0])
+        line = tests.against_all({"average_precision": scores(values)})["a"][0]
+        assert line.startswith(f"{effect_size(gap).mean:+.4f} ± ")
+        assert line.endswith(f"({(gap > 0).sum()} of 8)")
+
+    def test_cells_say_over_how_many_splits(self):
+        nan = np.nan
+        table = scores([[[0.5, 0.5], [0.4, 0.4], [0.9, nan]], [[0.5, 0.7], [0.8, nan], [nan, nan]]])
+        compared = tests.compare_complete({"average_precision": table})["average_precision"]
+        text = rows.means_table(table, compared)
+        # Of the two that are ranked together, on the splits that they share.
+        assert "| d0 | 2 | **0.500** | 0.400 | 0.900 (1) |" in text
+        assert "| d1 | 2 | 0.600 | **0.800** (1) | not run |" in text
+        assert "**" not in rows.means_table(table, None)
+
+
+def test_times_are_compared_at_equal_threads(store):
+    runs = store.runs()[:40]
+    other = [
+        replace(r, environment={**r.environment, "threads": 8}, fit_seconds=1e6) for r in runs[:5]
+    ]
+    usual, times, n_others = cost.gather([*runs, *other])
+    assert (usual, n_others) == (1, 5)
+    assert all(seconds < 1e6 for t in times for seconds in t.seconds.values())
+
+
+def test_the_exponents_are_found():
+    rng = np.random.default_rng(0)
+    design = np.column_stack([np.ones(30), rng.normal(size=(30, 2))])
+    fit, errors, share = cost._least_squares(design, design @ [1.0, 2.0, 0.5] + rng.normal(size=30))
+    assert np.all(np.abs(fit - [1.0, 2.0, 0.5]) < 3 * errors)
+    assert 0 < share < 1
+
+
+def test_the_detail_is_that_of_a_comparison():
+    """One pair by itself, and the same pair inside of ``compare``."""
+    values = np.random.default_rng(3).random((9, 2, 1))
+    table = scores(values, ("kernel_ensemble", "a"))
+    (row,) = tests._detail("average_precision", table, "kernel_ensemble")
+    found = compare(table, control="kernel_ensemble")
+    assert row[6] == f"{found.wilcoxon_control.holm_p[1]:.2g}"
+    assert row[7:] == [
+        f"{p[1]:.2f}"
+        for p in (found.bayesian.better, found.bayesian.equivalent, found.bayesian.worse)
+    ]
+
+
+class TestLabelFrequency:
+    def test_the_models_are_those_of_the_rows(self, store):
+        """The average precision over all labels is that of the same row of the experiment."""
+        known = store.scores("average_precision")
+        on_gpu = {run.key for run in store.runs() if cost.place(run) == "GPU"}
+        lines = {
+            (line["dataset"], line["method"]): float(line["row_average_precision"])
+            for line in label_frequency.read(labels.FILE)
+        }
+        assert set(lines) == {(d, m) for d in label_frequency.DATA for m in label_frequency.METHODS}
+        checked = 0
+        for (dataset, method), value in lines.items():
+            at = known.datasets.index(dataset), known.methods.index(method), 0
+            if np.isfinite(known.values[at]):
+                # k-means on a GPU finds other clusters, and ensembles may have virtual examples.
+                tolerance = 0.01 if ("scores", dataset, method, 0) in on_gpu else 1e-6
+                assert value == pytest.approx(known.values[at], abs=tolerance)
+                checked += 1
+        assert checked >= 8
+
+    def test_means_by_frequency(self):
+        names = ("dataset", "method", "label", "n_train", "average_precision")
+        lines = [
+            dict(zip(names, ("d", method, str(i), n, value), strict=True))
+            for method, values in (("a", (0.1, 0.3, 0.5, 0.9)), ("b", (0.2, 0.4, 0.6, 0.8)))
+            for i, (n, value) in enumerate(zip((1, 5, 6, 0), values, strict=True))
+        ]
+        counts, means = label_frequency.by_frequency(lines)
+        assert counts == [2, 1, 0, 0]
+        assert means["a"][:2] == pytest.approx([0.2, 0.5])
+        assert means["b"][:2] == pytest.approx([0.3, 0.6])
+        assert np.isnan(means["a"][2:]).all()
+        # A label that one method lacks is left out for all.
+        assert label_frequency.by_frequency(lines[:-4])[0] == [2, 1, 0, 0]
+        assert label_frequency.by_frequency([*lines[:4], *lines[5:]])[0] == [1, 1, 0, 0]

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -14,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc.experiment._scores import (
     ALL_METRICS,
+    LABEL_RANGES,
     all_metrics,
     centred_scores,
     greater_is_better,
+    precision_by_frequency,
     predictions,
 )
 from imcc.metrics import evaluate
@@ -127,3 +129,22 @@ def test_directions():
         "ranking_loss",
         "coverage",
     ]
+
+
+def test_average_precision_by_the_frequency_of_labels():
+    """Against a loop over labels; ranges without a label, and labels nobody has, are left out."""
+    rng = np.random.default_rng(0)
+    share = np.array([0.0, 0.005, 0.01, 0.03, 0.05, 0.2, 0.6, 1.0])
+    train = np.arange(200)[:, np.newaxis] < share * 200
+    Y = rng.random((80, 8)) < 0.3
+    Y[:, 3] = False
+    scores = rng.normal(size=Y.shape)
+    found = precision_by_frequency(train, Y, scores)
+    expected = [average_precision_score(Y[:, j], scores[:, j]) for j in range(8) if j != 3]
+    assert list(found) == list(LABEL_RANGES)
+    np.testing.assert_allclose(
+        list(found.values()),
+        [np.mean(expected[1:3]), expected[3], expected[4], np.mean(expected[5:])],
+    )
+    found = precision_by_frequency(train[:, :2], Y[:, :2], scores[:, :2])
+    assert list(found) == ["label_ap_to_1"]

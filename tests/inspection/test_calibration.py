@@ -156,7 +156,7 @@ def test_labels_that_never_or_always_occur():
     [
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0}, "confidence"),
-        ({"n_resamples": 0}, "n_resamples"),
+        ({"n_resamples": -1}, "n_resamples"),
         ({"before": [[2.0] * 3] * 120}, "between 0 and 1"),
         ({"before": [[0.2] * 2] * 120}, "same shape"),
         ({"label_names": ["a"]}, "label_names"),
@@ -261,3 +261,13 @@ def test_before_calibration_of_a_calibrated_search(small_problem):
     expected = np.clip((search.best_estimator_.decision_function(X_new) + 1) / 2, 0, 1)
     np.testing.assert_allclose(probabilities_before_calibration(search, X_new, 4), expected)
     np.testing.assert_allclose(score_probabilities(search, X_new, 4), search.predict_proba(X_new))
+
+
+def test_without_resamples_there_are_no_intervals(judged):
+    Y, right, wrong = judged
+    found = diagnose_probabilities(Y, right, before=wrong, n_resamples=0)
+    full = diagnose_probabilities(Y, right, before=wrong)
+    assert np.isnan(found.brier.low)
+    assert np.isnan(found.changes["brier"].high)
+    assert found.brier.value == full.brier.value
+    assert str(found.labels[0].log_loss) == f"{full.labels[0].log_loss.value:.3f}"

@@ -20,6 +20,7 @@ from imcc.inspection import (
     threshold_curve,
 )
 from tests.naive import thresholds as naive
+from tests.naive.inspection import resampled_diagnosis
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +193,48 @@ def test_figures(judged, tmp_path):
     first = (tmp_path / "f1.svg").read_bytes()
     draw_threshold_curves(curves, tmp_path / "f1.svg", thresholds=[0, 1, 0, 0.1])
     assert (tmp_path / "f1.svg").read_bytes() != first
+
+
+def test_intervals_are_of_resampled_rows():
+    rng = np.random.default_rng(0)
+    Y = rng.random((40, 4)) < [0.5, 0.2, 0.05, 0.0]
+    scores = (rng.normal(size=(40, 4)) + Y).round(1)  # with ties
+    limits = [0.5, 0.0, 0.3, 0.2]
+    found = diagnose(Y, scores, thresholds=limits, n_resamples=30, random_state=3, confidence=0.8)
+    again = np.random.default_rng(3)
+    drawn = np.array(
+        [resampled_diagnosis(Y, scores, limits, again.integers(0, 40, 40)) for _ in range(30)]
+    )
+    plain = diagnose(Y, scores, thresholds=limits)
+    for j, label in enumerate(found.labels):
+        for k, name in enumerate(("f1", "auc", "average_precision")):
+            values = drawn[:, k, j][~np.isnan(drawn[:, k, j])]
+            assert getattr(label, name) == pytest.approx(
+                getattr(plain.labels[j], name), nan_ok=True
+            )
+            low, high = np.quantile(values, [0.1, 0.9]) if len(values) else (np.nan, np.nan)
+            assert label.intervals[name] == pytest.approx((low, high), nan_ok=True)
+    for k, name in enumerate(("macro_f1", "macro_auc", "macro_average_precision")):
+        means = np.array([np.mean(row[~np.isnan(row)]) for row in drawn[:, k]])
+        assert found.intervals[name] == pytest.approx(np.quantile(means, [0.1, 0.9]))
+    assert found.intervals["micro_f1"][0] < found.micro_f1 < found.intervals["micro_f1"][1]
+    assert str(found.labels[3].estimate("auc")) == "-"
+    assert str(found.labels[0].estimate("f1")).startswith(f"{found.labels[0].f1:.3f} [")
+    frame = found.to_frame()
+    assert frame["auc_low"].iloc[0] == found.labels[0].intervals["auc"][0]
+    assert "intervals" not in frame.columns
+    assert plain.intervals == {}
+    assert found.to_dict()["labels"][3]["intervals"]["auc"] == [None, None]
+
+
+def test_intervals_do_not_depend_on_the_blocks(config):
+    rng = np.random.default_rng(0)
+    Y, scores = rng.random((30, 2)) < 0.4, rng.normal(size=(30, 2))
+    found = diagnose(Y, scores, n_resamples=20)
+    config(kernel_entries=60)
+    again = diagnose(Y, scores, n_resamples=20)
+    assert again.labels == found.labels
+    with pytest.raises(ValueError, match="n_resamples"):
+        diagnose(Y, scores, n_resamples=-1)
+    with pytest.raises(ValueError, match="confidence"):
+        diagnose(Y, scores, confidence=1.0)

@@ -36,7 +36,7 @@ def test_diagnostics(scored):
     found = diagnose(*scored, label_names=NAMES)
     frame = found.to_frame()
     assert frame.index.get_level_values("label").tolist() == NAMES
-    columns = {field.name for field in dataclasses.fields(LabelDiagnosis)} - {"label"}
+    columns = {field.name for field in dataclasses.fields(LabelDiagnosis)} - {"label", "intervals"}
     assert set(frame.columns) == columns
     assert frame["f1"].tolist() == [label.f1 for label in found.labels]
     text = repr(found)

@@ -36,9 +36,10 @@ def best_value(on, scores, criterion):
 
 
 def best_micro_f1(on, scores):
-    """Try every combination of every label's cuts."""
-    best = 0.0
-    for thresholds in itertools.product(*(candidates(column) for column in scores.T)):
+    """Try every combination of every label's cuts; NaN in ``on`` is not counted."""
+    best, known = 0.0, ~np.isnan(on.astype(float))
+    of_labels = [candidates(column[own]) for column, own in zip(scores.T, known.T, strict=True)]
+    for thresholds in itertools.product(*of_labels):
         predicted = scores >= np.array(thresholds)
-        best = max(best, f1(*counts(on.ravel(), predicted.ravel())))
+        best = max(best, f1(*counts(on[known], predicted[known])))
     return best

@@ -24,6 +24,9 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     ExtraTreesBaseline,
     KernelRidgeBaseline,
+    LightGBMBaseline,
+    LogisticRegressionBaseline,
+    XGBoostBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
@@ -67,6 +70,9 @@ MODELS = {
     "JFSC": JFSC(),
     "JFSCCV": JFSCCV(budget=3, random_state=0),
     "extra trees": ExtraTreesBaseline(n_estimators=3, random_state=0),
+    "LightGBM": LightGBMBaseline(5, random_state=0),
+    "XGBoost": XGBoostBaseline(5, random_state=0),
+    "logistic regression": LogisticRegressionBaseline(random_state=0),
 }
 FEATURES, LABELS = [f"word {j}" for j in range(5)], list("pqrs")
 

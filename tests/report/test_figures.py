@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -282,6 +283,17 @@ def test_spread_has_every_run(results):
 def _with_nan(scores):
     values = np.full_like(scores.values, np.nan)
     return scores.metric, scores.greater_is_better, scores.datasets, scores.methods, values
+
+
+def test_times_of_different_devices_are_marked(results):
+    found = results("three")
+    comparison = found.main.compared.comparison
+    assert "different devices" not in draw_time(comparison, found.runs).caption
+    first, *rest = found.runs
+    moved = replace(first, environment={**first.environment, "device": "cuda: a GPU"})
+    assert (
+        "different devices or numbers of threads" in draw_time(comparison, [moved, *rest]).caption
+    )
 
 
 def test_time_is_the_geometric_mean_of_the_data_sets(results):

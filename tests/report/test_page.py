@@ -402,3 +402,18 @@ def test_fifteen_methods(pages):
     text = pages("fifteen")
     assert all(name in text for name in FIFTEEN)
     Page(text)
+
+
+def test_how_large_the_differences_are(stores):
+    text = build_report(stores("three"), rope=0.002)
+    page = Page(text)
+    assert "How large the differences from imcc are" in page.text
+    assert "where differences up to 0.002 are equivalent" in page.text
+    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", text.split("against each", 1)[1])
+    cells = re.findall(r'<td data-v="([^"]*)">', rows[0])
+    assert len(cells) == 8
+    assert sum(float(value) for value in cells[-3:]) == pytest.approx(1, abs=0.011)
+
+
+def test_without_a_control_nothing_is_said_about_it(stores):
+    assert "How large the differences from" not in Page(build_report(stores("one"))).text

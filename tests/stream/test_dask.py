@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._stream import dask as distributed
 from tests.search.test_search import SMALL
 from tests.stream.test_fitting import CUTS, HEAVY, KINDS, coefficients, cut, fixed
 
@@ -205,18 +204,22 @@ def test_blocks_that_rows_and_labels_share_are_computed_once_a_pass(small_proble
     assert asked == 3 * [30, 30, 30]  # the summary, a step and the sums
 
 
-def test_merging_in_a_tree(small_problem, monkeypatch, config):
+def test_merging_in_a_tree(small_problem, config):
     X, Y, *_ = small_problem
-    sizes = []
-    original = distributed._merge_all
-    monkeypatch.setattr(
-        distributed, "_merge_all", lambda m, p: sizes.append(len(p)) or original(m, p)
-    )
-    config(dask_merge=3)
     clf = IMCCClassifier(**fixed(small_problem, "linear"))
-    clf.fit(*on_dask(X, Y, (9,) * 10))
-    # Ten blocks become four parts, two, and one; for each of two passes.
-    assert sorted(sizes) == sorted(2 * [3, 3, 3, 1, 3, 1, 2])
+    rows, labels = on_dask(X, Y, (9,) * 10)
+    scores = []
+    # Ten blocks become four parts, two, and one; or two and one; or one: in each of two passes.
+    for width, n_merges in ((3, 4 + 2 + 1), (8, 2 + 1), (10, 1)):
+        merges = []
+        config(dask_merge=width)
+        with dask.callbacks.Callback(
+            pretask=lambda key, *_, m=merges: "_merge_all" in str(key) and m.append(key)
+        ):
+            scores.append(clf.fit(rows, labels).decision_function(X))
+        assert len(merges) == 2 * n_merges
+    for found in scores[1:]:
+        np.testing.assert_allclose(found, scores[0], atol=1e-12)
 
 
 def test_bad_input_is_named(small_problem):

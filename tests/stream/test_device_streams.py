@@ -20,7 +20,7 @@ from imcc._backend import device as _device
 from imcc._core.clustering import nearest
 from imcc._core.statistics import Statistics
 from imcc.metrics import METRICS
-from tests.backends import BACKENDS, array, backend, host
+from tests.backends import BACKENDS, KernelThatFills, array, backend, host
 
 HEAVY = {"alpha": 5.0, "beta": 0.1, "gamma": 2.0}
 KINDS = {
@@ -425,15 +425,13 @@ def test_devices_that_are_none(small_problem):
             clf.set_params(device="cuda").fit(cut(X, Y))
 
 
-def test_a_chunk_that_does_not_fit_is_explained(small_problem, monkeypatch):
-    torch = backend("torch")
+def test_a_chunk_that_does_not_fit_is_explained(small_problem):
+    backend("torch")
     X, Y, *_ = small_problem
-
-    def full(*_):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 12 GiB")
-
-    monkeypatch.setattr("imcc._core.kernels.RBFKernel.base", full)
-    clf = IMCCClassifier(4, **KINDS["nystroem"], random_state=0, device="cpu")
+    kernel = KernelThatFills()
+    kernel.is_full = True
+    options = {**KINDS["nystroem"], "kernel": kernel}
+    clf = IMCCClassifier(4, **options, random_state=0, device="cpu")
     with pytest.raises(MemoryError, match=r"model of the stream .*12 GiB.*smaller chunks"):
         clf.fit(cut(X, Y))
     with pytest.raises(MemoryError, match=r"model with 90 more rows .*smaller chunks"):

@@ -264,3 +264,27 @@ def test_a_long_table_is_fitted_in_parts_as_in_one():
     again = encoder.transform(frame)
     assert abs(again - features).max() < 1e-12
     assert again.has_sorted_indices == features.has_sorted_indices
+
+
+def test_the_column_of_each_feature_is_the_one_that_changes_it():
+    frame = table()
+    encoder = TableEncoder().fit(frame)
+    before, made_from = dense(encoder.transform(frame)), encoder.feature_columns()
+    assert len(made_from) == before.shape[1]
+    assert set(made_from) == set(encoder.schema_.features)
+    for name in encoder.schema_.features:
+        other = frame.assign(**{name: frame[name].to_numpy()[::-1]})
+        changed = (dense(encoder.transform(other)) != before).any(axis=0)
+        assert set(made_from[changed]) == {name}
+
+
+def test_typed_columns():
+    frame = table()
+    found = TableEncoder().fit(frame).typed_columns(frame)
+    assert list(found) == ["size", "price", "town", "note", "sold", "new"]
+    np.testing.assert_array_equal(found["size"], frame["size"])
+    assert found["town"][5] is None
+    assert found["town"][4] == frame["town"][4]
+    assert found["note"][0] == frame["note"][0]
+    assert found["sold"][1] - found["sold"][0] == 1
+    assert found["new"].tolist() == (frame["new"] == "yes").astype(float).tolist()

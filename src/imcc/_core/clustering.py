@@ -32,7 +32,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -52,6 +51,7 @@ from imcc._backend.array import (
 )
 from imcc._backend.device import block_entries
 from imcc._utils.config import get_config
+from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32
@@ -249,7 +249,7 @@ def _k_means(
     if is_numpy(X):
         # On one thread: the order in which several add up their rows is not even the same from run
         # to run, and a row that is as near to one centre as to another may then change sides.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        with warnings.catch_warnings(), one_thread():
             # Fewer distinct rows than clusters: reported below, with this library's message.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed)
@@ -427,7 +427,10 @@ def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = 
         if not changed:
             return to_numpy(nearest)
         if some_empty:
-            moved = _filled(X, nearest, centers, sums, sizes, blocks, weights)
+            filled = _filled(X, nearest, centers, sums, sizes, blocks, weights)
+            if filled is None:  # all rows lie on their centres: there is nothing to gain
+                return _without_twins(to_numpy(nearest), to_numpy(centers))
+            moved = filled
         centers, before = moved, nearest
         if shift <= still and not some_empty:
             break
@@ -526,16 +529,28 @@ def _filled(
     sizes: Array,
     blocks: list[slice],
     weights: Array | None = None,
-) -> Array:
-    """Return new centres where each empty cluster has taken over one of the farthest rows."""
+) -> Array | None:
+    """Return new centres where empty clusters have taken over the farthest rows.
+
+    A row that lies on its centre, but for rounding, is not taken over: the cluster would be empty
+    again in the next step.  The centre of a cluster that stays empty does not move.  None if all
+    rows lie on their centres.
+    """
     parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
-    if weights is not None:
-        parts = [part * weights[b] for part, b in zip(parts, blocks, strict=True)]
+    xp = namespace(X)
+    rounding = _rounding(X.dtype, xp) * float(xp.max(row_squares(X)))
     # Seldom, and small: on the host.
+    distances = to_numpy(_joined(parts))
+    off_centre = distances > rounding
+    if not off_centre.any():
+        return None
+    if weights is not None:
+        distances = distances * to_numpy(weights)
     new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
     empty = np.flatnonzero(new_sizes == 0)
-    farthest = np.argsort(-to_numpy(_joined(parts)), kind="stable")[: len(empty)]
-    for cluster, row in zip(empty, farthest, strict=True):
+    farthest = np.argsort(-distances, kind="stable")[: len(empty)]
+    farthest = farthest[off_centre[farthest]]
+    for cluster, row in zip(empty, farthest, strict=False):
         values = to_numpy(take_rows(X, np.array([row])))[0]
         old = int(nearest[int(row)])
         weight = 1.0 if weights is None else float(weights[int(row)])
@@ -544,7 +559,27 @@ def _filled(
             new_sums[old] -= weight * values
             new_sizes[old] -= weight
         new_sums[cluster], new_sizes[cluster] = weight * values, weight
+    left = empty[len(farthest) :]
+    new_sums[left], new_sizes[left] = to_numpy(centers)[left], 1.0
     return asarray(new_sums / new_sizes[:, np.newaxis], X)
+
+
+def _without_twins(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Give the rows of centres that are equal, but for rounding, to the first of them."""
+    used = np.unique(nearest)
+    rounding = _rounding(centers.dtype, np) * np.max(np.sum(centers[used] ** 2, axis=1))
+    first = np.arange(len(centers))
+    for k, number in enumerate(used):
+        gaps = np.sum((centers[used[:k]] - centers[number]) ** 2, axis=1)
+        equal = np.flatnonzero(gaps <= rounding)
+        if len(equal):
+            first[number] = first[used[equal[0]]]
+    return first[nearest]
+
+
+def _rounding(dtype: Any, xp: Any) -> float:
+    """Return a squared distance, as a part of the largest square, that is no distance at all."""
+    return (1000 * float(xp.finfo(dtype).eps)) ** 2
 
 
 def _blocks(X: Array, n_columns: int) -> list[slice]:

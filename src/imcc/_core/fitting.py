@@ -182,12 +182,18 @@ def fit_arrays(
             _require_room(rows, settings.solver, settings.kernel)
         weights = None if sample_weight is None else asarray(sample_weight, rows)
         if target.known is not None:
-            return _fit_known(X, rows, target, settings, feature_names, weights)
+            _check_span(settings.span)
+            warn_of_patterns(np.unique(target.known, axis=1).shape[1], stacklevel=5)
         assignment = assign_rows(
             rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
         )
         model, virtual, constants = fit_assigned(
-            rows, asarray(target.signs, rows), assignment, settings, weights=weights
+            rows,
+            asarray(target.signs, rows),
+            assignment,
+            settings,
+            weights=weights,
+            known=target.known,
         )
         check_model(model, settings.setting, X, feature_names)
     return finished(
@@ -211,20 +217,28 @@ def fit_assigned(
     settings: FitSettings,
     landmarks: Features | None = None,
     weights: Array | None = None,
+    known: np.ndarray | None = None,
 ) -> tuple[Model, VirtualExamples, Array]:
     """Fit a model on rows whose clusters are known.
+
+    Where some labels are not known, a label is fitted on the rows in which it is known, as if there
+    were no others: they count in its loss, its virtual examples and its pull.  Only clusters, width
+    and feature map are those of all rows.  So labels that are known in the same rows share a
+    factorisation, and each other pattern of known rows costs another one.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
     signs : array of shape (n_samples, q)
-        Labels as -1 and +1.
+        Labels as -1 and +1; 0 where they are not known.
     assignment : ndarray of shape (n_samples, n_clusterings)
     settings : FitSettings
     landmarks : array or CSR matrix, optional
         Those of Nyström's approximation, where they are known.
     weights : array of shape (n_samples,), optional
         Of the rows, beside them, all above zero.
+    known : ndarray of bool, shape (n_samples, q), optional
+        On the host: which labels are known, each of at least one row; all unless given.
 
     Returns
     -------
@@ -234,6 +248,8 @@ def fit_assigned(
     constants : array of shape (q,)
         What to add to the scores: labels that do not vary are the intercept alone, exactly.
     """
+    if known is not None:
+        return _fit_known(X, signs, known, assignment, settings, landmarks, weights)
     constants = constant_labels(column_sums(signs), float(X.shape[0]))
     signs = signs - constants
     virtual = virtual_examples(X, signs, assignment, weights)
@@ -244,79 +260,51 @@ def fit_assigned(
 
 def _fit_known(
     X: Features,
-    rows: Features,
-    target: Target,
+    signs: Array,
+    known: np.ndarray,
+    assignment: np.ndarray,
     settings: FitSettings,
-    feature_names: np.ndarray | None,
+    landmarks: Features | None,
     weights: Array | None,
-) -> FittedModel:
-    """Fit a model where some labels are not known.
-
-    A label is fitted on the rows in which it is known, as if there were no others: they count in
-    its loss, its virtual examples and its pull.  Only clusters, width and feature map are those of
-    all rows.  So labels that are known in the same rows share a factorisation, and each other
-    pattern of known rows costs another one.
-
-    Parameters
-    ----------
-    X : array or CSR matrix
-        The rows as they were given.
-    rows : array or CSR matrix
-        Where they are worked on.
-    target, settings, feature_names
-        As for :func:`fit_arrays`.
-    weights : array of shape (n_samples,) or None
-        Beside ``rows``.
-    """
-    assert target.known is not None
-    if settings.span != "train":
-        raise ValueError(
-            f"span={settings.span!r} cannot be used with labels that are not known (NaN in y): "
-            "the centres are other ones for each pattern of known rows; use span='train'"
-        )
-    on_host = None if weights is None else to_numpy(weights)
-    assignment = assign_rows(rows, settings.n_clusters, settings.clusterer, settings.seed, on_host)
-    patterns, pattern_of = np.unique(target.known, axis=1, return_inverse=True)
+) -> tuple[Model, VirtualExamples, Array]:
+    """Do it where some labels are not known, one pattern of known rows after the other."""
+    on_host, n_labels = to_numpy(signs), signs.shape[1]
+    patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
     pattern_of = pattern_of.ravel()
-    warn_of_patterns(patterns.shape[1], stacklevel=5)
-    everywhere = virtual_examples(rows, asarray(target.signs, rows), assignment, weights)
+    everywhere = virtual_examples(X, signs, assignment, weights)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        shared = _SharedFit.of(rows, everywhere, settings)
-        n_labels = target.signs.shape[1]
+        shared = _SharedFit.of(X, everywhere, settings, landmarks)
         coef = np.zeros((shared.n_coef, n_labels))
         intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
         soft_labels = np.zeros((everywhere.sizes.shape[0], n_labels))
         for p in range(patterns.shape[1]):
             labels, kept = np.flatnonzero(pattern_of == p), np.flatnonzero(patterns[:, p])
-            signs = asarray(target.signs[np.ix_(kept, labels)], rows)
-            constant = constant_labels(column_sums(signs), float(len(kept)))
+            own = asarray(on_host[np.ix_(kept, labels)], X)
+            constant = constant_labels(column_sums(own), float(len(kept)))
             used, inverse = np.unique(assignment[kept], return_inverse=True)
             virtual = virtual_examples(
-                take_rows(rows, kept),
-                signs - constant,
+                take_rows(X, kept),
+                own - constant,
                 inverse.reshape(len(kept), -1),
                 None if weights is None else take_rows(weights, kept),
             )
-            part, b = shared.solve(kept, signs - constant, virtual)
+            part, b = shared.solve(kept, own - constant, virtual)
             at = kept if shared.of_rows else np.arange(shared.n_coef)
             coef[np.ix_(at, labels)] = to_numpy(part)
             intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
             soft_labels[np.ix_(used, labels)] = to_numpy(virtual.soft_labels + constant)
-        model = shared.model(asarray(coef, rows), asarray(intercept, rows))
-    check_model(model, settings.setting, X, feature_names)
-    constants = asarray(constants, rows)
-    return finished(
-        model,
-        everywhere.centers,
-        asarray(soft_labels, rows) - constants,
-        everywhere.sizes,
-        constants,
-        like=X,
-        target=target,
-        feature_names=feature_names,
-        assignment=_columns(assignment) if settings.approximation is None else None,
-        weighted=weights is not None,
-    )
+        model = shared.model(asarray(coef, X), asarray(intercept, X))
+    moved = asarray(constants, X)
+    return model, replace(everywhere, soft_labels=asarray(soft_labels, X) - moved), moved
+
+
+def _check_span(span: str) -> None:
+    """Refuse the augmented span where some labels are not known."""
+    if span != "train":
+        raise ValueError(
+            f"span={span!r} cannot be used with labels that are not known (NaN in y): "
+            "the centres are other ones for each pattern of known rows; use span='train'"
+        )
 
 
 def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
@@ -366,9 +354,15 @@ class _SharedFit:
         return self.feature_map is None
 
     @classmethod
-    def of(cls, X: Features, virtual: VirtualExamples, settings: FitSettings) -> _SharedFit:
+    def of(
+        cls,
+        X: Features,
+        virtual: VirtualExamples,
+        settings: FitSettings,
+        landmarks: Features | None = None,
+    ) -> _SharedFit:
         if settings.has_features:
-            feature_map = _fit_map(X, virtual, settings)
+            feature_map = _fit_map(X, virtual, settings, landmarks)
             n_coef = int(feature_map.transform(X[:1, :]).shape[1])
             return cls(X, settings, settings.solver, feature_map, None, None, None, n_coef)
         kernel = settings.kernel

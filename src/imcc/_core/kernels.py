@@ -48,7 +48,6 @@ from imcc._backend.array import (
     namespace,
     row_squares,
     to_numpy,
-    trace,
     zero_diagonal,
 )
 from imcc._backend.device import block_entries
@@ -137,21 +136,24 @@ class WidthKernel(Kernel):
 
     def mean_distance_of(self, X: Features, weights: Array | None = None) -> float:
         """Return the same for rows, without the matrix of all pairs."""
-        n = X.shape[0]
-        total = 0.0
+        n, total = X.shape[0], 0.0
         for block in row_blocks(n, n, block_entries(X)):
-            distances = self._distances(self.base(X[block, :], X))
-            if weights is not None:
-                own = weights[block]
-                zero_diagonal(square := distances[:, block])
-                distances[:, block] = square
-                total += float(own @ (distances @ weights))
-                continue
-            # A row is at no distance from itself, whatever rounding says.
-            total += float(namespace(X).sum(distances)) - trace(distances[:, block])
+            # Distances are symmetric: those to later rows count with the later rows.
+            rows, start = X[block, :], block.start
+            total += self._weighed(self.base(rows), weights, block, block)
+            if start:
+                before = slice(0, start)
+                total += 2 * self._weighed(self.base(rows, X[before, :]), weights, block, before)
         if weights is not None:
             return total / _pair_weight(weights) if n > 1 else 0.0
         return total / max(n * (n - 1), 1)
+
+    def _weighed(self, base: Array, weights: Array | None, rows: slice, others: slice) -> float:
+        """Return the (weighted) sum of the distances between two parts of the rows."""
+        distances = self._distances(base)
+        if weights is None:
+            return float(namespace(base).sum(distances))
+        return float(weights[rows] @ (distances @ weights[others]))
 
     def _distances(self, base: Array) -> Array:
         return base

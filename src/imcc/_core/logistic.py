@@ -146,7 +146,7 @@ def fit_logistic_maps(
     slopes, offsets = _fit_each(problem, common, precision)
     slope = slopes / problem.scale
     offset = offsets - slope * problem.centers
-    like = problem.scores
+    like = problem.moved
     return LogisticMaps(
         asarray(slope, like),
         asarray(offset, like),
@@ -161,8 +161,8 @@ class _Problem:
 
     Attributes
     ----------
-    scores : array of shape (n, q)
-        Zero in cells that are not known.
+    moved : array of shape (n, q)
+        Scores (zero in cells that are not known) minus their centers.
     on : array of shape (n, q)
         As floats.
     weights : array of shape (n, 1) or (n, q), or None
@@ -172,9 +172,11 @@ class _Problem:
     positives, totals : ndarray of shape (q,)
         Sums of weights, without those of the prior.
     prior_count : float
+    entries : int
+        Of the blocks that a pass works on; a device is asked once, not in every pass.
     """
 
-    scores: Array
+    moved: Array
     on: Array
     weights: Array | None
     centers: np.ndarray
@@ -182,10 +184,11 @@ class _Problem:
     positives: np.ndarray
     totals: np.ndarray
     prior_count: float
+    entries: int
 
     @property
     def n_labels(self) -> int:
-        return int(self.scores.shape[1])
+        return int(self.moved.shape[1])
 
     @classmethod
     def of(
@@ -219,7 +222,8 @@ class _Problem:
         labels = asarray(on, scores, "float64")
         q = scores.shape[1]
         totals, positives, sums, squares = (np.zeros(q) for _ in range(4))
-        blocks = list(_blocks(scores))
+        entries = block_entries(scores) or _ENTRIES
+        blocks = list(row_blocks(n, q, entries))
         for b in blocks:
             w = xp.ones_like(scores[b, :])
             if weights is not None:
@@ -228,9 +232,9 @@ class _Problem:
             positives += to_numpy(xp.sum(w * labels[b, :], axis=0))
             sums += to_numpy(xp.sum(w * scores[b, :], axis=0))
         centers = sums / np.maximum(totals, np.finfo(float).tiny)
-        at = asarray(centers, scores)
+        moved = scores - asarray(centers, scores)
         for b in blocks:
-            apart = (scores[b, :] - at) ** 2
+            apart = moved[b, :] ** 2
             if weights is not None:
                 apart = weights[b, :] * apart
             squares += to_numpy(xp.sum(apart, axis=0))
@@ -239,17 +243,17 @@ class _Problem:
         # Scores that do not vary, but for rounding, say nothing: any unit is as good.
         if scale <= 1e-12 * max(1e-300, float(np.abs(centers).max(initial=0.0))):
             scale = 1.0
-        return cls(scores, labels, weights, centers, scale, positives, totals, prior_count)
+        return cls(moved, labels, weights, centers, scale, positives, totals, prior_count, entries)
 
     def only(self, labels: np.ndarray) -> _Problem:
         """Return the problem of some labels, with the same scale."""
         if len(labels) == self.n_labels:
             return self
-        index = asarray(labels, self.scores)
-        xp = namespace(self.scores)
+        index = asarray(labels, self.moved)
+        xp = namespace(self.moved)
         shared = self.weights is None or self.weights.shape[1] == 1
         return _Problem(
-            xp.take(self.scores, index, axis=1),
+            xp.take(self.moved, index, axis=1),
             xp.take(self.on, index, axis=1),
             self.weights if shared else xp.take(self.weights, index, axis=1),
             self.centers[labels],
@@ -257,6 +261,7 @@ class _Problem:
             self.positives[labels],
             self.totals[labels],
             self.prior_count,
+            self.entries,
         )
 
     def sums(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -274,12 +279,13 @@ class _Problem:
         hessian : ndarray of shape (3, q)
             The derivatives for (slope, slope), (slope, offset), (offset, offset).
         """
-        xp, like = namespace(self.scores), self.scores
-        slope, offset = asarray(at[0] / self.scale, like), asarray(at[1], like)
-        center, scale = asarray(self.centers, like), self.scale
+        xp, like, scale = namespace(self.moved), self.moved, self.scale
+        # Moved in one piece: each piece on its way to a device costs the same.
+        line = asarray(np.stack([at[0] / scale, at[1]]), like)
+        slope, offset = line[0, :], line[1, :]
         total: Any = None
-        for b in _blocks(like):
-            moved = like[b, :] - center
+        for b in row_blocks(like.shape[0], like.shape[1], self.entries):
+            moved = like[b, :]
             z = moved * slope + offset
             # With e = exp(-|z|) and r = 1 / (1 + e): p is r or e r, and p (1 - p) = e r^2.
             small = xp.exp(-xp.abs(z))
@@ -311,10 +317,6 @@ class _Problem:
         found[2] += k * (p - 0.5)
         found[5] += k * p * (1 - p)
         return found[0], found[1:3], found[3:]
-
-
-def _blocks(scores: Array) -> Any:
-    return row_blocks(scores.shape[0], scores.shape[1], block_entries(scores) or _ENTRIES)
 
 
 def _checked_weight(sample_weight: Any, n: int) -> np.ndarray:

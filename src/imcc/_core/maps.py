@@ -38,7 +38,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -56,7 +55,6 @@ from imcc._backend.linalg import eigh
 from imcc._core.kernels import (
     Kernel,
     LaplacianKernel,
-    LinearKernel,
     RBFKernel,
     WidthKernel,
     final_width,
@@ -66,6 +64,7 @@ from imcc._core.models import FourierModel, KernelModel, LinearModel, Model
 from imcc._core.sampling import sample_rows, sample_weighted
 from imcc._core.statistics import Statistics
 from imcc._utils.config import get_config
+from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_choice, check_count
 
 APPROXIMATIONS = ("nystroem", "fourier")
@@ -409,7 +408,7 @@ class Approximation:
         if self.landmarks == "random":
             return sample_rows(sample, self.n_components, seed + 1)
         # On one thread, as for clusters: the same landmarks whatever the number of threads.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        with warnings.catch_warnings(), one_thread():
             # The landmarks need to be spread out, not to be the best of all: a few steps from a
             # random start do as well as many from k-means++, whose start alone takes longer.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -494,7 +493,7 @@ def check_approximation(
     if approximation is None:
         return None
     check_choice("approximation", approximation, APPROXIMATIONS)
-    if isinstance(kernel, LinearKernel):
+    if kernel.is_linear:
         raise ValueError(
             "kernel='linear' needs no approximation: its cost grows with the rows as it is; use "
             "approximation=None"

@@ -173,10 +173,8 @@ def on_host_or_device(rows: Features, like: Array) -> Features:
 
 
 def _is_binary(X: Features) -> bool:
-    if not is_numpy(X):
-        return False
     values = X.data if sp.issparse(X) else X
-    return bool(np.all((values == 0) | (values == 1)))
+    return bool(namespace(values).all((values == 0) | (values == 1)))
 
 
 def _copied(x: Array) -> Array:

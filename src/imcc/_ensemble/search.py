@@ -23,7 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.model_selection import KFold
 
-from imcc._backend.array import Array, asarray, is_numpy, namespace, take_rows, to_numpy
+from imcc._backend.array import Array, asarray, is_numpy, namespace, take_rows, to_numpy, zeros
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
 from imcc._core.maps import NystroemMap
 from imcc._ensemble.held_out import FoldRidge, Labels, Ridge
@@ -579,7 +579,7 @@ class _Search:
         folds = self.folds or make_folds(self.data.n, self.seed)
         rows, signs = self.data.rows(kernel.view), self.data.signs
         finish, name, width = make_kernel(kernel.name).finish, kernel.name, kernel.width
-        scores = asarray(np.empty(tuple(signs.shape)), signs)
+        scores = zeros(tuple(signs.shape), signs)
         for fold in folds:
             train = take_rows(rows, fold.train)
             own = take_rows(signs, fold.train)
@@ -605,7 +605,7 @@ class _Search:
             return np.nan
         parts = self.folds or make_folds(n, self.seed)
         signs, weight = self.data.signs, self.data.weight
-        out = asarray(np.empty(tuple(signs.shape)), signs)
+        out = zeros(tuple(signs.shape), signs)
         for fold in parts:
             own = None if weight is None else weight[fold.train]
             inside, outside = [], []
@@ -765,7 +765,7 @@ class _FeatureScorer:
     def of(cls, kernel: Kernel, rows: Features, landmarks: Features, held: _Held) -> _FeatureScorer:
         nystroem = NystroemMap.fit(make_kernel(kernel.name), kernel.width, None, landmarks)
         n = rows.shape[0]
-        features = asarray(np.empty((n, nystroem.basis.shape[1])), held.labels.signs)
+        features = zeros((n, nystroem.basis.shape[1]), held.labels.signs)
         step = max(1, 2**22 // landmarks.shape[0])
         for start in range(0, n, step):
             block = slice(start, min(start + step, n))
@@ -776,7 +776,7 @@ class _FeatureScorer:
         if not self._parts:
             return self._ridge.leave_one_out(penalty, eta)
         signs = self._held.labels.signs
-        out = asarray(np.empty(tuple(signs.shape)), signs)
+        out = zeros(tuple(signs.shape), signs)
         for ridge, basis, tests, rows in self._parts:
             weights, intercept = _feature_weights(ridge, basis, penalty, eta)
             out[asarray(rows, signs), :] = tests @ weights + intercept

@@ -48,6 +48,7 @@ class Criterion:
     ) -> None:
         self._on, self._binary, self._weight = on, binary, weight
         self._function: Callable[..., float] | None = None
+        self._numbers: Array | None = None
         judged = np.hstack([~on, on]) if binary else on
         if callable(scoring):
             self.name, self._function = getattr(scoring, "__name__", "scoring"), scoring
@@ -90,10 +91,16 @@ class Criterion:
 
     def _log_loss(self, z: Array) -> float:
         xp = namespace(z)
-        y = asarray(self._on, z, "float64")
+        y = self._labels(z)
         cells = at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
         rows = to_numpy(xp.mean(cells, axis=1))
         return float(np.average(rows, weights=self._weight))
+
+    def _labels(self, like: Array) -> Array:
+        """Return the labels as numbers beside log-odds; they are moved there once."""
+        if self._numbers is None or type(self._numbers) is not type(like):
+            self._numbers = asarray(self._on, like, "float64")
+        return self._numbers
 
     def _weighted(self, log_odds: np.ndarray) -> float:
         assert isinstance(self._judge, Judge)

@@ -32,11 +32,12 @@ Phi Q diag(w)^(-1/2), where Phi' S^2 Phi = Q diag(w) Q'; outside their span C is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, at_least, namespace, to_numpy
+from imcc._backend.array import Array, asarray, at_least, namespace, to_numpy, zeros
 from imcc._backend.device import block_entries
 from imcc._backend.linalg import eigh
 from imcc._core.kernels import row_blocks
@@ -104,6 +105,12 @@ class Spectrum:
     values: Array
     root: Array | None
     complete: bool
+
+    @cached_property
+    def _ones(self) -> tuple[Array, Array]:
+        """S = S 1, and U' s, which all penalties share."""
+        ones = self._rooted(zeros((self.n_samples, 1), self.vectors) + 1.0)
+        return ones, self.vectors.T @ ones
 
     @classmethod
     def of_kernel(cls, K: Array, weight: Array | None = None) -> Spectrum:
@@ -198,8 +205,8 @@ class Spectrum:
         rooted = self._rooted(signs)
         weights, rest = self._weights(columns)
         smooth = self.vectors @ (weights * projected)
-        ones = self._rooted(asarray(np.ones((self.n_samples, 1)), signs))
-        a = self.vectors @ (weights * (self.vectors.T @ ones))
+        ones, projected_ones = self._ones
+        a = self.vectors @ (weights * projected_ones)
         if rest is not None:
             smooth, a = smooth + rooted * rest, a + ones * rest
         b = self._inner(smooth) / self._inner(a)

@@ -21,7 +21,7 @@ from imcc._backend.array import (
 )
 from imcc._backend.device import require_memory
 from imcc._core.clustering import VirtualExamples, virtual_examples
-from imcc._core.kernels import Kernel, LinearKernel, choose_width
+from imcc._core.kernels import Kernel, choose_width
 from imcc._core.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
 from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_weighted
@@ -118,7 +118,7 @@ class Shared:
         if approximation is not None:
             return cls(X, signs, judged, kernel, None, approximation, seed)
         rows = astype(X, "float64")
-        origin = IdentityMap.fit(X).shift if isinstance(kernel, LinearKernel) else kernel.origin(X)
+        origin = IdentityMap.fit(X).shift if kernel.is_linear else kernel.origin(X)
         if origin is not None:
             rows = rows - origin
         if is_primal(X, kernel, folds):
@@ -128,7 +128,7 @@ class Shared:
 
 def is_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
     """Whether the linear kernel is solved for its features: there are fewer of them than rows."""
-    return isinstance(kernel, LinearKernel) and all(X.shape[1] < len(fold.train) for fold in folds)
+    return kernel.is_linear and all(X.shape[1] < len(fold.train) for fold in folds)
 
 
 def require_room(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> None:
@@ -233,7 +233,10 @@ def _search_known(
             problem = _kernel_problem(share, part, own, signs, virtuals, chosen, 1.0, "train")
         solved.append((pattern, problem, labels))
     of_tests = None if share.weights is None else share.weights[fold.test]
-    judge = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    ours = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
+    judge: Judge | ScorerJudge = ours
+    if share.truth is not None:
+        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test), of_tests)
     values, finite = score_known(solved, judge, grid, metrics)
     negative = max(problem.negative for _, problem, _ in solved)
     return FoldResult(values, finite, time.perf_counter() - start, 0.0, negative)

@@ -17,6 +17,7 @@ import numpy as np
 from imcc._backend.array import Array, namespace, to_numpy, zeros
 from imcc._search.grid import EigenProblem, Grid, score_grid
 from imcc._search.labels import DistinctLabels
+from imcc._search.scorers import ScorerJudge
 from imcc.metrics import Judge
 
 
@@ -70,7 +71,7 @@ class Collector:
 
 def score_known(
     solved: Sequence[tuple[Pattern, EigenProblem, DistinctLabels]],
-    judge: Judge,
+    judge: Judge | ScorerJudge,
     grid: Grid,
     metrics: Sequence[str],
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +81,7 @@ def score_known(
     ----------
     solved : sequence of (Pattern, EigenProblem, DistinctLabels)
         For every pattern, the problem of its rows and labels.
-    judge : Judge
+    judge : Judge or ScorerJudge
         Of all labels, those that are known.
     grid : Grid
     metrics : sequence of str

@@ -64,4 +64,7 @@ class DistinctLabels:
         factor, constant = (
             asarray(part.reshape(shape), scores) for part in (self.factor, self.constant)
         )
-        return take(scores, asarray(self.index, scores), 0) * factor + constant
+        found = take(scores, asarray(self.index, scores), 0)
+        found *= factor
+        found += constant
+        return found

@@ -27,6 +27,7 @@ def out_of_fold_scores(
     settings: FitSettings,
     n_jobs: int | None = None,
     weights: np.ndarray | None = None,
+    known: np.ndarray | None = None,
 ) -> np.ndarray:
     """Score each row by the model of the fold that holds it out.
 
@@ -35,7 +36,7 @@ def out_of_fold_scores(
     X : array or CSR matrix of shape (n_samples, n_features)
         Decides library and device.
     signs : ndarray of shape (n_samples, q)
-        Labels as -1 and +1.
+        Labels as -1 and +1; 0 where they are not known.
     folds : sequence of Fold
         They hold out each row exactly once.
     clusters : sequence of FoldClusters
@@ -46,6 +47,8 @@ def out_of_fold_scores(
         Folds computed at the same time; rows on a device are worked on by this process alone.
     weights : ndarray of shape (n_samples,), optional
         Of the rows, on the host.
+    known : ndarray of bool, shape (n_samples, q), optional
+        Which labels are known; all unless given.
 
     Returns
     -------
@@ -53,12 +56,12 @@ def out_of_fold_scores(
         On the host.
     """
     parallel = Parallel(n_jobs=n_jobs if is_numpy(X) else 1)
-    found = parallel(
-        delayed(_held_out_scores)(X, signs, fold, known, settings, weights)
-        for fold, known in zip(folds, clusters, strict=True)
+    parts = parallel(
+        delayed(_held_out_scores)(X, signs, fold, found, settings, weights, known)
+        for fold, found in zip(folds, clusters, strict=True)
     )
     scores = np.empty(signs.shape)
-    for fold, part in zip(folds, found, strict=True):
+    for fold, part in zip(folds, parts, strict=True):
         scores[fold.test] = part
     return scores
 
@@ -70,6 +73,7 @@ def _held_out_scores(
     clusters: FoldClusters,
     settings: FitSettings,
     weights: np.ndarray | None,
+    known: np.ndarray | None,
 ) -> np.ndarray:
     rows = take_rows(X, fold.train)
     (assignment,) = clusters.assignments
@@ -80,6 +84,7 @@ def _held_out_scores(
         settings,
         clusters.landmarks,
         None if weights is None else asarray(weights[fold.train], rows),
+        None if known is None else known[fold.train],
     )
     check_model(model, settings.setting, rows)
     return to_numpy(model.scores(take_rows(X, fold.test)) + constants)

@@ -88,7 +88,13 @@ def cv_results(
     check_all_finite(params, finite > 0)
     for name, table in zip(keys, tables, strict=True):
         if name not in METRICS:
-            check_all_finite(params, np.isfinite(table), f"values of scoring={name!r}")
+            check_all_finite(
+                params,
+                np.isfinite(table),
+                f"values of scoring={name!r}",
+                "the scorer is undefined there, as 'roc_auc' is for a label that all held-out rows "
+                "have, or none; use other folds, or another metric",
+            )
     return lay_out(params, keys, fit_time, score_time, tables)
 
 
@@ -131,7 +137,13 @@ def _with_times(result: FoldResult) -> np.ndarray:
 
 
 def check_all_finite(
-    params: Sequence[Mapping[str, Any]], finite: np.ndarray, what: str = "scores"
+    params: Sequence[Mapping[str, Any]],
+    finite: np.ndarray,
+    what: str = "scores",
+    why: str = (
+        "rows with huge values, or weights of very different sizes, overflow; scale the features, "
+        "or leave these values out of the grid"
+    ),
 ) -> None:
     """Refuse settings with scores that are not finite: no metric of them means anything.
 
@@ -142,15 +154,15 @@ def check_all_finite(
     finite : ndarray of bool, shape (n_folds, n_settings)
     what : str
         What is not finite.
+    why : str
+        What may have happened, and what to do.
     """
     if finite.all():
         return
     fold, setting = np.argwhere(~finite)[0]
     raise ValueError(
         f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
-        f"finite, the first one {params[setting]} on fold {fold}: rows with huge values, or "
-        "weights of very different sizes, overflow; scale the features, or leave these values out "
-        "of the grid"
+        f"finite, the first one {params[setting]} on fold {fold}: {why}"
     )
 
 

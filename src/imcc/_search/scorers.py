@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    fbeta_score,
+    get_scorer,
+    get_scorer_names,
+    jaccard_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 from imcc._backend.array import Array, asarray, namespace, to_numpy
 from imcc._search.judges import BatchJudge
@@ -23,6 +33,16 @@ from imcc._utils.validation import Target, check_choice
 from imcc.metrics import METRICS, Judge
 
 Scorer = Callable[[Any, Any, Any], float]
+# With average="macro", the mean over labels of a metric that looks at one label at a time.
+_BY_LABEL = (
+    average_precision_score,
+    f1_score,
+    fbeta_score,
+    jaccard_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 
 @dataclass(frozen=True)
@@ -105,20 +125,25 @@ class Truth:
         {0, 1} indicators, or the classes of a 1-D target.
     classes : ndarray
     kind : {"multilabel", "binary", "multiclass"}
+    known : ndarray of bool, shape (n_samples, n_labels), or None
+        Which labels are known; None if all are.
     """
 
     y: np.ndarray
     classes: np.ndarray
     kind: str
+    known: np.ndarray | None = None
 
     def rows(self, indices: np.ndarray) -> Truth:
         """Return the truth of some rows."""
-        return Truth(self.y[indices], self.classes, self.kind)
+        known = None if self.known is None else self.known[indices]
+        return Truth(self.y[indices], self.classes, self.kind, known)
 
     @classmethod
     def of(cls, target: Target) -> Truth:
         """Read it off an encoded target."""
-        return cls(_decided(target.signs, target.classes, target.kind), target.classes, target.kind)
+        y = _decided(target.signs, target.classes, target.kind)
+        return cls(y, target.classes, target.kind, target.known)
 
 
 def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
@@ -174,7 +199,7 @@ class ScorerJudge:
     ) -> None:
         self.judge = judge
         self._weights = weights
-        self.n_labels = judge.n_labels
+        self.n_rows, self.n_labels = judge.n_rows, judge.n_labels
         self._scorers = scorers
         self._truth = truth
 
@@ -209,20 +234,55 @@ class ScorerJudge:
     def _score(self, name: str, scores: np.ndarray) -> float:
         if not np.isfinite(scores).all():
             return np.nan  # refused later, with the name of the setting
-        truth = self._truth
-        estimator = KnownScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
+        truth, scorer = self._truth, self._scorers[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # thousands, all alike
             try:
-                scorer, options = self._scorers[name], {}
-                if self._weights is not None and takes_weights(scorer):
-                    options = {"sample_weight": self._weights}
-                return float(scorer(estimator, np.empty((len(scores), 0)), truth.y, **options))
+                if truth.known is not None:
+                    return self._mean_over_labels(scorer, scores, truth.known)
+                estimator = KnownScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
+                return _call(scorer, estimator, truth.y, self._weights)
             except (AttributeError, ValueError) as error:
                 raise ValueError(
                     f"scoring={name!r} cannot be computed from labels, scores and predictions: "
                     f"{error}"
                 ) from error
+
+    def _mean_over_labels(self, scorer: Scorer, scores: np.ndarray, known: np.ndarray) -> float:
+        """Return the mean over labels of their scores on the rows that they are known of.
+
+        Labels that are known of no row are left out.
+        """
+        found = []
+        for j in np.flatnonzero(known.any(axis=0)):
+            rows = np.flatnonzero(known[:, j])
+            # A single column would be a vector of two classes.  The mean over two columns that are
+            # the same is that of one.
+            twice = np.ix_(rows, [j, j])
+            estimator = KnownScores(scores[twice], np.arange(2), "multilabel")
+            weights = None if self._weights is None else self._weights[rows]
+            found.append(_call(scorer, estimator, self._truth.y[twice], weights))
+        return float(np.mean(found)) if found else np.nan
+
+
+def _call(scorer: Scorer, estimator: KnownScores, y: np.ndarray, weights: Any) -> float:
+    """Return what a scorer gives for known scores."""
+    options = {}
+    if weights is not None and takes_weights(scorer):
+        options = {"sample_weight": weights}
+    return float(scorer(estimator, np.empty((len(y), 0)), y, **options))
+
+
+def is_mean_over_labels(scorer: Any) -> bool:
+    """Whether a scorer is the mean, over labels, of a metric that looks at one label at a time.
+
+    These are scikit-learn's metrics with ``average="macro"``.  Of other functions nothing is known.
+    """
+    function, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
+    if function not in _BY_LABEL or options.get("labels") is not None:
+        return False
+    default = inspect.signature(function).parameters["average"].default
+    return bool(options.get("average", default) == "macro")
 
 
 def takes_weights(scorer: Any) -> bool:
@@ -233,6 +293,13 @@ def takes_weights(scorer: Any) -> bool:
 
 def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -> None:
     """Refuse scorers that cannot judge such labels, before any work is done."""
+    for name, scorer in scorers.items():
+        if truth.known is not None and not is_mean_over_labels(scorer):
+            raise ValueError(
+                f"scoring={name!r} cannot be used with labels that are not known (NaN in y): it is "
+                "no mean over labels, of which each can be scored on the rows that it is known "
+                f"of; use 'f1_macro', 'roc_auc' or one of {', '.join(METRICS)}"
+            )
     judge = ScorerJudge(Judge(np.zeros((1, 1), dtype=bool)), scorers, truth)
     scores = np.zeros((len(truth.y), n_outputs))
     for name in scorers:

@@ -22,7 +22,6 @@ from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid
 from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.validation import Features, Target
-from imcc.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def search(
     judged = judged_labels(target.signs, target.kind)
     check_defined(scoring.names, judged, folds, target.known)
     if target.known is not None:
-        _check_known(target.known, scoring, span)
+        _check_known(target.known, span)
     truth = Truth.of(target) if scoring.scorers else None
     if truth is not None:
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
@@ -176,17 +175,12 @@ def search(
     return SearchOutcome(outcomes, clusters)
 
 
-def _check_known(known: np.ndarray, scoring: Scoring, span: str) -> None:
+def _check_known(known: np.ndarray, span: str) -> None:
     """Say what cannot be done, or costs much, where some labels are not known."""
     if span != "train":
         raise ValueError(
             f"span={span!r} cannot be used with labels that are not known (NaN in y): use "
             "span='train'"
-        )
-    if scoring.scorers:
-        raise ValueError(
-            f"scoring={next(iter(scoring.scorers))!r} cannot be used with labels that are not "
-            f"known (NaN in y), which scorers do not leave out: use one of {', '.join(METRICS)}"
         )
     warn_of_patterns(np.unique(known, axis=1).shape[1], " in every fold", stacklevel=5)
 

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import _safe_indexing
-from threadpoolctl import threadpool_limits
 
 from imcc._backend.array import (
     Array,
@@ -73,6 +72,7 @@ from imcc._stream.sources import (
     read_layout,
 )
 from imcc._utils.config import get_config
+from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, Target
 
 #: What to do when a chunk does not fit on the device.
@@ -261,7 +261,7 @@ def start_prototypes(
     """Return the centres of mini-batch k-means on a sample, which are found on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
     # On one thread: the same centres whatever the number of threads.
-    with threadpool_limits(limits=1):
+    with one_thread():
         model.fit(to_numpy(rows), sample_weight=weights)
     centers = model.cluster_centers_.astype(np.float64)
     return asarray(np.unique(centers, axis=0), rows)

@@ -24,11 +24,14 @@ CLASSES: dict[str, str] = {
     "LIFT": "imcc.baselines.lift:LIFT",
     "LLSF": "imcc.baselines.llsf:LLSF",
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
+    "LightGBMBaseline": "imcc.baselines.boosting:LightGBMBaseline",
+    "LogisticRegressionBaseline": "imcc.baselines.logistic:LogisticRegressionBaseline",
     "MAHR": "imcc.baselines.mahr:MAHR",
     "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
     "TableClassifier": "imcc.tabular._classifier:TableClassifier",
     "TableEncoder": "imcc.tabular._encoder:TableEncoder",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
+    "XGBoostBaseline": "imcc.baselines.boosting:XGBoostBaseline",
 }
 
 #: What fitted models consist of besides estimators, for model files only: short name ->

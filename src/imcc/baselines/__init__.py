@@ -1,16 +1,18 @@
-"""The six algorithms of the paper's comparison, and two more for reference.
+"""The six algorithms of the paper's comparison, and five more for reference.
 
 All are scikit-learn classifiers used like :class:`imcc.IMCCClassifier`: the same checks of
 the input, real-valued scores, labels predicted where the score is at least 0.
 """
 
 from imcc.baselines._proximal import UnboundedError
+from imcc.baselines.boosting import LightGBMBaseline, XGBoostBaseline
 from imcc.baselines.brsvm import BinaryRelevanceSVM
 from imcc.baselines.ecc import EnsembleClassifierChains
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.kernel_ridge import KernelRidgeBaseline
 from imcc.baselines.lift import LIFT
 from imcc.baselines.llsf import LLSF
+from imcc.baselines.logistic import LogisticRegressionBaseline
 from imcc.baselines.mahr import MAHR
 from imcc.baselines.search_cv import JFSCCV, LLSFCV
 from imcc.baselines.trees import ExtraTreesBaseline
@@ -26,5 +28,8 @@ __all__ = [
     "EnsembleClassifierChains",
     "ExtraTreesBaseline",
     "KernelRidgeBaseline",
+    "LightGBMBaseline",
+    "LogisticRegressionBaseline",
     "UnboundedError",
+    "XGBoostBaseline",
 ]

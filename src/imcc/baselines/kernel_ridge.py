@@ -96,7 +96,8 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
+            matrix is a label that is not known, as for :meth:`imcc.IMCCClassifierCV.fit`.
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
         sample_weight : array-like of shape (n_samples,), optional

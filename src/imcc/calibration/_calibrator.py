@@ -217,6 +217,7 @@ def cross_fit_probabilities(
         Multi-label, not trained on these rows.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples, n_labels)
+        NaN in a dense matrix is a label that is not known: the maps leave it out.
     method, min_support
         As for :class:`MultilabelCalibrator`.
     cv : int, splitter or iterable of (train, test), default=5
@@ -241,15 +242,21 @@ def cross_fit_probabilities(
     check_choice("method", method, METHODS)
     check_count("min_support", min_support)
     check_is_fitted(estimator)
-    target = encode_target(y, _num_samples(X), "cross_fit_probabilities")
-    on = target.signs > 0
+    target = encode_target(y, _num_samples(X), "cross_fit_probabilities", unknown=True)
+    on, known = target.signs > 0, target.known
     scores = comparable(estimator, label_scores(estimator, X, on.shape[1]))
     folds = make_folds(cv, X, target, groups)
     check_each_once(folds, len(on))
     found = np.empty(on.shape)
     for fold in folds:
         train = fold.train
-        maps = fit_score_maps(scores[train], on[train], method, min_support=min_support)
+        maps = fit_score_maps(
+            scores[train],
+            on[train],
+            method,
+            min_support=min_support,
+            known=None if known is None else known[train],
+        )
         found[fold.test] = expit(maps.log_odds(scores[fold.test]))
     return found
 

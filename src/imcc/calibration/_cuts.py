@@ -29,7 +29,7 @@ from imcc._utils.validation import (
     check_count,
     check_sample_weight,
     check_thresholds,
-    label_matrix,
+    known_labels,
 )
 from imcc.metrics import f1_of_counts
 
@@ -199,7 +199,8 @@ def choose_thresholds(
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.
+        The true labels, coded {0, 1}, {-1, +1} or boolean.  NaN in a dense matrix is a label that
+        is not known: the threshold of the label is chosen without the row.
     scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
@@ -229,7 +230,7 @@ def choose_thresholds(
     ([1.0, 0.0], [0.0, 0.0])
     """
     function = check_criterion(criterion)
-    on = label_matrix(y_true, "y_true")
+    on, known = known_labels(y_true, "y_true")
     scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
     if scores.shape != on.shape:
         raise ValueError(
@@ -237,17 +238,20 @@ def choose_thresholds(
         )
     default = float(check_thresholds(default, 1)[0])
     check_count("min_support", min_support)
+    known = np.ones(on.shape, dtype=bool) if known is None else known
     weights = check_sample_weight(sample_weight, len(on))
     if weights is not None and not weights.all():
-        on, scores, weights = (part[weights > 0] for part in (on, scores, weights))
+        kept = weights > 0
+        on, known, scores, weights = on[kept], known[kept], scores[kept], weights[kept]
     each = np.ones(len(on), dtype=np.int64) if weights is None else weights
-    support = each @ on
-    tuned = np.minimum(support, each @ ~on) >= min_support
+    truth = _Truth(on, known & ~on, each)
+    tuned = np.minimum(each @ truth.on, each @ truth.off) >= min_support
     every = [
-        cuts(on[:, j], scores[:, j], weights) if tuned[j] else None for j in range(on.shape[1])
+        _known_cuts(on[:, j], scores[:, j], weights, known[:, j]) if tuned[j] else None
+        for j in range(on.shape[1])
     ]
     if criterion == MICRO_F1:
-        at = _best_together(every, on, scores >= default, default, each)
+        at = _best_together(every, truth, scores >= default, default)
     else:
         at = [None if c is None else _best(c.values(function), c, default) for c in every]
     thresholds = np.array(
@@ -255,16 +259,45 @@ def choose_thresholds(
     )
     before, after = scores >= default, scores >= thresholds
     values, default_values = (
-        _per_label(function, on, predicted, each) for predicted in (after, before)
+        np.asarray(function(*truth.counts(predicted)), dtype=np.float64)
+        for predicted in (after, before)
     )
     return ThresholdChoice(
         thresholds,
         values,
         default_values,
-        _overall(criterion, on, after, values[tuned], each),
-        _overall(criterion, on, before, default_values[tuned], each),
+        _overall(criterion, truth, after, values[tuned]),
+        _overall(criterion, truth, before, default_values[tuned]),
         tuned,
     )
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """Which rows have a label and which have not; neither, where it is not known.
+
+    Attributes
+    ----------
+    on, off : ndarray of bool, shape (n_samples, n_labels)
+    weights : ndarray of shape (n_samples,)
+    """
+
+    on: np.ndarray
+    off: np.ndarray
+    weights: np.ndarray
+
+    def counts(self, predicted: np.ndarray) -> list[np.ndarray]:
+        """Return the (weighted) tp, fp, fn and tn of every label."""
+        on, off = self.on, self.off
+        pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
+        return [self.weights @ (a & b) for a, b in pairs]
+
+
+def _known_cuts(
+    on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, known: np.ndarray
+) -> Cuts:
+    """Return every cut of one label's scores, of the rows that it is known of."""
+    return cuts(on[known], scores[known], None if weights is None else weights[known])
 
 
 def _best(values: np.ndarray, found: Cuts, default: float) -> int:
@@ -278,16 +311,13 @@ def _best(values: np.ndarray, found: Cuts, default: float) -> int:
 
 
 def _best_together(
-    every: list[Cuts | None],
-    on: np.ndarray,
-    before: np.ndarray,
-    default: float,
-    weights: np.ndarray,
+    every: list[Cuts | None], truth: _Truth, before: np.ndarray, default: float
 ) -> list[int | None]:
     """Return the cuts with the largest micro-F1."""
     fixed = np.array([c is None for c in every])
-    tp_fixed = (weights @ (on & before)[:, fixed]).sum()
-    marked_fixed = (weights @ before[:, fixed]).sum() + (weights @ on).sum()
+    tp, fp, _, _ = truth.counts(before)
+    tp_fixed = tp[fixed].sum()
+    marked_fixed = (tp + fp)[fixed].sum() + (truth.weights @ truth.on).sum()
     value = 0.0
     while True:
         at = [
@@ -295,34 +325,18 @@ def _best_together(
             for c in every
         ]
         chosen = [(c.tp[k], c.fp[k]) for c, k in zip(every, at, strict=True) if c is not None]
-        tp = tp_fixed + sum(t for t, _ in chosen)
+        found_tp = tp_fixed + sum(t for t, _ in chosen)
         marked = marked_fixed + sum(t + f for t, f in chosen)
-        found = float(2 * tp / marked) if marked else 0.0
+        found = float(2 * found_tp / marked) if marked else 0.0
         if found <= value:
             return at
         value = found
 
 
-def _counts(on: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
-    """Return the (weighted) tp, fp, fn and tn of every label."""
-    pairs = ((on, predicted), (~on, predicted), (on, ~predicted), (~on, ~predicted))
-    return [weights @ (a & b) for a, b in pairs]
-
-
-def _per_label(
-    function: Criterion, on: np.ndarray, predicted: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    return np.asarray(function(*_counts(on, predicted, weights)), dtype=np.float64)
-
-
 def _overall(
-    criterion: str | Criterion,
-    on: np.ndarray,
-    predicted: np.ndarray,
-    values: np.ndarray,
-    weights: np.ndarray,
+    criterion: str | Criterion, truth: _Truth, predicted: np.ndarray, values: np.ndarray
 ) -> float:
     if criterion == MICRO_F1:
-        tp, fp, fn, _ = (part.sum() for part in _counts(on, predicted, weights))
+        tp, fp, fn, _ = (part.sum() for part in truth.counts(predicted))
         return float(f1_of_counts(tp, fp, fn))
     return float(values.mean()) if values.size else float("nan")

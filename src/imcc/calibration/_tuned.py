@@ -140,7 +140,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.
+            Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.  NaN in a
+            dense label matrix is a label that is not known: its threshold is chosen without the
+            row, and the classifier must take it (:class:`imcc.IMCCClassifier` does).
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
         sample_weight : array-like of shape (n_samples,), optional
@@ -155,7 +157,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_count("min_support", self.min_support)
         if not isinstance(self.nested, (bool, np.bool_)):
             raise ValueError(f"nested must be True or False, got {self.nested!r}")
-        given = Given.of(X, y, sample_weight, groups, self.cv, type(self).__name__)
+        name = type(self).__name__
+        given = Given.of(X, y, sample_weight, groups, self.cv, name, unknown=True)
         X, y, target, weights = given.X, given.y, given.target, given.sample_weight
         if target.kind == "multiclass":
             raise ValueError(
@@ -194,7 +197,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
         on = target.signs > 0
         chosen = choose_thresholds(
-            on,
+            on if target.known is None else np.where(target.known, on, np.nan),
             scores,
             self.criterion,
             default=default,

@@ -26,6 +26,8 @@ CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
 CALIBRATORS = ("logistic", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features")
+# How `imcc inspect --row` explains: in terms of columns, or as above.
+BY = ("columns", *EXPLANATIONS)
 
 # imcc.datasets
 FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")

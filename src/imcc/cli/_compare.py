@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
-from imcc.cli._options import ALPHA, CONTROL, examples
+from imcc.cli._options import ALPHA, CONTROL, ROPE, examples
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 )
 @CONTROL
 @ALPHA
+@ROPE
 @click.option(
     "--missing",
     type=click.Choice(MISSING),
@@ -55,14 +56,16 @@ def compare_(
     selection: str | None,
     control: str | None,
     alpha: float,
+    rope: float,
     missing: str,
     published: bool,
     as_json: bool,
 ) -> None:
     """Say which methods are better, and whether it is significant.
 
-    Means and ranks; Friedman's test, Nemenyi's critical difference, Wilcoxon's test with Holm's
-    adjustment; or, with --published, the paper's numbers beside ours.
+    Means and ranks; Friedman's test, Nemenyi's critical difference; for each method against the
+    control the size of the difference, Wilcoxon's test with Holm's adjustment and the
+    probabilities of a Bayesian test; or, with --published, the paper's numbers beside ours.
     """
     from imcc.comparison import compare
     from imcc.experiment import Store
@@ -82,6 +85,7 @@ def compare_(
                     alpha=alpha,
                     missing=missing,
                     test_size=opened.experiment.protocol.test_size,
+                    rope=rope,
                 )
                 for metric in wanted
             ]
@@ -91,10 +95,11 @@ def compare_(
         print_json([comparison.to_dict() for comparison in compared])
     else:
         for comparison in compared:
-            _show(comparison)
+            show_comparison(comparison)
 
 
-def _show(result: Comparison) -> None:
+def show_comparison(result: Comparison) -> None:
+    """Print means, ranks and tests of one metric."""
     import numpy as np
     from rich.text import Text
 
@@ -124,8 +129,14 @@ def _show(result: Comparison) -> None:
         [("", "left"), *((method, "right") for method in result.methods)],
         rows,
     )
-    for line in (*_wins(result), *_tests(result)):
+    for line in _tests(result):
         say(line)
+    if result.effects is None:
+        for line in _wins(result):
+            say(line)
+    else:
+        click.echo()
+        _show_against(result)
     for note in result.notes:
         say(f"Note: {note}")
     click.echo()
@@ -142,6 +153,40 @@ def _wins(result: Comparison) -> list[str]:
         if j != i
     ]
     return [f"Wins/ties/losses of {result.control}: {', '.join(against)}."] if against else []
+
+
+def _show_against(result: Comparison) -> None:
+    """Print the control against each other method: sizes, p and probabilities."""
+    effects, tested, bayesian = result.effects, result.wilcoxon_control, result.bayesian
+    assert effects is not None
+    assert tested is not None
+    assert bayesian is not None
+    won, i = result.wins, effects.control
+    rows = []
+    for j, name in enumerate(result.methods):
+        if j == i:
+            continue
+        half = effects.mean_interval[j, 1] - effects.mean[j]
+        rows.append(
+            (
+                name,
+                f"{won.wins[i, j]}/{won.ties[i, j]}/{won.losses[i, j]}",
+                f"{effects.mean[j]:+.4f} ± {half:.4f}",
+                f"{tested.holm_p[j]:.2g}",
+                f"{bayesian.better[j]:.2f}/{bayesian.equivalent[j]:.2f}/{bayesian.worse[j]:.2f}",
+            )
+        )
+    headings = ("against", "won/tied/lost", "difference", "p", "better/equal/worse")
+    print_wide_table(
+        f"{result.metric}: {result.control} against each, positive where it is better",
+        [(heading, "left" if n == 0 else "right") for n, heading in enumerate(headings)],
+        rows,
+    )
+    say(
+        f"Difference: mean over data sets, {effects.level:.0%} interval. p: Wilcoxon with Holm. "
+        "better/equal/worse: probabilities by the Bayesian signed-rank test, where equal means "
+        f"within {bayesian.rope:g}."
+    )
 
 
 def _tests(result: Comparison) -> list[str]:
@@ -174,13 +219,6 @@ def _tests(result: Comparison) -> list[str]:
             if found or word == "better":
                 listed = ", ".join(found) or "none"
                 lines.append(f"{result.control} is significantly {word} than: {listed} (Nemenyi).")
-    if result.wilcoxon_control is not None:
-        against = [
-            f"{name} p = {p:.2g}"
-            for i, (name, p) in enumerate(zip(names, result.wilcoxon_control.holm_p, strict=True))
-            if i != result.wilcoxon_control.control
-        ]
-        lines.append(f"Wilcoxon with Holm, against {result.control}: {', '.join(against)}.")
     return lines
 
 

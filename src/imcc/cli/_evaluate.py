@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples(
         "imcc evaluate model.skops test.arff",
+        "imcc evaluate model.skops test.csv --plot labels.png",
         "imcc evaluate model.skops test.csv --draw curves.png --draw-calibration reliability.png",
         "imcc evaluate model.skops yeast --json",
     )
@@ -48,9 +49,28 @@ if TYPE_CHECKING:
 @click.option(
     "--top",
     type=click.IntRange(min=0),
-    default=30,
+    default=15,
     show_default=True,
     help="How many labels to list, the most frequent first.",
+)
+@click.option(
+    "--details",
+    is_flag=True,
+    help="For each label also precision, recall, the threshold, and the F1 that another one gives.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    help="Resamples of the bootstrap over rows behind the intervals; 0: no intervals.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw average precision, F1, AUC and calibration error of the labels with their "
+    "intervals (PNG, SVG or PDF).",
 )
 @click.option(
     "--draw",
@@ -78,6 +98,10 @@ def evaluate(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
     top: int,
+    details: bool,
+    resamples: int,
+    seed: int,
+    plot: str | None,
     draw: str | None,
     draw_calibration: str | None,
     calibration: str | None,
@@ -88,10 +112,10 @@ def evaluate(
 ) -> None:
     """Evaluate a model on rows whose labels are known.
 
-    Gives the five metrics of the paper, and for every label its precision, recall, F1, AUC and the
-    F1 that another threshold would give.  For a model with probabilities also their log loss, Brier
-    score and calibration error, with intervals of 95 % (bootstrap over rows).  Columns of features
-    and labels are matched by name.
+    Gives the five metrics of the paper, and for every label its average precision, F1 and AUC; for
+    a model with probabilities also their log loss, Brier score and calibration error.  All of these
+    have intervals of 95 % (bootstrap over rows).  Columns of features and labels are matched by
+    name.
     """
     import numpy as np
 
@@ -114,11 +138,20 @@ def evaluate(
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
             "hamming_loss"
         ]
-        found = inspection.diagnose(Y, scores, thresholds=limits, label_names=names)
+        found = inspection.diagnose(
+            Y,
+            scores,
+            thresholds=limits,
+            label_names=names,
+            n_resamples=resamples,
+            random_state=seed,
+        )
         order = np.argsort([-label.support for label in found.labels], kind="stable")
-        judged = judge_probabilities(model, X, Y, names)
+        judged = judge_probabilities(model, X, Y, names, resamples, seed)
         chances = _chances(model, X, Y, scores, calibration)
         records = inspection.reliability(Y, chances, label_names=names)
+        if plot is not None:
+            inspection.draw_diagnostics(found, plot, calibration=judged)
         if draw is not None:
             curves = inspection.threshold_curve(Y, scores, label_names=names, max_points=400)
             inspection.draw_threshold_curves(
@@ -134,19 +167,19 @@ def evaluate(
             label["calibration"] = record.to_dict()
         if judged is not None:
             about["probabilities"] = judged.to_dict()
-        print_json({"model": model_file, "metrics": to_plain(metrics), **about})
+        print_json({"model": model_file, "metrics": to_plain(metrics), "seed": seed, **about})
     else:
         shown = [int(j) for j in order[:top]]
-        _print(metrics, found, shown)
+        _print(metrics, found, shown, seed, details)
         if judged is not None:
             print_probabilities(judged, shown)
-    for file in (draw, draw_calibration):
+    for file in (plot, draw, draw_calibration):
         if file is not None and not quiet:
             say(f"Drew {file}", err=True)
 
 
 def judge_probabilities(
-    model: Any, X: Any, Y: Any, names: Sequence[str]
+    model: Any, X: Any, Y: Any, names: Sequence[str], resamples: int = 500, seed: int = 0
 ) -> CalibrationDiagnostics | None:
     """Judge the probabilities of a model, and those before calibration; None if it has none."""
     from imcc import inspection
@@ -159,6 +192,8 @@ def judge_probabilities(
         label_probabilities(model, X, len(names)),
         before=inspection.probabilities_before_calibration(model, X, len(names)),
         label_names=names,
+        n_resamples=resamples,
+        random_state=seed,
     )
 
 
@@ -190,6 +225,8 @@ def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None
             row.append(str(getattr(before, name)))
         rows[-1].append(f"{before.error_by_chance:.3f}")
     title = f"Probabilities, with intervals of {found.confidence:.0%}; lower is better"
+    if math.isnan(found.log_loss.low):
+        title = "Probabilities; lower is better"
     print_table(title, columns, rows)
     if not shown:
         return
@@ -203,55 +240,86 @@ def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None
         label = found.labels[j]
         line: list[Any] = [label.label, label.support]
         for name in MEASURES:
-            line.append(str(getattr(label, name)))
+            line.append(getattr(label, name).text(2))
             if before is not None:
                 line.append(f"{getattr(before.labels[j], name).value:.3f}")
         cells.append(line)
     print_wide_table("Probabilities of the labels", columns, cells)
 
 
-def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> None:
+# Fewer rows with a label than these say little about it: its intervals are too short.
+_FEW = 10
+
+
+def _print(
+    metrics: dict[str, float], found: Diagnostics, shown: list[int], seed: int, details: bool
+) -> None:
     from imcc.metrics import METRICS
 
     rows: list[tuple[Any, ...]] = [
         (name, "higher" if METRICS[name].greater_is_better else "lower", _number(value))
         for name, value in metrics.items()
     ]
-    rows += [
-        ("macro F1", "higher", _number(found.macro_f1)),
-        ("macro F1 of the labels present", "higher", _number(found.macro_f1_present)),
-        ("micro F1", "higher", _number(found.micro_f1)),
-        ("macro AUC", "higher", _number(found.macro_auc)),
-    ]
-    columns = [("metric", "left"), ("better", "left"), ("value", "right")]
-    print_table(f"{found.n_rows:,} rows", columns, rows)
+    means = {
+        "macro average precision": "macro_average_precision",
+        "macro F1": "macro_f1",
+        "macro F1 of the labels present": "macro_f1_present",
+        "micro F1": "micro_f1",
+        "macro AUC": "macro_auc",
+    }
+    rows += [(words, "higher", str(found.estimate(name))) for words, name in means.items()]
+    columns = [("metric", "left"), ("better", "left"), ("value", "left")]
+    title = f"{found.n_rows:,} rows"
+    if found.n_resamples:
+        title += (
+            f"; in brackets intervals of {found.confidence:.0%}, by {found.n_resamples} resamples "
+            f"of the rows (seed {seed})"
+        )
+    print_table(title, columns, rows)
     if not shown:
         return
-    headings = [
-        ("label", "left"),
-        ("rows", "right"),
-        ("precision", "right"),
-        ("recall", "right"),
-        ("F1", "right"),
-        ("AUC", "right"),
-        ("threshold", "right"),
-        ("best F1", "right"),
-        ("at", "right"),
-    ]
     labels = [found.labels[j] for j in shown]
     title = f"{len(labels)} of {len(found.labels)} labels, the most frequent first"
-    print_table(
-        title if len(labels) < len(found.labels) else "The labels",
-        headings,
+    if len(labels) == len(found.labels):
+        title = "The labels, the most frequent first"
+    print_wide_table(
+        title,
+        [
+            ("label", "left"),
+            ("rows", "right"),
+            ("average precision", "right"),
+            ("F1", "right"),
+            ("AUC", "right"),
+        ],
         [
             (
                 label.label,
-                label.support,
-                *(_number(v) for v in (label.precision, label.recall, label.f1, label.auc)),
-                _number(label.threshold),
-                _number(label.best_f1),
-                _number(label.best_threshold),
+                f"{label.support}{'*' if label.support < _FEW else ''}",
+                *(label.estimate(n).text(2) for n in ("average_precision", "f1", "auc")),
             )
+            for label in labels
+        ],
+    )
+    few = [label for label in found.labels if label.support < _FEW]
+    if few:
+        said = ", ".join(f"{label.label} ({label.support})" for label in few[:5])
+        said += f" and {len(few) - 5} more" if len(few) > 5 else ""
+        say(
+            f"* fewer than {_FEW} rows have the label; its numbers are uncertain, and its "
+            f"intervals too short: {said}\n"
+        )
+    if details:
+        _print_details(labels)
+
+
+def _print_details(labels: Sequence[Any]) -> None:
+    names = ("precision", "recall", "f1", "threshold", "best_f1", "best_threshold")
+    words = ("precision", "recall", "F1", "threshold", "best F1", "at")
+    print_table(
+        "Decisions, and the best threshold on these rows",
+        [("label", "left"), ("rows", "right"), *((word, "right") for word in words)],
+        [
+            (label.label, label.support, *(_number(getattr(label, name)) for name in names))
             for label in labels
         ],
     )

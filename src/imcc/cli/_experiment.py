@@ -15,6 +15,7 @@ from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+    from imcc.comparison import Comparison
     from imcc.experiment import Experiment, Failure
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -50,6 +51,7 @@ def experiment() -> None:
         "imcc experiment run quick",
         "imcc experiment run paper --methods imcc,kernel_ridge --repeats 3 -j 2",
         "imcc experiment run mine.toml -o results/mine.sqlite --dask tcp://10.0.0.1:8786",
+        "imcc experiment run paper --methods my_methods.toml --rows results/paper.csv",
     ),
 )
 @click.argument("source", metavar="FILE_OR_NAME")
@@ -60,7 +62,22 @@ def experiment() -> None:
     help="The file that takes the results.  [default: NAME.sqlite]",
 )
 @click.option("--datasets", type=_Names(), help="Only these data sets.")
-@click.option("--methods", type=_Names(), help="Only these methods.")
+@click.option(
+    "--methods",
+    type=_Names(),
+    help="Only these methods; FILE.toml or FILE.json among the names adds the methods that it "
+    "describes.",
+)
+@click.option(
+    "--rows",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Results of the other methods: a .csv, .parquet or .sqlite file; may be repeated.  They "
+    "are not computed again, and --methods are compared with them at the end.  [default: "
+    "results/NAME.csv in this folder, where it exists and --methods has a file]",
+)
+@click.option("--no-rows", is_flag=True, help="Leave out the rows that would be the default.")
 @click.option("--repeats", type=click.IntRange(min=1), help="So many splits instead.")
 @click.option("--no-sensitivity", is_flag=True, help="Leave out the sensitivity studies.")
 @running_options
@@ -71,6 +88,8 @@ def run_(
     methods: list[str] | None,
     repeats: int | None,
     no_sensitivity: bool,
+    rows: tuple[Path, ...],
+    no_rows: bool,
     **running: Any,
 ) -> None:
     """Run an experiment: one that comes with the package (paper, quick) or a TOML or JSON file.
@@ -81,17 +100,67 @@ def run_(
     This runs the methods that the file names: classes with fit, from imcc and scikit-learn, from
     packages that the file allows with a line such as allow = ["xgboost"], and those of --allow.
     Nothing is imported while the file is read.
-    """
-    from imcc.experiment import load_experiment
 
+    A method of your own beside results that exist: --methods mine.toml --rows results/paper.csv
+    computes only yours, on the same splits, and shows means, ranks and tests of all.
+    """
+    from imcc.experiment import join_rows, load_experiment
+
+    if rows and no_rows:
+        raise click.UsageError("--rows and --no-rows exclude each other.")
     with problems_reported():
-        wanted = load_experiment(source).subset(
+        whole = load_experiment(source)
+        if methods is not None:
+            whole, methods, from_file = _with_files(whole, methods)
+            usual = Path("results", f"{whole.name}.csv")
+            if from_file and not rows and not no_rows and usual.exists():
+                rows = (usual,)
+        if rows and methods is None:
+            raise click.UsageError("--rows needs --methods: what is to be compared with the rows.")
+        path = store or Path(f"{whole.name}.sqlite")
+        if rows and methods is not None:
+            allowed = whole.resolve(running["allow"])
+            part = allowed.subset(datasets=datasets, n_repeats=repeats, sensitivity=False)
+            merged = join_rows(allowed, methods, rows, path, wanted=part)
+            if not running["as_json"] and not running["quiet"]:
+                listed = ", ".join(map(str, rows))
+                say(f"{merged.n_new + merged.n_known} results of other methods from {listed}.")
+            # Splits that no other method has are of no use here.
+            repeats = repeats or _n_repeats(path, methods)
+        wanted = whole.subset(
             datasets=datasets,
             methods=methods,
             n_repeats=repeats,
-            sensitivity=not no_sensitivity,
+            sensitivity=not no_sensitivity and not rows,
         )
-    _run(wanted, store or Path(f"{wanted.name}.sqlite"), **running)
+    _run(wanted, path, compared=methods if rows else None, **running)
+
+
+def _with_files(whole: Experiment, given: list[str]) -> tuple[Experiment, list[str], bool]:
+    """Return an experiment with the methods of files added; all names; whether there was a file."""
+    from imcc.experiment import load_methods
+
+    names: list[str] = []
+    from_file = False
+    for name in given:
+        if not name.lower().endswith((".toml", ".json")):
+            names.append(name)
+            continue
+        methods, allow = load_methods(name)
+        whole = whole.with_methods(methods, allow)
+        names += [method.name for method in methods]
+        from_file = True
+    return whole, list(dict.fromkeys(names)), from_file
+
+
+def _n_repeats(path: Path, methods: list[str]) -> int | None:
+    """Return how many splits a store has of other methods; None if it has none."""
+    from imcc.experiment import SCORES, Store
+
+    with Store(path, read_only=True) as opened:
+        done = opened.keys()
+    others = [key for key in done if key.kind == SCORES and key.method not in methods]
+    return max((key.repetition + 1 for key in others), default=None)
 
 
 @experiment.command(
@@ -115,10 +184,22 @@ def resume(store: Path, **running: Any) -> None:
     _run(wanted, store, **running)
 
 
-def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **running: Any) -> None:
+def _run(
+    wanted: Experiment,
+    path: Path,
+    *,
+    as_json: bool,
+    quiet: bool,
+    compared: list[str] | None = None,
+    **running: Any,
+) -> None:
     summary = run_shown(wanted, path, as_json=as_json, quiet=quiet, **running)
     n_tasks = len(wanted.tasks())
     n_elsewhere = summary.n_missing - len(summary.failures) - summary.n_out_of_time
+    beside: list[Comparison] = []
+    left_out: list[str] = []
+    if compared and n_tasks > summary.n_missing:
+        beside, left_out = _compare_beside(path, compared)
     if as_json:
         print_json(
             {
@@ -129,6 +210,11 @@ def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **runnin
                 "missing": summary.n_missing,
                 "out_of_time": summary.n_out_of_time,
                 "seconds": summary.seconds,
+                **(
+                    {"comparison": [found.to_dict() for found in beside], "left_out": left_out}
+                    if compared
+                    else {}
+                ),
             },
             indent=None,  # the last of the lines
         )
@@ -139,7 +225,16 @@ def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **runnin
         )
         if n_elsewhere > 0:
             say(f"{n_elsewhere} are being computed by another runner.")
-        say(f"To compare them: imcc compare {path}")
+        if compared is None:
+            say(f"To compare them: imcc compare {path}")
+    if beside and not as_json:
+        from imcc.cli._compare import show_comparison
+
+        if left_out:
+            say(f"Without rows on all of these data sets, and left out: {', '.join(left_out)}.")
+        click.echo()
+        for found in beside:
+            show_comparison(found)
     if summary.failures:
         reasons = "\n".join(f"{printable(f.key)}: {printable(f.error)}" for f in summary.failures)
         raise click.ClickException(
@@ -147,6 +242,27 @@ def _run(wanted: Experiment, path: Path, *, as_json: bool, quiet: bool, **runnin
             f"Try them again with: imcc experiment resume {path}"
         )
     stopped_in_time(summary, path)
+
+
+def _compare_beside(path: Path, methods: list[str]) -> tuple[list[Comparison], list[str]]:
+    """Return the comparison of some methods with the others on the same splits; who is left out."""
+    from imcc.comparison import compare
+    from imcc.experiment import Store, scores_beside
+    from imcc.metrics import METRICS
+
+    with problems_reported(), Store(path, read_only=True) as opened:
+        done = opened.keys()
+        tables = [scores_beside(opened, methods, metric) for metric in METRICS]
+        found = [
+            compare(
+                table,
+                control=methods[0],
+                missing="drop_repetitions",
+                test_size=opened.experiment.protocol.test_size,
+            )
+            for table in tables
+        ]
+    return found, sorted({key.method for key in done} - set(tables[0].methods))
 
 
 def _failed(failures: list[Failure]) -> list[dict[str, str]]:

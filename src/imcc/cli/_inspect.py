@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
-from imcc.cli._choices import EXPLANATIONS
+from imcc.cli._choices import BY
 from imcc.cli._evaluate import judge_probabilities, print_probabilities
 from imcc.cli._inputs import (
     check_output,
@@ -28,6 +28,7 @@ from imcc.cli._options import (
     examples,
     reading_options,
 )
+from imcc.cli._row import find_row, one_row, print_report, read_rows, report_row, training_rows
 from imcc.cli._tables import (
     are_tables,
     print_schema,
@@ -39,7 +40,7 @@ from imcc.cli._terminal import print_json, print_table, problems_reported, say, 
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
-    from imcc.inspection import CalibrationDiagnostics, Explanation, Inspection
+    from imcc.inspection import CalibrationDiagnostics, Explanation, Inspection, RowReport
     from imcc.persistence import ModelCard
 
 
@@ -47,25 +48,28 @@ if TYPE_CHECKING:
     epilog=examples(
         "imcc inspect model.skops",
         "imcc inspect model.skops --html model.html",
-        "imcc inspect model.skops --data train.csv --labels happy,sad --row 7 --label happy",
+        "imcc inspect model.skops new.csv --row 7 --data train.csv",
+        "imcc inspect model.skops train.csv --row T-0041 --label late --html row.html",
+        "imcc inspect model.skops new.csv --row 0 --data train.csv --by evidence",
         "imcc inspect calibrated.skops --test test.csv --html model.html",
-        "imcc inspect model.skops --rows new.csv --row 0 --by support",
     )
 )
 @MODEL
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
 @click.option(
     "--data",
     "data_inputs",
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="The training data; needed for the evidence behind a score, and by linear models.",
+    help="The training data: what a row is compared with, and where its nearest rows are looked "
+    "for; needed for the evidence behind a score, and by linear models.",
 )
 @reading_options
 @click.option(
     "--row",
-    help="Take the scores of this row apart: counted from 0, or for a table its id; of --rows, or "
-    "of --data.",
+    help="Explain the scores of this row: counted from 0, or for a table its id; of the rows that "
+    "are named after the model, or of --data.",
 )
 @click.option(
     "--rows",
@@ -73,7 +77,16 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="New rows.",
+    help="The same as naming the rows after the model.",
+)
+@click.option(
+    "--background",
+    "background_inputs",
+    type=DataPath(),
+    multiple=True,
+    metavar="NAME_OR_FILE",
+    help="Rows that the row is compared with.  [default: the training data if they are given, or "
+    "else the rows among which it is]",
 )
 @click.option(
     "--test",
@@ -88,14 +101,48 @@ if TYPE_CHECKING:
     "--label",
     "wanted",
     multiple=True,
-    help="The label whose score is taken apart; may be repeated.  [default: the best-scored]",
+    help="The label whose score is explained; may be repeated.  [default: the one furthest above "
+    "its threshold]",
 )
 @click.option(
     "--by",
-    type=click.Choice(EXPLANATIONS),
-    help="How: by the labels of training rows and clusters, by similar rows, or by features "
-    "(linear models).  [default: evidence with --data, else what the model allows]",
+    type=click.Choice(BY),
+    default="columns",
+    show_default=True,
+    help="How: by the columns of the table (any model), by the labels of training rows and "
+    "clusters, by similar rows, or by features (linear models).",
 )
+@click.option(
+    "--background-rows",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Rows of the background that are used, by columns.",
+)
+@click.option(
+    "--evaluations",
+    type=click.IntRange(min=1),
+    default=2**14,
+    show_default=True,
+    help="Rows that the model is asked about at most, by columns; more make more columns exact.",
+)
+@click.option(
+    "--columns",
+    "max_columns",
+    type=click.IntRange(min=2),
+    default=20,
+    show_default=True,
+    help="Of more columns, those that matter least are one group.",
+)
+@click.option(
+    "--nearest",
+    "n_nearest",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many of the nearest rows to show.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -109,24 +156,35 @@ if TYPE_CHECKING:
 @click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Draw the soft labels.")
 @click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Draw label correlations.")
 @click.option("--draw-map", "map_file", metavar="FILE", help="Draw rows and centres in a plane.")
+@click.option(
+    "--draw-columns", "columns_file", metavar="FILE", help="Draw what the columns of --row add."
+)
 @TRUST
 @FORCE
 @QUIET
 @JSON
 def inspect(
     model_file: str,
+    inputs: tuple[str, ...],
     data_inputs: tuple[str, ...],
     reading: dict[str, Any],
     row: str | None,
     row_inputs: tuple[str, ...],
+    background_inputs: tuple[str, ...],
     test_inputs: tuple[str, ...],
     wanted: tuple[str, ...],
-    by: str | None,
+    by: str,
+    background_rows: int,
+    evaluations: int,
+    max_columns: int,
+    n_nearest: int,
+    seed: int,
     top: int,
     html: str | None,
     clusters_file: str | None,
     pairs_file: str | None,
     map_file: str | None,
+    columns_file: str | None,
     trust: tuple[str, ...],
     force: bool,
     quiet: bool,
@@ -135,15 +193,26 @@ def inspect(
     """Look into a model: virtual examples, label correlations, single scores.
 
     Shows where the model came from and how good it is, its clusters with their soft labels, and
-    the label correlations that they carry.  With --row, the score of a label is taken apart into
-    contributions that add up to it.
+    the label correlations that they carry.  With --row, what drove the score of a label: what each
+    column of the table adds to the mean score of other rows (Shapley values), and the nearest rows.
     """
     from imcc import inspection
     from imcc._utils.plain import to_plain
 
-    if row is None and (row_inputs or wanted or by):
-        raise click.UsageError("--rows, --label and --by are about one row: say which with --row")
-    drawn = [file for file in (html, clusters_file, pairs_file, map_file) if file is not None]
+    if inputs and row_inputs:
+        raise click.UsageError("name the rows after the model, or with --rows: not both")
+    row_inputs = inputs or row_inputs
+    asked = row_inputs or background_inputs or wanted or columns_file or by != "columns"
+    if row is None and asked:
+        raise click.UsageError(
+            "rows, --background, --label, --by and --draw-columns are about one row: say which "
+            "with --row"
+        )
+    drawn = [
+        file
+        for file in (html, clusters_file, pairs_file, map_file, columns_file)
+        if file is not None
+    ]
     with problems_reported():
         for file in drawn:
             check_output(file, force)
@@ -154,11 +223,32 @@ def inspect(
         try:
             found = _inspection(model, card, training)
         except ImccError as error:  # a model without virtual examples: its card is all there is
-            if drawn or row is not None:
+            needs_them = clusters_file or pairs_file or map_file or by != "columns"
+            if needs_them or (html is not None and row is None):
                 raise
             remark = shown_message(error)
-        explained = []
-        if row is not None and found is not None:
+        explained: list[Explanation] = []
+        report = None
+        if row is not None and by == "columns":
+            report = _report(
+                model,
+                card,
+                training,
+                (data_inputs, row_inputs, background_inputs),
+                reading,
+                row,
+                labels=wanted,
+                n_nearest=n_nearest,
+                has_clusters=found is not None,
+                sizes={
+                    "n_background": background_rows,
+                    "max_evaluations": evaluations,
+                    "max_columns": max_columns,
+                    "random_state": seed,
+                },
+                quiet=quiet,
+            )
+        elif row is not None:
             explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
         judged = _judged(model, card, test_inputs, reading) if test_inputs else None
         if found is not None:
@@ -168,15 +258,20 @@ def inspect(
                 inspection.draw_correlations(found, pairs_file)
             if map_file is not None:
                 inspection.draw_map(found, map_file)
-            if html is not None:
-                inspection.write_page(
-                    html,
-                    found,
-                    title=f"{card.model} on {card.data_name or 'unnamed data'}",
-                    facts={"file": model_file, **_facts(card)},
-                    explanations=[(f"row {row}", one) for one in explained],
-                    calibration=judged,
-                )
+        if columns_file is not None:
+            if report is None:
+                raise InvalidArgumentError("draw_columns", "is for explanations by columns")
+            inspection.draw_columns(report.attribution, columns_file, top=top)
+        if html is not None:
+            inspection.write_page(
+                html,
+                found,
+                title=f"{card.model} on {card.data_name or 'unnamed data'}",
+                facts={"file": model_file, **_facts(card)},
+                explanations=[(f"row {row}", one) for one in explained],
+                rows=[] if report is None else [(report, wanted)],
+                calibration=judged,
+            )
     if as_json:
         about = card.to_dict()
         del about["label_pairs"]
@@ -187,17 +282,17 @@ def inspect(
                     "card": about,
                     "inspection": None if found is None else found.to_dict(),
                     "explanations": [one.to_dict(top) for one in explained],
+                    **({} if report is None else {"row": report.to_dict()}),
                     **({} if judged is None else {"probabilities": judged.to_dict()}),
                 }
             )
         )
     else:
-        print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
-        if (tables := table_model(model)) is not None:
-            print_schema(tables.schema_, "The columns", tuple(tables.drop))
-        if found is None:
+        if report is None:
+            _print_model(model_file, model, card)
+        if found is None and report is None:
             say(remark)
-        else:
+        elif found is not None and report is None:
             _print_clusters(found, top)
             _print_correlations(found, top)
         if judged is not None:
@@ -205,8 +300,52 @@ def inspect(
             print_probabilities(judged, order[:top])
         for one in explained:
             _print_explanation(one, row, top)
+        if report is not None:
+            print_report(report, wanted, top)
     for file in drawn if not quiet else ():
         say(f"Wrote {file}", err=True)
+
+
+def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
+    print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
+    if (tables := table_model(model)) is not None:
+        print_schema(tables.schema_, "The columns", tuple(tables.drop))
+
+
+def _report(
+    model: Any,
+    card: ModelCard,
+    training: Dataset | _Training | None,
+    files: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    reading: dict[str, Any],
+    row: str,
+    **options: Any,
+) -> RowReport:
+    """Explain a row by its columns; the files are training data, rows and background."""
+    data_inputs, row_inputs, background_inputs = files
+    known = training_rows(training, data_inputs)
+    if row_inputs:
+        rows = read_rows(model, card, row_inputs, reading)
+    elif known is not None:
+        rows = known
+    else:
+        raise _no_rows()
+    if known is None and rows.is_training:
+        known = rows
+    background = None
+    if background_inputs:
+        background = read_rows(model, card, background_inputs, reading)
+    return report_row(model, card, rows, known, background, row, **options)
+
+
+def _no_rows() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "row",
+        "is a row of which data? Name the file after the model (or with "
+        + given("rows")
+        + "), or pass the training data with "
+        + given("data"),
+    )
 
 
 def _judged(
@@ -288,11 +427,10 @@ def _explanations(
     reading: dict[str, Any],
     row: str,
     labels: tuple[str, ...],
-    by: str | None,
+    by: str,
 ) -> list[Explanation]:
     import numpy as np
 
-    from imcc._utils.wrappers import first_with
     from imcc.inspection import Explainer
 
     if row_inputs:
@@ -302,46 +440,13 @@ def _explanations(
     elif training is not None:
         X = training.X
     else:
-        raise InvalidArgumentError(
-            "row",
-            "is a row of which data? Pass new rows with " + given("rows") + ", or training "
-            "data with " + given("data"),
-        )
-    number = _row_number(model, X, row)
-    if hasattr(X, "take") and hasattr(X, "num_rows"):  # a table
-        x = X.take([number])
-    else:
-        x = X.iloc[[number]] if hasattr(X, "iloc") else X[[number]]
-    if by is None:
-        linear = first_with(model, "coef_") is not None
-        by = "evidence" if training is not None else "features" if linear else "support"
+        raise _no_rows()
+    x = one_row(X, find_row(model, X, row))
     data = (None, None) if training is None else (training.X, training.Y)
     explainer = Explainer(model, *data, label_names=card.label_names)
     scores = np.atleast_2d(model.decision_function(x))[0]
     wanted: list[Any] = list(labels) or [int(np.argmax(scores))]
     return [explainer.explain(x, label, by) for label in wanted]
-
-
-def _row_number(model: Any, X: Any, row: str) -> int:
-    """Return the number of a row, which may be called by its id."""
-    tables = table_model(model)
-    ids = [] if tables is None else tables.schema_.of_kind("id")
-    for name in ids:
-        if name in X.column_names:
-            found = [i for i, value in enumerate(X[name].to_pylist()) if str(value) == row]
-            if len(found) == 1:
-                return found[0]
-    if not row.isdecimal():
-        raise InvalidArgumentError(
-            "row",
-            f"is {row!r}, and must be a number counted from 0"
-            + (f", or a value of {' or '.join(map(repr, ids))}" if ids else ""),
-        )
-    if int(row) >= X.shape[0]:
-        raise InvalidArgumentError(
-            "row", f"is {row}, but there is no row {row}: there are {X.shape[0]}, counted from 0"
-        )
-    return int(row)
 
 
 def _facts(card: ModelCard) -> dict[str, str]:

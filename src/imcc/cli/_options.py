@@ -249,3 +249,10 @@ ALPHA = click.option(
     show_default=True,
     help="The level of significance.",
 )
+ROPE = click.option(
+    "--rope",
+    type=click.FloatRange(0),
+    default=0.01,
+    show_default=True,
+    help="Differences up to this size do not matter in practice, in units of the metric.",
+)

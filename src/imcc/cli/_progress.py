@@ -39,6 +39,26 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
         yield _print_line
 
 
+@contextmanager
+def counted(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many of how many are done: a bar, on a terminal only."""
+    console = stderr()
+    if quiet or not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(what, total=1)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
 def duration(seconds: float | None) -> str:
     """Return a time as text.
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
-from imcc.cli._options import ALPHA, CONTROL, examples
+from imcc.cli._options import ALPHA, CONTROL, ROPE, examples
 from imcc.cli._terminal import print_json, problems_reported
 
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
@@ -34,6 +34,7 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 @click.option("--title", help="The page's heading.  [default: the experiment's name]")
 @CONTROL
 @ALPHA
+@ROPE
 @click.option(
     "--tables",
     type=click.Choice(TABLE_FORMATS),
@@ -59,6 +60,7 @@ def report(
     title: str | None,
     control: str | None,
     alpha: float,
+    rope: float,
     tables: str | None,
     figures: str | None,
     selection: str | None,
@@ -97,13 +99,17 @@ def report(
             folder = output or store.with_name(f"{store.stem}-figures")
             written = reports.write_figures(store, folder, format=figures, **page)
         elif output == Path("-"):
-            text = _text(store, page | {"title": title}, None if tables is None else table)
+            text = _text(
+                store, page | {"rope": rope, "title": title}, None if tables is None else table
+            )
         elif tables is not None:
             path = output or store.with_suffix(_SUFFIXES[tables])
             written = [reports.write_tables(store, path, **table, overwrite=force)]
         else:
             path = output or store.with_suffix(".html")
-            written = [reports.write_report(store, path, title=title, **page, overwrite=force)]
+            written = [
+                reports.write_report(store, path, title=title, rope=rope, **page, overwrite=force)
+            ]
     shown = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
     if text:
         click.echo(text, nl=False)

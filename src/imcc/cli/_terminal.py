@@ -140,7 +140,10 @@ def print_wide_table(
 _OPTIONS = {
     "criterion": "thresholds",
     "cv": "folds",
+    "max_columns": "columns",
+    "max_evaluations": "evaluations",
     "missing_words": "missing",
+    "n_background": "background-rows",
     "n_clusters": "clusters",
     "n_jobs": "jobs",
     "overwrite": "force",

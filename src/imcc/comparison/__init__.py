@@ -1,4 +1,4 @@
-"""Which method is better, over several data sets: ranks, tests, wins.
+"""Which method is better, over several data sets: ranks, tests, sizes of differences, wins.
 
 Tables of scores in, records out.  :func:`compare` gathers everything; the functions it is made of
 take plain arrays (rows are data sets, columns are methods) and can be used by themselves.
@@ -8,7 +8,15 @@ sets", Journal of Machine Learning Research 7, 2006.  All quantiles come from di
 from a printed table.
 """
 
+from imcc.comparison._bayes import (
+    ROPE,
+    BayesianControl,
+    SignedRankPosterior,
+    bayesian_control,
+    bayesian_signed_rank,
+)
 from imcc.comparison._compare import Comparison, compare
+from imcc.comparison._effects import EffectControl, EffectSize, effect_control, effect_size
 from imcc.comparison._friedman import Friedman, friedman
 from imcc.comparison._missing import Dropped, MissingRunsError
 from imcc.comparison._posthoc import (
@@ -33,22 +41,31 @@ from imcc.comparison._wilcoxon import (
 from imcc.comparison._wins import WinTieLoss, significant_win_tie_loss, win_tie_loss
 
 __all__ = [
+    "ROPE",
+    "BayesianControl",
     "Comparison",
     "ControlRanks",
     "Dropped",
+    "EffectControl",
+    "EffectSize",
     "Friedman",
     "FriedmanRange",
     "MissingRunsError",
     "Nemenyi",
     "Podium",
     "ScoreTable",
+    "SignedRankPosterior",
     "WilcoxonControl",
     "WilcoxonPairs",
     "WinTieLoss",
     "against_control",
+    "bayesian_control",
+    "bayesian_signed_rank",
     "cliques",
     "compare",
     "critical_difference",
+    "effect_control",
+    "effect_size",
     "friedman",
     "friedman_range",
     "holm",

@@ -10,7 +10,9 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_choice, check_share
+from imcc._utils.validation import check_choice, check_number, check_share
+from imcc.comparison._bayes import ROPE, BayesianControl, bayesian_control
+from imcc.comparison._effects import EffectControl, effect_control
 from imcc.comparison._friedman import Friedman, friedman
 from imcc.comparison._missing import Dropped, complete
 from imcc.comparison._posthoc import ControlRanks, Nemenyi, against_control, nemenyi
@@ -71,6 +73,10 @@ class Comparison:
         Which pairs differ by Wilcoxon's test with Holm's adjustment.
     wilcoxon_control : WilcoxonControl or None
         Which methods differ from the control by that.
+    bayesian : BayesianControl or None
+        How probable it is that the control is better, equivalent or worse.
+    effects : EffectControl or None
+        How large the differences between the control and the others are.
     wins : WinTieLoss
         How often each method beats each other one, over the rows.
     significant_wins : WinTieLoss or None
@@ -104,6 +110,8 @@ class Comparison:
     control_ranks: ControlRanks | None
     wilcoxon: WilcoxonPairs | None
     wilcoxon_control: WilcoxonControl | None
+    bayesian: BayesianControl | None
+    effects: EffectControl | None
     wins: WinTieLoss
     significant_wins: WinTieLoss | None
     podium: Podium
@@ -133,6 +141,7 @@ def compare(
     decimals: int | None = None,
     over: str = "datasets",
     test_size: float | None = None,
+    rope: float = ROPE,
 ) -> Comparison:
     """Compare methods on data sets, with everything that is customary.
 
@@ -157,6 +166,10 @@ def compare(
     test_size : float, optional
         The share of the rows in each test part.  With it, the t tests of ``significant_wins``
         allow for splits that overlap (see :func:`significant_win_tie_loss`).
+    rope : float
+        Differences of means up to this size do not matter in practice: the region of practical
+        equivalence of the Bayesian test (see :func:`bayesian_signed_rank`).  Choose it before
+        looking at the results, in units of the metric.
 
     Returns
     -------
@@ -182,6 +195,7 @@ def compare(
     check_share("alpha", alpha)
     if test_size is not None:
         check_share("test_size", test_size)
+    check_number("rope", rope, at_least=0)
     check_choice("over", over, ("datasets", "runs"))
     if control is not None and control not in table.methods:
         raise InvalidArgumentError(
@@ -203,6 +217,7 @@ def compare(
     means = mean_ranks(ranks)
     position = None if control is None else table.methods.index(control)
     tests = _tests(values, ranks, means, position, alpha, decimals)
+    tests |= _sizes(values, position, table.greater_is_better, alpha, decimals, rope)
     reasons = {name: test for name, test in tests.items() if isinstance(test, str)}
     if table.counts.min() < 2:
         reasons["significant_wins"] = "a t test needs at least two repetitions on every data set"
@@ -268,10 +283,7 @@ def _tests(
         )
         names = ("friedman", "nemenyi", "control_ranks", "wilcoxon", "wilcoxon_control")
         return dict.fromkeys(names, reason)
-    if decimals is None:
-        # Of values with 12 digits, as many decimals as the largest has.
-        largest = float(np.abs(values).max())
-        decimals = _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    decimals = _decimals(values, decimals)
     tests: dict[str, Any] = {
         "friedman": friedman(ranks, alpha=alpha),
         "nemenyi": nemenyi(means, n, alpha=alpha),
@@ -283,6 +295,45 @@ def _tests(
         **tests,
         "control_ranks": against_control(means, n, control, alpha=alpha),
         "wilcoxon_control": wilcoxon_control(values, control, alpha=alpha, decimals=decimals),
+    }
+
+
+def _decimals(values: np.ndarray, decimals: int | None) -> int:
+    """Return how many decimals of differences have a meaning."""
+    if decimals is not None:
+        return decimals
+    # Of values with 12 digits, as many decimals as the largest has.
+    largest = float(np.abs(values).max())
+    return _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+
+
+def _sizes(
+    values: np.ndarray,
+    control: int | None,
+    greater: bool,
+    alpha: float,
+    decimals: int | None,
+    rope: float,
+) -> dict[str, Any]:
+    """Return how probable and how large the differences from the control are, or why not."""
+    n, k = values.shape
+    names = ("bayesian", "effects")
+    if k < 2:
+        return dict.fromkeys(names, "there is one method only, and nothing to compare it with")
+    if n < 2:
+        return dict.fromkeys(
+            names, "there is one row (data set) only, and nothing can be tested on one"
+        )
+    if control is None:
+        return dict.fromkeys(names, "no control named")
+    decimals = _decimals(values, decimals)
+    return {
+        "bayesian": bayesian_control(
+            values, control, greater_is_better=greater, rope=rope, decimals=decimals
+        ),
+        "effects": effect_control(
+            values, control, greater_is_better=greater, level=1 - alpha, decimals=decimals
+        ),
     }
 
 

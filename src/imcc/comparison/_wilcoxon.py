@@ -18,7 +18,7 @@ from imcc.comparison._posthoc import cliques, holm
 from imcc.comparison._ranks import check_matrix
 
 # Up to so many differences the distribution is counted out: 10 ms a test at most.
-_COUNTED = 200
+COUNTED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +100,26 @@ def wilcoxon_p(differences: Any) -> float:
     ranks = np.rint(2 * rankdata(np.abs(values))).astype(int)
     total, positive = int(ranks.sum()), int(ranks[values > 0].sum())
     smaller = min(positive, total - positive)
-    if len(values) > _COUNTED:
+    if len(values) > COUNTED:
         z = (smaller - total / 2) / np.sqrt(np.sum(ranks.astype(float) ** 2) / 4)
         return min(1.0, 2 * float(norm.cdf(z)))
-    chance = np.zeros(total + 1)
+    return min(1.0, 2 * float(signed_rank_chances(ranks)[: smaller + 1].sum()))
+
+
+def signed_rank_chances(ranks: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the sums 0, 1, ... of ranks that are each counted or not.
+
+    Parameters
+    ----------
+    ranks : ndarray of int, shape (n,)
+        Positive.  Each is counted with a probability of 1/2.
+    """
+    chance = np.zeros(int(ranks.sum()) + 1)
     chance[0] = 1.0
     for rank in ranks:
         chance[rank:] = (chance[rank:] + chance[:-rank]) / 2
         chance[:rank] /= 2
-    return min(1.0, 2 * float(chance[: smaller + 1].sum()))
+    return chance
 
 
 def wilcoxon_pairs(

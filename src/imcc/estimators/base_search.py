@@ -153,7 +153,9 @@ class SearchClassifier(SearchMixin, BaseEstimator):
         self, scores: np.ndarray, target: Target, weights: np.ndarray | None = None
     ) -> None:
         """Fit the log-odds to the out-of-fold scores of the chosen setting."""
-        self.calibration_ = fit_logistic_maps(scores, target.signs > 0, sample_weight=weights)
+        self.calibration_ = fit_logistic_maps(
+            scores, target.signs > 0, sample_weight=weights, known=target.known
+        )
 
     def at_best_setting(self) -> Self:
         """Return an unfitted search that has the chosen setting only.

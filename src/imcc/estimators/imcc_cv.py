@@ -253,7 +253,8 @@ class IMCCClassifierCV(SearchClassifier):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
             matrix is a label that is not known, as for :class:`IMCCClassifier`: the fits and the
-            metrics of the folds leave it out (metrics of ours only, without ``calibrate``).
+            metrics of the folds and the probabilities leave it out.  Of scikit-learn's scorers,
+            those that are means over labels can do so (``"f1_macro"``, ``"roc_auc"``).
         groups : array-like of shape (n_samples,), optional
             Passed on to the splitter.
         sample_weight : array-like of shape (n_samples,), optional
@@ -296,11 +297,6 @@ class IMCCClassifierCV(SearchClassifier):
         n_rows = X.shape[0]
         weighted = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
         X, target, weights = weighted.X, weighted.target, weighted.weights
-        if calibrate and target.known is not None:
-            raise ValueError(
-                "calibrate=True cannot be used with labels that are not known (NaN in y): use "
-                "imcc.calibration.MultilabelCalibrator around the search"
-            )
         cv = renumbered(self.cv, weighted.kept, n_rows)
         folds = make_folds(cv, X, target, weighted.part(groups))
         if calibrate:
@@ -351,6 +347,7 @@ class IMCCClassifierCV(SearchClassifier):
                 self._chosen_settings(seed),
                 self.n_jobs,
                 weights,
+                target.known,
             )
             self._store_calibration(scores, target, weights)
         return self

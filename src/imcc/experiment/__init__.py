@@ -4,10 +4,11 @@ An :class:`Experiment` says what is to be computed, :func:`run` computes what a 
 not have yet, and the store gives the scores to :mod:`imcc.comparison`.
 """
 
+from imcc.experiment._beside import join_rows, scores_beside
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._estimate import remaining_seconds
 from imcc.experiment._exchange import Merged, export, merge
-from imcc.experiment._methods import NAMED, Method
+from imcc.experiment._methods import CALIBRATED, NAMED, Method
 from imcc.experiment._plan import (
     SCORES,
     SENSITIVITY,
@@ -19,14 +20,16 @@ from imcc.experiment._plan import (
 )
 from imcc.experiment._records import UNSEARCHED, Failure, Run, Selection, Study
 from imcc.experiment._runner import Progress, Summary, run
-from imcc.experiment._scores import ALL_METRICS, greater_is_better
-from imcc.experiment._shipped import list_experiments, load_experiment
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
+from imcc.experiment._shipped import list_experiments, load_experiment, load_methods
 from imcc.experiment._store import EACH, Store
 from imcc.experiment._task import run_task
 
 __all__ = [
     "ALL_METRICS",
+    "CALIBRATED",
     "EACH",
+    "LABEL_RANGES",
     "NAMED",
     "SCORES",
     "SENSITIVITY",
@@ -49,10 +52,13 @@ __all__ = [
     "TaskKey",
     "export",
     "greater_is_better",
+    "join_rows",
     "list_experiments",
     "load_experiment",
+    "load_methods",
     "merge",
     "remaining_seconds",
     "run",
     "run_task",
+    "scores_beside",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from imcc.experiment._errors import StoreError
 from imcc.experiment._records import RUN_FIELDS, STUDY_FIELDS
-from imcc.experiment._scores import ALL_METRICS
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 
 FORMAT = 1  # the version of the layout below, kept in the file as user_version
 APPLICATION = int.from_bytes(b"IMCC", "big")
@@ -65,6 +65,15 @@ CREATE TABLE claims (
   {_KEY}, runner TEXT NOT NULL REFERENCES runners(id) ON DELETE CASCADE, since REAL NOT NULL,
   PRIMARY KEY (kind, dataset, method, repetition)
 );
+"""
+# What rows have since there is a record by the frequency of labels; made when the first one comes,
+# so that stores without it stay as they are.
+FREQUENCIES = f"""
+CREATE TABLE IF NOT EXISTS frequencies (
+  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, selection TEXT NOT NULL,
+  {", ".join(f"{name} REAL" for name in LABEL_RANGES)},
+  PRIMARY KEY (run, selection)
+)
 """
 
 

@@ -132,7 +132,9 @@ def is_ours(value: Any) -> bool:
     """Return whether a description names our own classes only, nested ones too."""
     if isinstance(value, Mapping):
         named = value.get("estimator")
-        return (named is None or named in CLASSES) and all(map(is_ours, value.values()))
+        # A parameter of that name is a description itself, and looked at below.
+        is_name = isinstance(named, str)
+        return (not is_name or named in CLASSES) and all(map(is_ours, value.values()))
     return all(map(is_ours, value)) if isinstance(value, (list, tuple)) else True
 
 

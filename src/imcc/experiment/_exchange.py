@@ -32,7 +32,7 @@ from imcc.experiment._records import (
     Selection,
     Study,
 )
-from imcc.experiment._scores import ALL_METRICS
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 from imcc.experiment._store import Store
 from imcc.metrics import METRICS
 
@@ -41,6 +41,9 @@ _KEY = TaskKey._fields[1:]
 _VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
 #: One line for each setting that a run chose.
 RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
+# With the record by the frequency of labels, which files of earlier versions lack.  Not at the end:
+# a file that was cut off must not pass for one without it.
+_ALL_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *RUN_FIELDS)
 #: One line for each setting of a study; what is the same for all is given in the first one only,
 #: since a study has thousands.
 STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
@@ -98,8 +101,11 @@ def export(
     """
     path = Path(path)
     kind = _kind(path)
+    runs = store.runs()
+    recorded = any(chosen.by_frequency for run in runs for chosen in run.selections)
+    columns = _ALL_COLUMNS if recorded else RUN_COLUMNS
     pieces: list[tuple[Path, tuple[str, ...], Iterable[Line]]] = [
-        (path, RUN_COLUMNS, (line for run in store.runs() for line in _run_lines(run)))
+        (path, columns, (line for run in runs for line in _run_lines(run)))
     ]
     if studies := store.studies():
         beside = path.with_name(f"{path.stem}.sensitivity{path.suffix}")
@@ -135,6 +141,11 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     Merged
         All sources are taken, or, if one of them is not as it should be, none.
     """
+    return merge_results(store, read_results(sources))
+
+
+def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
+    """Return the results in exported CSV and Parquet files, and in stores."""
     found: list[Run | Study] = []
     for path in map(Path, sources):
         if path.suffix in _SUFFIXES:
@@ -142,6 +153,11 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
             continue
         with Store(path, read_only=True) as other:
             found += other.results()
+    return found
+
+
+def merge_results(store: Store, found: list[Run | Study]) -> Merged:
+    """Take results into a store, all or none; see :func:`merge`."""
     _check_belongs(store, found)
     ours = {result.key: result for result in store.results()}
     merged = Merged()
@@ -170,7 +186,8 @@ def _check_belongs(store: Store, found: list[Run | Study]) -> None:
         if task.fingerprint != result.fingerprint:
             raise StoreError(
                 f"the result {result.key} was computed under another protocol, or with another "
-                f"method of that name, than the experiment in {store.path} has"
+                f"method of that name, than the experiment in {store.path} has: only rows of the "
+                "same splits and settings can be compared"
             )
 
 
@@ -208,6 +225,8 @@ def _run_lines(run: Run) -> Iterator[Line]:
             **chosen.metrics,
             "setting": chosen.setting,
             **common,
+            **dict.fromkeys(LABEL_RANGES),
+            **chosen.by_frequency,
         }
 
 
@@ -297,6 +316,8 @@ def _read_results(path: Path) -> list[Run | Study]:
     columns = set(numbered[0][1])
     for expected, assemble in ((RUN_COLUMNS, _as_runs), (STUDY_COLUMNS, _as_studies)):
         if set(expected) <= columns:
+            if expected == RUN_COLUMNS and set(LABEL_RANGES) <= columns:
+                expected = _ALL_COLUMNS
             typed = [_typed(line, expected, path, number) for number, line in numbered]
             return assemble(typed, path)
     missing = sorted(set(RUN_COLUMNS) - columns)
@@ -357,6 +378,7 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
                 line["setting"],
                 line["cv_score"],
                 {metric: line[metric] for metric in ALL_METRICS},
+                _by_frequency(line),
             )
             for line in group
         ]
@@ -369,6 +391,13 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
         fields["warnings"] = tuple(fields["warnings"])
         runs.append(Run(key=key, selections=tuple(selections), **fields))
     return runs
+
+
+def _by_frequency(line: Line) -> dict[str, float]:
+    """Return the record by the frequency of labels; empty where a row has none."""
+    return {
+        name: line[name] for name in LABEL_RANGES if name in line and not math.isnan(line[name])
+    }
 
 
 def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:

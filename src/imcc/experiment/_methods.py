@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._utils.names import CLASSES
+from imcc._utils.names import CLASSES, class_of
 from imcc._utils.validation import check_choice
 from imcc.experiment._describe import (
     ALLOWED,
@@ -58,10 +59,6 @@ NAMED: dict[str, dict[str, Any]] = {
             "width_scales": [0.25, 0.5, 1.0, 2.0],
         },
     },
-    "imcc_calibrated": {
-        "estimator": "IMCCClassifierCV",
-        "params": {**PAPER_GRID, "calibrate": True},
-    },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
     "mahr": {"estimator": "MAHR", "params": {}},
@@ -70,9 +67,31 @@ NAMED: dict[str, dict[str, Any]] = {
     "lift": {"estimator": "LIFT", "params": {}},
     "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
-    "kernel_ridge_calibrated": {"estimator": "KernelRidgeBaseline", "params": {"calibrate": True}},
     "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
+    "lightgbm": {"estimator": "LightGBMBaseline", "params": {}},
+    "xgboost": {"estimator": "XGBoostBaseline", "params": {}},
+    "logistic": {"estimator": "LogisticRegressionBaseline", "params": {}},
 }
+
+
+def _calibrated(name: str) -> dict[str, Any]:
+    """Return a method with probabilities: a search calibrates itself, others are wrapped."""
+    estimator, params = NAMED[name]["estimator"], NAMED[name]["params"]
+    if "calibrate" in inspect.signature(class_of(estimator)).parameters:
+        return {"estimator": estimator, "params": {**params, "calibrate": True}}
+    return {
+        "estimator": "MultilabelCalibrator",
+        "params": {"estimator": {"estimator": estimator, "params": params}},
+    }
+
+
+#: Methods whose scores are calibrated, and the method of the same definition without it: those
+#: that rank by least squares, margins or votes.  The others have log-odds by themselves.
+CALIBRATED: dict[str, str] = {
+    f"{name}_calibrated": name
+    for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr", "extra_trees")
+}
+NAMED |= {name: _calibrated(plain) for name, plain in CALIBRATED.items()}
 
 
 @dataclass(frozen=True)
@@ -148,13 +167,7 @@ class Method:
         named = NAMED.get(self.name)
         if named is None or self.grid is not None:
             return False
-        params = self.description.get("params", {})
-        values = {**self.description.get("defaults", {}), **params}
-        return (
-            self.description.get("estimator") == named["estimator"]
-            and set(params) <= set(named["params"])
-            and all(values.get(name) == value for name, value in named["params"].items())
-        )
+        return _has_values(self.description, named)
 
     def canonical(self) -> dict[str, Any]:
         """Return what two methods are compared by."""
@@ -172,6 +185,23 @@ class Method:
         if self.grid is not None:
             plain["grid"] = self.grid
         return plain
+
+
+def _has_values(description: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
+    """Return whether a description has the parameters of another one, and else its defaults."""
+    params = description.get("params", {})
+    values = {**description.get("defaults", {}), **params}
+
+    def same(value: Any, wanted: Any) -> bool:
+        if isinstance(wanted, Mapping) and "estimator" in wanted:
+            return isinstance(value, Mapping) and _has_values(value, wanted)
+        return bool(value == wanted)
+
+    return (
+        description.get("estimator") == named["estimator"]
+        and set(params) <= set(named["params"])
+        and all(same(values.get(name), wanted) for name, wanted in named["params"].items())
+    )
 
 
 def make_methods(given: Any) -> list[Method]:

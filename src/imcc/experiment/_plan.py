@@ -352,6 +352,36 @@ class Experiment:
         part._check_not_empty()
         return part
 
+    def with_methods(self, methods: Any, allow: Iterable[str] = ()) -> Experiment:
+        """Return the experiment with further methods.
+
+        Parameters
+        ----------
+        methods : str, estimator, mapping or iterable of these
+            As for the class; their names must be new.
+        allow : iterable of str
+            Packages from which they may be imported, besides imcc, sklearn and those that the
+            experiment was given.
+
+        Examples
+        --------
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from imcc.experiment import load_experiment
+        >>> grown = load_experiment("quick").with_methods({"forest": RandomForestClassifier()})
+        >>> grown.methods[-1].name
+        'forest'
+        """
+        more = make_methods(methods)
+        if taken := {method.name for method in more} & {method.name for method in self.methods}:
+            raise ExperimentError(
+                f"methods: the experiment {self.name!r} has {', '.join(sorted(taken))} already: "
+                "give yours another name"
+            )
+        grown = copy(self)
+        grown.methods = [*self.methods, *more]
+        grown.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
+        return grown
+
     def _check_not_empty(self) -> None:
         if not self.tasks():
             raise ExperimentError(

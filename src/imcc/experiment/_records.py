@@ -31,12 +31,17 @@ class Selection:
         The cross-validated value of the deciding metric.
     metrics : dict of str to float
         All metrics on the held-out rows; NaN where one is undefined.
+    by_frequency : dict of str to float
+        The mean over the labels of a range of frequencies of the average precision of the label
+        (not of a row), by the names of the ranges in ``LABEL_RANGES``; without the ranges that have
+        no label, and empty for rows that were computed before there was such a record.
     """
 
     selection: str
     setting: dict[str, Any]
     cv_score: float | None
     metrics: dict[str, float]
+    by_frequency: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

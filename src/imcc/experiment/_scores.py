@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from imcc.calibration import label_scores, scoring_method
 from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
@@ -17,6 +17,15 @@ from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 #: All metrics of a row: the paper's five, then the others.
 ALL_METRICS = (*METRICS, *MORE_METRICS)
+
+#: Ranges of the share of the training rows that have a label, from (exclusive) and to (inclusive),
+#: by the names of the columns for the average precision of the labels in them.
+LABEL_RANGES: dict[str, tuple[float, float]] = {
+    "label_ap_to_1": (0.0, 0.01),
+    "label_ap_1_to_5": (0.01, 0.05),
+    "label_ap_5_to_20": (0.05, 0.2),
+    "label_ap_above_20": (0.2, 1.0),
+}
 
 
 def greater_is_better(metric: str) -> bool:
@@ -81,3 +90,34 @@ def all_metrics(Y: np.ndarray, scores: np.ndarray, predicted: np.ndarray) -> dic
     areas = [roc_auc_score(on[:, j], scores[:, j]) for j in np.flatnonzero(both)]
     metrics["macro_auc"] = float(np.mean(areas)) if areas else float("nan")
     return metrics
+
+
+def precision_by_frequency(
+    Y_train: np.ndarray, Y: np.ndarray, scores: np.ndarray
+) -> dict[str, float]:
+    """Return the mean average precision of the labels in each range of frequencies.
+
+    The average precision of a label is that of the ranking of the held-out rows by its score
+    (scikit-learn's ``average_precision_score``); labels that no held-out row has are left out, and
+    so are those that no training row has.
+
+    Parameters
+    ----------
+    Y_train : ndarray of shape (n_train, n_labels)
+        Labels of the training rows, which say how frequent a label is.
+    Y, scores : ndarray of shape (n_samples, n_labels)
+        Labels and scores of the held-out rows.
+
+    Returns
+    -------
+    dict of str to float
+        By the names in ``LABEL_RANGES``, of the ranges that have a label.
+    """
+    share, on = (Y_train > 0).mean(axis=0), Y > 0
+    found = {}
+    for name, (low, high) in LABEL_RANGES.items():
+        labels = np.flatnonzero((share > low) & (share <= high) & on.any(axis=0))
+        if len(labels):
+            values = [average_precision_score(on[:, j], scores[:, j]) for j in labels]
+            found[name] = float(np.mean(values))
+    return found

@@ -9,7 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from imcc.experiment._describe import check_allowed
 from imcc.experiment._errors import ExperimentError
+from imcc.experiment._methods import Method, make_methods
 from imcc.experiment._plan import Experiment
 
 
@@ -43,7 +45,7 @@ def load_experiment(source: str | Path) -> Experiment:
     --------
     >>> from imcc.experiment import load_experiment
     >>> load_experiment("paper")
-    <Experiment 'paper': 15 data sets x 12 methods x 10 repetitions, 3 studies>
+    <Experiment 'paper': 15 data sets x 19 methods x 10 repetitions, 3 studies>
     """
     if str(source) in list_experiments():
         text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(
@@ -64,6 +66,52 @@ def load_experiment(source: str | Path) -> Experiment:
     return parse_experiment(text, path.stem, path.parent, read)
 
 
+def load_methods(path: str | Path) -> tuple[list[Method], tuple[str, ...]]:
+    """Return methods from a TOML or JSON file, and the packages that it allows.
+
+    Parameters
+    ----------
+    path : str or path
+        JSON if its name ends in ``.json``, TOML otherwise.  It has ``methods``, as in an
+        experiment, and may have ``allow``.  Nothing that the file names is imported.
+
+    Returns
+    -------
+    methods : list of Method
+    allow : tuple of str
+    """
+    path = Path(path)
+    plain = _read_plain(path, f"file of methods {path.name!r}")
+    if set(plain) - {"methods", "allow"} or not plain.get("methods"):
+        raise ExperimentError(
+            f"{path}: a file of methods has [methods.NAME] and, if need be, allow = [...]; it has "
+            f"{', '.join(plain) or 'nothing'}"
+        )
+    return make_methods(plain["methods"]), check_allowed(plain.get("allow", ()))
+
+
+def _read_plain(path: Path, what: str) -> dict[str, Any]:
+    """Return the content of a TOML or JSON file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path} is not a text in UTF-8: {error}") from error
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}") from error
+    return _parse_plain(text, what, json.loads if path.suffix.lower() == ".json" else tomllib.loads)
+
+
+def _parse_plain(text: str, what: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    kind = "JSON" if read is json.loads else "TOML"
+    try:
+        plain = read(text)
+    except (ValueError, RecursionError) as error:  # both decoders raise a kind of ValueError
+        raise ExperimentError(f"{what} is not valid {kind}: {error}") from error
+    if not isinstance(plain, dict):
+        raise ExperimentError(f"{what} must be an object of names and values")
+    return plain
+
+
 def parse_experiment(text: str, name: str, folder: Path, read: Callable[[str], Any]) -> Experiment:
     """Return the experiment that the text of a file describes.
 
@@ -77,13 +125,7 @@ def parse_experiment(text: str, name: str, folder: Path, read: Callable[[str], A
     read : callable
         ``tomllib.loads`` or ``json.loads``.
     """
-    kind = "JSON" if read is json.loads else "TOML"
-    try:
-        plain = read(text)
-    except (ValueError, RecursionError) as error:  # both decoders raise a kind of ValueError
-        raise ExperimentError(f"experiment {name!r} is not valid {kind}: {error}") from error
-    if not isinstance(plain, dict):
-        raise ExperimentError(f"experiment {name!r} must be an object of names and values")
+    plain = _parse_plain(text, f"experiment {name!r}", read)
     plain.setdefault("name", name)
     plain["datasets"] = _resolved(plain.get("datasets", []), folder)
     if isinstance(plain.get("sensitivity"), Mapping):

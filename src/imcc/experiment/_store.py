@@ -17,6 +17,7 @@ from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.experiment._claims import is_alive
 from imcc.experiment._database import (
+    FREQUENCIES,
     check_in_place,
     connect,
     errors_in_words,
@@ -36,7 +37,7 @@ from imcc.experiment._records import (
     Selection,
     Study,
 )
-from imcc.experiment._scores import ALL_METRICS, greater_is_better
+from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.metrics import METRICS
 
 #: A selection: every metric with the setting that this metric chose.
@@ -150,6 +151,7 @@ class Store:
     def runs(self) -> list[Run]:
         """Return all rows, by data set, method and repetition."""
         environments = self._environments()
+        frequencies = self._frequencies()
         selections: dict[int, list[Selection]] = {}
         columns = ", ".join(ALL_METRICS)
         for run, name, setting, cv_score, *values in self._query(
@@ -160,7 +162,8 @@ class Store:
                 metric: math.nan if value is None else value
                 for metric, value in zip(ALL_METRICS, values, strict=True)
             }
-            selection = Selection(name, json.loads(setting), cv_score, metrics)
+            by_frequency = frequencies.get((run, name), {})
+            selection = Selection(name, json.loads(setting), cv_score, metrics, by_frequency)
             selections.setdefault(run, []).append(selection)
         rows = self._query(
             f"SELECT id, {', '.join((*_KEY_COLUMNS, *_RUN_COLUMNS))} FROM runs "
@@ -174,6 +177,14 @@ class Store:
             fields["selections"] = tuple(selections.get(number, ()))
             found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
+
+    def data_fingerprints(self) -> dict[str, str]:
+        """Return the hash of the data of each data set that has rows."""
+        rows = self._query(
+            "SELECT dataset, data_fingerprint FROM runs UNION "
+            "SELECT dataset, data_fingerprint FROM studies"
+        )
+        return dict(rows)
 
     def studies(self) -> list[Study]:
         """Return all sensitivity studies, by data set."""
@@ -328,6 +339,14 @@ class Store:
                     *(chosen.cv_score, *values),
                 ),
             )
+            if chosen.by_frequency:
+                self._connection.execute(FREQUENCIES)
+                means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
+                self._connection.execute(
+                    f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
+                    f"VALUES (?, ?, {', '.join('?' * len(means))})",
+                    (number, chosen.selection, *means),
+                )
 
     def _insert_study(self, study: Study) -> None:
         fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
@@ -375,6 +394,20 @@ class Store:
     def _environments(self) -> dict[str, dict[str, Any]]:
         rows = self._query("SELECT id, content FROM environments")
         return {name: json.loads(content) for name, content in rows}
+
+    def _frequencies(self) -> dict[tuple[int, str], dict[str, float]]:
+        """Return the records by the frequency of labels, by run and selection."""
+        if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"):
+            return {}
+        rows = self._query(f"SELECT run, selection, {', '.join(LABEL_RANGES)} FROM frequencies")
+        return {
+            (run, selection): {
+                name: value
+                for name, value in zip(LABEL_RANGES, values, strict=True)
+                if value is not None
+            }
+            for run, selection, *values in rows
+        }
 
     def _described(self) -> Experiment:
         rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")

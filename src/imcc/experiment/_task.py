@@ -20,7 +20,12 @@ from imcc.experiment._errors import ExperimentError
 from imcc.experiment._measure import Meter, environment, now, threads_in_use
 from imcc.experiment._plan import SENSITIVITY, Task
 from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
-from imcc.experiment._scores import all_metrics, centred_scores, predictions
+from imcc.experiment._scores import (
+    all_metrics,
+    centred_scores,
+    precision_by_frequency,
+    predictions,
+)
 from imcc.experiment._select import calibrates, fit_choice, prepare, searches
 from imcc.experiment._tables import TableData
 from imcc.metrics import METRICS
@@ -154,7 +159,8 @@ def _run(
     if not searches(estimator):
         scores, predicted, predict_seconds = _score(estimator, X_new, Y.shape[1])
         metrics = all_metrics(Y_new, scores, predicted)
-        selections = [Selection(UNSEARCHED, {}, None, metrics)]
+        by_frequency = precision_by_frequency(Y, Y_new, scores)
+        selections = [Selection(UNSEARCHED, {}, None, metrics, by_frequency)]
         search_seconds = 0.0
     else:
         search_seconds = fit_seconds
@@ -204,7 +210,7 @@ def _select(
     The experiment's own metric comes first.  Metrics that chose the same setting share a model.
     """
     fitted: dict[str, Any] = {}
-    judged: dict[str, dict[str, float]] = {}
+    judged: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
     selections, times = [], []
     for metric in (scoring, *(name for name in METRICS if name != scoring)):
         start = time.perf_counter()
@@ -213,9 +219,12 @@ def _select(
         name = repr(choice.setting)
         if name not in judged:
             scores, predicted, predict_seconds = _score(fitted[name], X_new, Y.shape[1])
-            judged[name] = all_metrics(Y_new, scores, predicted)
+            judged[name] = (
+                all_metrics(Y_new, scores, predicted),
+                precision_by_frequency(Y, Y_new, scores),
+            )
             times.append((refit_seconds, predict_seconds))
-        selections.append(Selection(metric, choice.setting, choice.cv_score, judged[name]))
+        selections.append(Selection(metric, choice.setting, choice.cv_score, *judged[name]))
     return selections, *times[0]
 
 

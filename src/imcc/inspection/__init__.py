@@ -2,20 +2,22 @@
 
 :func:`inspect_model` shows the clusters with their soft labels, the label correlations they carry
 and a map of rows and centres; :func:`explain` takes one score apart into contributions that add up
-to it.  :func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
+to it, :func:`explain_columns` into those of the columns of a table, for any model.
+:func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
 precision, recall and F1 against the threshold, and :func:`reliability` what scores are worth as
 probabilities; :func:`diagnose_probabilities` judges probabilities, before and after calibration,
 with intervals.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
 """
 
+from imcc.inspection._bootstrap import Estimate
 from imcc.inspection._calibration import (
     CalibrationDiagnostics,
-    Estimate,
     LabelCalibration,
     diagnose_probabilities,
     probabilities_before_calibration,
     score_probabilities,
 )
+from imcc.inspection._columns import ColumnAttribution, ColumnPart, explain_columns
 from imcc.inspection._correlations import LabelCorrelations
 from imcc.inspection._diagnostics import (
     Diagnostics,
@@ -26,12 +28,14 @@ from imcc.inspection._diagnostics import (
 )
 from imcc.inspection._diagnostics_figures import (
     draw_calibration,
+    draw_diagnostics,
     draw_reliability,
     draw_threshold_curves,
 )
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
+    draw_columns,
     draw_correlations,
     draw_explanation,
     draw_map,
@@ -39,33 +43,54 @@ from imcc.inspection._figures import (
 from imcc.inspection._inspect import Cluster, Inspection, RowMap, inspect_model
 from imcc.inspection._page import page, write_page
 from imcc.inspection._reliability import Reliability, probabilities, reliability
+from imcc.inspection._rows import (
+    GroupDescription,
+    GroupFact,
+    NearestRows,
+    RowReport,
+    cluster_of,
+    describe_group,
+    nearest_rows,
+)
 
 __all__ = [
     "CalibrationDiagnostics",
     "Cluster",
+    "ColumnAttribution",
+    "ColumnPart",
     "Diagnostics",
     "Estimate",
     "Explainer",
     "Explanation",
+    "GroupDescription",
+    "GroupFact",
     "Inspection",
     "LabelCalibration",
     "LabelCorrelations",
     "LabelDiagnosis",
+    "NearestRows",
     "Part",
     "Reliability",
     "RowMap",
+    "RowReport",
     "ThresholdCurve",
+    "cluster_of",
+    "describe_group",
     "diagnose",
     "diagnose_probabilities",
     "draw_calibration",
     "draw_clusters",
+    "draw_columns",
     "draw_correlations",
+    "draw_diagnostics",
     "draw_explanation",
     "draw_map",
     "draw_reliability",
     "draw_threshold_curves",
     "explain",
+    "explain_columns",
     "inspect_model",
+    "nearest_rows",
     "page",
     "probabilities",
     "probabilities_before_calibration",

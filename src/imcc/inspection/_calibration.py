@@ -30,9 +30,7 @@ from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
 from imcc._utils.config import get_config
-from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_count, check_number
 from imcc._utils.wrappers import innermost, layers
 from imcc.baselines import (
     JFSC,
@@ -45,6 +43,13 @@ from imcc.baselines import (
 )
 from imcc.calibration import MultilabelCalibrator, label_probabilities, label_scores
 from imcc.estimators.imcc import IMCCClassifier
+from imcc.inspection._bootstrap import (
+    Estimate,
+    check_resampling,
+    estimate,
+    resampled_counts,
+    tails_of,
+)
 from imcc.inspection._diagnostics import checked
 from imcc.inspection._reliability import Reliability, bins_of, probabilities, reliability
 from imcc.inspection._tables import as_frame, as_text
@@ -55,23 +60,6 @@ CLIP = 1e-7
 MEASURES = ("log_loss", "brier", "calibration_error")
 # Of truths, for what the calibration error is by chance: a mean, which needs fewer than quantiles.
 _DRAWS = 50
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value and its interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True)
@@ -219,7 +207,7 @@ def diagnose_probabilities(
     confidence : float, default=0.95
         Of the intervals.
     n_resamples : int, default=500
-        Of the bootstrap over rows.
+        Of the bootstrap over rows; 0 gives no intervals.
     random_state : int, default=0
         Its seed.
     label_names : sequence of str, optional
@@ -243,10 +231,7 @@ def diagnose_probabilities(
     >>> found.changes["brier"].high < 0
     True
     """
-    check_number("confidence", confidence, above=0)
-    if confidence >= 1:
-        raise InvalidArgumentError("confidence", f"must be below 1, got {confidence!r}")
-    check_count("n_resamples", n_resamples)
+    check_resampling(n_resamples, confidence, at_least=0)
     options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "label_names": label_names}
     on, values, _ = checked(y_true, chances, label_names)
     parts = [_Part(on, values.astype(np.float64), reliability(y_true, values, **options))]
@@ -255,7 +240,7 @@ def diagnose_probabilities(
         parts.append(_Part(on, other.astype(np.float64), reliability(y_true, other, **options)))
     rng = np.random.default_rng(random_state)
     resampled = _resample(parts, len(on), n_resamples, rng)
-    tails = ((1 - confidence) / 2, (1 + confidence) / 2)
+    tails = tails_of(confidence)
     found = [
         _diagnostics(part, drawn, tails, confidence, part.by_chance(rng))
         for part, drawn in zip(parts, resampled, strict=True)
@@ -266,10 +251,9 @@ def diagnose_probabilities(
     for k, name in enumerate(MEASURES):
         moved = (resampled[0][:, k] - resampled[1][:, k]).mean(axis=1)
         change = float((parts[0].measures[k] - parts[1].measures[k]).mean())
-        if name == "calibration_error":
+        if name == "calibration_error" and len(moved):
             moved = moved - moved.mean() + change
-        low, high = np.quantile(moved, tails)
-        changes[name] = Estimate(change, float(low), float(high))
+        changes[name] = estimate(change, moved, tails)
     return replace(found[0], before=found[1], changes=changes)
 
 
@@ -327,12 +311,8 @@ def _resample(
     parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Return the measures of all parts on the same resampled rows, (n_resamples, 3, n_labels)."""
-    block = max(1, get_config().sum_entries // n)
-    found: list[list[np.ndarray]] = [[] for _ in parts]
-    for start in range(0, n_resamples, block):
-        size = min(block, n_resamples - start)
-        drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(size)]
-        counts = np.array(drawn, dtype=np.float64)
+    found = [[np.empty((0, *part.measures.shape))] for part in parts]
+    for counts in resampled_counts(n, n_resamples, rng, get_config().sum_entries):
         for part, values in zip(parts, found, strict=True):
             values.append(part.of(counts))
     return [np.concatenate(values) for values in found]
@@ -375,10 +355,9 @@ def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]
 
 
 def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
-    if name == "calibration_error":
+    if name == "calibration_error" and len(drawn):
         drawn = np.maximum(drawn - drawn.mean() + value, 0.0)
-    low, high = np.quantile(drawn, tails)
-    return Estimate(value, float(low), float(high))
+    return estimate(value, drawn, tails)
 
 
 # What the scores of our models estimate; those of other classes are probabilities of nothing.

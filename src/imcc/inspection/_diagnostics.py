@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
+from imcc._utils.config import get_config
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
 from imcc.calibration import Cuts, cuts
+from imcc.inspection._bootstrap import (
+    Estimate,
+    check_resampling,
+    estimate,
+    ranked_measures,
+    resampled_counts,
+    tails_of,
+)
 from imcc.inspection._tables import as_frame, as_text
 from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
 
@@ -45,6 +54,8 @@ class LabelDiagnosis:
     best_threshold, best_f1 : float
         The threshold with the largest F1 on these very rows, and that F1: how much is to be gained
         at most.  Choose thresholds on other rows; see :class:`imcc.calibration.TunedThresholds`.
+    intervals : dict of str to (float, float)
+        Of "f1", "auc" and "average_precision", by the bootstrap over rows; empty without it.
     """
 
     label: str
@@ -58,6 +69,11 @@ class LabelDiagnosis:
     average_precision: float
     best_threshold: float
     best_f1: float
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def estimate(self, name: str) -> Estimate:
+        """Return a measure with its interval, NaN if there is none."""
+        return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
 
 @dataclass(frozen=True)
@@ -72,10 +88,17 @@ class Diagnostics:
         The mean over all labels; see :func:`imcc.metrics.macro_f1`.
     macro_f1_present : float
         The mean over the labels that rows have or are predicted to have.
-    macro_auc : float
-        The mean over the labels where it is defined.
+    macro_auc, macro_average_precision : float
+        The means over the labels where they are defined.
     micro_f1, micro_precision, micro_recall : float
         Of all decisions together.
+    intervals : dict of str to (float, float)
+        Of "macro_f1", "macro_auc", "macro_average_precision" and "micro_f1"; empty without a
+        bootstrap.
+    n_resamples : int
+        Of the bootstrap; 0 without.
+    confidence : float
+        Of the intervals.
     """
 
     labels: tuple[LabelDiagnosis, ...]
@@ -86,6 +109,14 @@ class Diagnostics:
     micro_f1: float
     micro_precision: float
     micro_recall: float
+    macro_average_precision: float = float("nan")
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    n_resamples: int = 0
+    confidence: float = 0.95
+
+    def estimate(self, name: str) -> Estimate:
+        """Return a mean over the labels with its interval, NaN if there is none."""
+        return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
     def __repr__(self) -> str:
         title = (
@@ -102,13 +133,15 @@ class Diagnostics:
         Returns
         -------
         pandas.DataFrame
-            Indexed by label, with the other columns of :class:`LabelDiagnosis`.
+            Indexed by label, with the other columns of :class:`LabelDiagnosis`; with a bootstrap
+            also ``f1_low``, ``f1_high`` and the same for ``auc`` and ``average_precision``.
         """
-        names = [field.name for field in fields(LabelDiagnosis) if field.name != "label"]
-        return as_frame(
-            {name: [getattr(label, name) for label in self.labels] for name in names},
-            index={"label": [label.label for label in self.labels]},
-        )
+        names = [f.name for f in fields(LabelDiagnosis) if f.name not in ("label", "intervals")]
+        columns = {name: [getattr(label, name) for label in self.labels] for name in names}
+        for name in RESAMPLED if self.n_resamples else ():
+            bounds = [label.intervals[name] for label in self.labels]
+            columns[f"{name}_low"], columns[f"{name}_high"] = map(list, zip(*bounds, strict=True))
+        return as_frame(columns, index={"label": [label.label for label in self.labels]})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, with None for what is undefined."""
@@ -171,6 +204,9 @@ def diagnose(
     *,
     thresholds: Any = None,
     label_names: Sequence[str] | None = None,
+    n_resamples: int = 0,
+    confidence: float = 0.95,
+    random_state: int = 0,
 ) -> Diagnostics:
     """Judge every label on held-out rows.
 
@@ -184,6 +220,14 @@ def diagnose(
         The score from which on a label counts as predicted; 0 unless given.
     label_names : sequence of str, optional
         ``label0, label1, ...`` unless given.
+    n_resamples : int, default=0
+        Of the bootstrap over rows that gives F1, AUC and average precision intervals; 0 is none.
+        Rows are drawn with replacement, all labels of a row together, and the quantiles of the
+        resampled values are taken.
+    confidence : float, default=0.95
+        Of the intervals.
+    random_state : int, default=0
+        Seed of the bootstrap.
 
     Returns
     -------
@@ -200,6 +244,7 @@ def diagnose(
     >>> second.f1, second.best_threshold, second.best_f1
     (0.0, -0.25, 1.0)
     """
+    check_resampling(n_resamples, confidence, at_least=0)
     on, scores, names = checked(y_true, scores, label_names)
     limits = check_thresholds(thresholds, on.shape[1])
     predicted = scores >= limits
@@ -208,16 +253,71 @@ def diagnose(
         for j in range(on.shape[1])
     )
     right, marked, there = (int(v.sum()) for v in (on & predicted, predicted, on))
-    return Diagnostics(
+    found = Diagnostics(
         labels=labels,
         n_rows=len(on),
         macro_f1=macro_f1(on, predicted),
         macro_f1_present=macro_f1_present(on, predicted),
         macro_auc=_mean_defined([label.auc for label in labels]),
+        macro_average_precision=_mean_defined([label.average_precision for label in labels]),
         micro_f1=micro_f1(on, predicted),
         micro_precision=_share(right, marked),
         micro_recall=_share(right, there),
+        n_resamples=n_resamples,
+        confidence=confidence,
     )
+    if not n_resamples:
+        return found
+    rng = np.random.default_rng(random_state)
+    return _with_intervals(found, on, scores, predicted, tails_of(confidence), rng)
+
+
+# What a bootstrap gives intervals for.
+RESAMPLED = ("f1", "auc", "average_precision")
+
+
+def _with_intervals(
+    found: Diagnostics,
+    on: np.ndarray,
+    scores: np.ndarray,
+    predicted: np.ndarray,
+    tails: tuple[float, float],
+    rng: np.random.Generator,
+) -> Diagnostics:
+    n, q = on.shape
+    drawn = np.empty((len(RESAMPLED), found.n_resamples, q))
+    micro = np.empty(found.n_resamples)
+    right, either = (on & predicted).astype(float), on.astype(float) + predicted
+    start = 0
+    # Some arrays of this size are made of the counts for each label: about what a cache holds.
+    for counts in resampled_counts(n, found.n_resamples, rng, get_config().kernel_entries):
+        part = slice(start, start + len(counts))
+        start += len(counts)
+        hits, both = 2 * (counts @ right), counts @ either
+        drawn[0, part] = np.divide(hits, both, out=np.zeros_like(hits), where=both > 0)
+        total = both.sum(axis=1)
+        micro[part] = np.divide(hits.sum(axis=1), total, out=np.zeros(len(total)), where=total > 0)
+        for j in range(q):
+            average, auc = ranked_measures(on[:, j], scores[:, j], counts)
+            drawn[1, part, j], drawn[2, part, j] = auc, average
+    labels = []
+    for j, label in enumerate(found.labels):
+        bounds = {
+            name: estimate(getattr(label, name), drawn[k, :, j], tails)
+            for k, name in enumerate(RESAMPLED)
+        }
+        labels.append(replace(label, intervals={n: (e.low, e.high) for n, e in bounds.items()}))
+    defined = ~np.isnan(drawn)
+    sums = np.where(defined, drawn, 0.0).sum(axis=2)
+    counts_defined = defined.sum(axis=2)
+    means = np.full(sums.shape, np.nan)
+    np.divide(sums, counts_defined, out=means, where=counts_defined > 0)
+    overall = {f"macro_{name}": means[k] for k, name in enumerate(RESAMPLED)} | {"micro_f1": micro}
+    intervals = {}
+    for name, values in overall.items():
+        one = estimate(getattr(found, name), values, tails)
+        intervals[name] = (one.low, one.high)
+    return replace(found, labels=tuple(labels), intervals=intervals)
 
 
 def threshold_curve(

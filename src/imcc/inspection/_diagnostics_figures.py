@@ -11,8 +11,9 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
+from imcc.inspection._bootstrap import Estimate
 from imcc.inspection._calibration import CalibrationDiagnostics
-from imcc.inspection._diagnostics import ThresholdCurve
+from imcc.inspection._diagnostics import Diagnostics, ThresholdCurve
 from imcc.inspection._reliability import Reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -20,6 +21,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _PRECISION, _RECALL, _F1 = ("#5b9bd5", "--"), ("#d98b3f", ":"), ("#1f3b66", "-")
 _BEFORE = ("#d98b3f", "--")
 _LONGEST_NAME = 26
+_MEASURES = {"average_precision": "average precision", "f1": "F1", "auc": "AUC"}
 
 
 def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
@@ -87,6 +89,72 @@ def draw_threshold_curves(
         _line("threshold in use", "#999999", "-"),
     ]
     figure.legend(handles=entries, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5)
+    return save_figure(figure, path)
+
+
+def draw_diagnostics(
+    found: Diagnostics,
+    path: str | os.PathLike[str],
+    *,
+    calibration: CalibrationDiagnostics | None = None,
+    max_labels: int = 30,
+) -> Path:
+    """Draw average precision, F1 and AUC of the labels with their intervals, and calibration.
+
+    Parameters
+    ----------
+    found : Diagnostics
+        Of :func:`diagnose`; intervals are drawn if they were computed.
+    path : path
+        The picture: ``.png``, ``.svg`` or ``.pdf``.
+    calibration : CalibrationDiagnostics, optional
+        Of the same labels: adds a panel with the calibration error.
+    max_labels : int
+        Only the most frequent labels are drawn, this many at most.
+    """
+    check_count("max_labels", max_labels)
+    order = np.argsort([-label.support for label in found.labels], kind="stable")[:max_labels]
+    if not len(order):
+        raise ValueError("there is nothing to draw: no labels were given")
+    panels: list[tuple[str, list[Estimate], float]] = [
+        (words, [found.labels[j].estimate(name) for j in order], 1.0)
+        for name, words in (
+            ("average_precision", "average precision"),
+            ("f1", "F1"),
+            ("auc", "AUC"),
+        )
+    ]
+    if calibration is not None:
+        errors = [calibration.labels[j].calibration_error for j in order]
+        widest = float(np.nanmax([(error.value, error.high) for error in errors]))
+        panels.append(("calibration error", errors, max(0.05, 1.1 * widest)))
+    module = require("matplotlib.figure", "report", "Drawing")
+    figure = module.Figure(
+        figsize=(2.0 + 2.1 * len(panels), 1.2 + 0.26 * len(order)), layout="constrained"
+    )
+    figure.get_layout_engine().set(wspace=0.08)
+    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    places = np.arange(len(order))
+    for axes, (words, estimates, right) in zip(every, panels, strict=True):
+        values = np.array([(e.value, e.low, e.high) for e in estimates])
+        axes.hlines(places, values[:, 1], values[:, 2], color=_PRECISION[0], linewidth=2.4)
+        axes.plot(values[:, 0], places, "o", color=_F1[0], markersize=4.5)
+        axes.set_title(words, fontsize=9, loc="left")
+        axes.set_xlim(-0.03 * right, 1.03 * right)
+        axes.locator_params(axis="x", nbins=4)
+        axes.tick_params(labelsize=8)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", color="#e4e4e4", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for edge in axes.spines.values():
+            edge.set_visible(False)
+    names = [f"{short_name(found.labels[j].label)} ({found.labels[j].support:,})" for j in order]
+    every[0].set_yticks(places, names, fontsize=8)
+    every[0].set_ylim(len(order) - 0.5, -0.5)
+    title = f"{found.n_rows:,} rows; in brackets those with the label"
+    if found.n_resamples:
+        title += f"; lines: intervals of {found.confidence:.0%}"
+    figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return save_figure(figure, path)
 
 

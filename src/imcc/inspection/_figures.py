@@ -10,12 +10,15 @@ import numpy as np
 
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
+from imcc.inspection._columns import ColumnAttribution
 from imcc.inspection._diagnostics_figures import save_figure, short_name
 from imcc.inspection._explain import Explanation
 from imcc.inspection._inspect import Inspection
 
 # Told apart by how dark they are, as well as by colour.
 _REAL, _VIRTUAL, _REST = "#5b9bd5", "#1f3b66", "#bbbbbb"
+# Contributions that raise and lower a score, also told apart by their side.
+_UP, _DOWN = "#5e3c99", "#e66101"
 # Orange for -1, purple for +1: for colour-blind readers, too.
 _DIVERGING = "PuOr"
 
@@ -211,6 +214,66 @@ def draw_explanation(
         sums = f"real rows {totals['row']:+.3f}, virtual examples {totals['center']:+.3f} (dark)"
         axes.text(0, 1.01, sums, transform=axes.transAxes, fontsize=8, color="#444444", va="bottom")
         axes.set_title(axes.get_title(loc="left"), fontsize=10, loc="left", pad=18)
+    axes.grid(axis="x", color="#e4e4e4", linewidth=0.6)
+    axes.set_axisbelow(True)
+    _no_frame(axes)
+    return save_figure(figure, path)
+
+
+def draw_columns(
+    found: ColumnAttribution,
+    path: str | os.PathLike[str],
+    *,
+    label: int | str | None = None,
+    top: int = 12,
+) -> Path:
+    """Draw what the columns contribute to a score, with their standard errors.
+
+    Parameters
+    ----------
+    found : ColumnAttribution
+        Of :func:`explain_columns`.
+    path : path
+        The picture: ``.png``, ``.svg`` or ``.pdf``.
+    label : int or str, optional
+        Unless given, the one furthest above its threshold.
+    top : int
+        How many columns to draw; the others are one bar.
+    """
+    j = found.index(label)
+    parts = found.parts(j, top)
+    names = [f"{short_name(p.column)} = {short_name(p.value)}" for p in parts]
+    sizes = [part.contribution for part in parts]
+    errors = [part.standard_error for part in parts]
+    colours = [_UP if size >= 0 else _DOWN for size in sizes]
+    if others := len(found.columns) - len(parts):
+        names.append(f"{others} others together")
+        sizes.append(float(found.contributions[:, j].sum()) - sum(sizes))
+        errors.append(float("nan"))
+        colours.append(_REST)
+    figure = _figure(6.8, 1.4 + 0.27 * len(names))
+    axes = figure.subplots()
+    places = np.arange(len(names))
+    axes.barh(places, sizes, color=colours, height=0.72)
+    axes.errorbar(
+        sizes, places, xerr=errors, fmt="none", ecolor="#333333", elinewidth=0.9, capsize=2
+    )
+    axes.axvline(0, color="#444444", linewidth=0.8)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlabel(
+        f"contribution to the {found.scale} (lines: one standard error); from the mean "
+        f"{found.baseline[j]:.3f} of {found.n_background} background rows",
+        fontsize=8,
+    )
+    verdict = "predicted" if found.predicted(j) else "not predicted"
+    axes.set_title(
+        f"{short_name(found.label_names[j])}: {found.scale} {found.scores[j]:.3f}, {verdict}",
+        fontsize=10,
+        loc="left",
+    )
     axes.grid(axis="x", color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)
     _no_frame(axes)

@@ -14,10 +14,12 @@ from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
 from imcc.inspection._calibration import CalibrationDiagnostics
+from imcc.inspection._columns import ColumnAttribution
 from imcc.inspection._explain import Explanation
 from imcc.inspection._figures import frequent_labels
 from imcc.inspection._inspect import Inspection
 from imcc.inspection._reliability import Reliability
+from imcc.inspection._rows import RowReport
 
 # More circles than this make a page slow; rows are then thinned out evenly.
 _MOST_ROWS = 1500
@@ -25,14 +27,16 @@ _MAP_SIZE = (720, 480)
 _PLOT_SIZE = 360
 _SMALL_PLOT = 150
 _MOST_PLOTS = 12
+_MOST_COLUMNS = 15
 
 
 def page(
-    inspection: Inspection,
+    inspection: Inspection | None,
     *,
     title: str = "A model",
     facts: Mapping[str, Any] | None = None,
     explanations: Sequence[tuple[str, Explanation]] = (),
+    rows: Sequence[tuple[RowReport, Sequence[int | str]]] = (),
     calibration: CalibrationDiagnostics | None = None,
     max_clusters: int = 40,
     max_labels: int = 40,
@@ -41,12 +45,16 @@ def page(
 
     Parameters
     ----------
-    inspection : Inspection
+    inspection : Inspection or None
+        None for a model without virtual examples.
     title : str
     facts : mapping of str to value, optional
         Shown on top, before what the inspection knows: where the model came from, how good it is.
     explanations : sequence of (str, Explanation)
         Single scores, each with a name for its row.
+    rows : sequence of (RowReport, sequence of int or str)
+        Rows explained by their columns, each with the labels to show: the one furthest above its
+        threshold if there are none.
     calibration : CalibrationDiagnostics, optional
         How good the model's probabilities are on rows that it has not seen, of
         :func:`diagnose_probabilities`.
@@ -64,10 +72,19 @@ def page(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     source = resources.files("imcc.inspection").joinpath("page.html").read_text("utf-8")
+    shared = {
+        "title": title,
+        "explanations": [_explanation(name, found) for name, found in explanations],
+        "rows": [_row(report, labels) for report, labels in rows],
+        "calibration": None if calibration is None else _calibration(calibration, max_labels),
+    }
+    template = environment.from_string(source)
+    if inspection is None:
+        return template.render(inspection=None, map=None, facts=facts or {}, **shared)
     labels = frequent_labels(inspection, max_labels)
     shown = inspection.largest(max_clusters)
-    return environment.from_string(source).render(
-        title=title,
+    return template.render(
+        **shared,
         facts={**(facts or {}), **_own_facts(inspection)},
         inspection=inspection,
         names=[inspection.label_names[j] for j in labels],
@@ -78,12 +95,10 @@ def page(
         by_chance=inspection.correlations.by_chance,
         scatter=_scatter(inspection),
         map=_map(inspection, labels),
-        explanations=[_explanation(name, found) for name, found in explanations],
-        calibration=None if calibration is None else _calibration(calibration, max_labels),
     )
 
 
-def write_page(path: str | os.PathLike[str], inspection: Inspection, **options: Any) -> Path:
+def write_page(path: str | os.PathLike[str], inspection: Inspection | None, **options: Any) -> Path:
     """Write :func:`page` to a file, which appears whole or not at all."""
     return save(path, page(inspection, **options).encode("utf-8", "replace"))
 
@@ -224,6 +239,7 @@ def _explanation(name: str, found: Explanation) -> dict[str, Any]:
     parts = found.top(12)
     totals = found.totals()
     rest = sum(totals.values()) - totals["constant"] - sum(part.contribution for part in parts)
+    reach = max([abs(part.contribution) for part in parts], default=1.0) or 1.0
     rows = [
         (
             part.name,
@@ -231,18 +247,53 @@ def _explanation(name: str, found: Explanation) -> dict[str, Any]:
             part.weight,
             part.value,
             part.contribution,
+            *_bar(part.contribution, reach),
         )
         for part in parts
     ]
     constant = {"support": "intercept", "features": "the mean row"}.get(found.by)
-    reach = max([abs(part.contribution) for part in parts], default=1.0) or 1.0
     return {
         "name": name,
         "found": found,
         "rows": rows,
-        "reach": reach,
         "rest": rest,
         "n_others": sum(len(w) for w in found.weights.values()) - len(parts),
         "constant": constant,
         "totals": totals,
     }
+
+
+def _row(report: RowReport, labels: Sequence[int | str]) -> dict[str, Any]:
+    found = report.attribution
+    return {
+        "report": report,
+        "found": found,
+        "labels": [_row_label(found, found.index(label)) for label in labels or (None,)],
+        "nearest": report.nearest,
+    }
+
+
+def _row_label(found: ColumnAttribution, j: int) -> dict[str, Any]:
+    """Return a label's contributions as bars: where they begin and how long they are, in %."""
+    parts = found.parts(j, _MOST_COLUMNS)
+    lines: list[tuple[str, str, float, float | None]] = [
+        (p.column, p.value, p.contribution, p.standard_error) for p in parts
+    ]
+    if others := len(found.columns) - len(parts):
+        rest = float(found.contributions[:, j].sum()) - sum(part.contribution for part in parts)
+        lines.append((f"{others} others together", "", rest, None))
+    reach = max((abs(size) for _, _, size, _ in lines), default=0.0) or 1.0
+    return {
+        "label": found.label_names[j],
+        "score": found.scores[j],
+        "threshold": found.thresholds[j],
+        "predicted": found.predicted(j),
+        "baseline": found.baseline[j],
+        "lines": [(*line, *_bar(line[2], reach)) for line in lines],
+    }
+
+
+def _bar(value: float, reach: float) -> tuple[float, float]:
+    """Return the left end and the length of a bar, in % of its cell: 50 is the middle."""
+    size = 50 * abs(value) / reach
+    return round(50 - size if value < 0 else 50.0, 2), round(size, 2)

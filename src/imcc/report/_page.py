@@ -51,6 +51,7 @@ class _Page:
                 **table_values(paper_table(panel.compared), about),
                 "cd": [self.figure(p) for _, p in figures.critical_differences(panel)],
                 "no_cd": _no_diagram(panel.compared),
+                "against": sections.against_control(panel),
                 "time": [
                     self.figure(p) for _, p in figures.time_against_quality(self.results, panel)
                 ],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imcc.comparison import Comparison, ScoreTable, compare
+from imcc.comparison import ROPE, Comparison, ScoreTable, compare
 from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
     ALL_METRICS,
@@ -122,7 +122,11 @@ def opened(store: Store | str | Path) -> Iterator[Store]:
 
 
 def gather(
-    store: Store | str | Path, *, control: str | None = None, alpha: float = 0.05
+    store: Store | str | Path,
+    *,
+    control: str | None = None,
+    alpha: float = 0.05,
+    rope: float = ROPE,
 ) -> Results:
     """Read a store and compare what is in it.
 
@@ -135,6 +139,8 @@ def gather(
         method of that name.
     alpha : float
         The level of significance.
+    rope : float
+        As for :func:`imcc.comparison.compare`.
     """
     with opened(store) as source:
         experiment = source.experiment
@@ -156,11 +162,13 @@ def gather(
             missing=source.missing(),
             control=control,
             alpha=alpha,
-            panels=list(_panels(source, runs, control, alpha)),
+            panels=list(_panels(source, runs, control, alpha, rope)),
         )
 
 
-def _panels(source: Store, runs: list[Run], control: str | None, alpha: float) -> Iterator[Panel]:
+def _panels(
+    source: Store, runs: list[Run], control: str | None, alpha: float, rope: float
+) -> Iterator[Panel]:
     protocol = source.experiment.protocol
     searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
     for metric in (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring)):
@@ -172,7 +180,7 @@ def _panels(source: Store, runs: list[Run], control: str | None, alpha: float) -
             if np.isnan(scores.values).all():
                 continue
             compared = compare_common_runs(
-                scores, control=control, alpha=alpha, test_size=protocol.test_size
+                scores, control=control, alpha=alpha, test_size=protocol.test_size, rope=rope
             )
             yield Panel(metric, selections, compared)
 
@@ -205,6 +213,7 @@ def compare_common_runs(
     control: str | None = None,
     alpha: float = 0.05,
     test_size: float | None = None,
+    rope: float = ROPE,
 ) -> Compared:
     """Compare the methods on the runs that they have in common.
 
@@ -222,6 +231,8 @@ def compare_common_runs(
         The level of significance.
     test_size : float, optional
         As for :func:`imcc.comparison.compare`.
+    rope : float
+        Likewise.
     """
     have = ~np.isnan(scores.values)
     begun = have.any(axis=(1, 2))
@@ -250,6 +261,7 @@ def compare_common_runs(
         alpha=alpha,
         missing="drop_repetitions",
         test_size=test_size,
+        rope=rope,
     )
     left_out += [
         f"{one_line(dataset)}: {counted(lost, 'run')} of repetitions that not all methods have"

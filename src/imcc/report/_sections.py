@@ -22,9 +22,11 @@ from imcc.report._words import (
     metric_title,
     number,
     one_line,
+    p_text,
     seconds_text,
     setting_value,
     shorten,
+    signed,
 )
 
 
@@ -68,6 +70,54 @@ def overview(results: Results) -> list[dict[str, Any]]:
             }
         )
     return lines
+
+
+def against_control(panel: Panel) -> dict[str, Any] | None:
+    """Return the control against each other method: sizes, p and probabilities; None without."""
+    found = panel.compared.comparison
+    if found is None or found.effects is None or found.bayesian is None:
+        return None
+    assert found.wilcoxon_control is not None
+    effects, bayesian, i = found.effects, found.bayesian, found.effects.control
+    lines = []
+    for j in found.order:
+        if j == i:
+            continue
+        probabilities = (bayesian.better[j], bayesian.equivalent[j], bayesian.worse[j])
+        lines.append(
+            {
+                "method": one_line(found.methods[j]),
+                "won": f"{found.wins.wins[i, j]} / {found.wins.ties[i, j]} / "
+                f"{found.wins.losses[i, j]}",
+                "won_value": int(found.wins.wins[i, j]),
+                "mean": signed(effects.mean[j]),
+                "mean_value": f"{effects.mean[j]:.6g}",
+                "interval": _between(effects.mean_interval[j]),
+                "median": signed(effects.median[j]),
+                "median_value": f"{effects.median[j]:.6g}",
+                "median_interval": _between(effects.median_interval[j]),
+                "rank_biserial": signed(effects.rank_biserial[j], 2),
+                "rank_biserial_value": f"{effects.rank_biserial[j]:.6g}",
+                "p": p_text(float(found.wilcoxon_control.holm_p[j]))
+                .removeprefix("p = ")
+                .removeprefix("p "),
+                "p_value": f"{found.wilcoxon_control.holm_p[j]:.6g}",
+                "probabilities": [number(float(p), 2) for p in probabilities],
+            }
+        )
+    return {
+        "control": one_line(found.methods[i]),
+        "n": len(found.rows),
+        "level": f"{effects.level:.0%}".replace("%", " %"),
+        "rope": f"{bayesian.rope:g}",
+        "lines": lines,
+    }
+
+
+def _between(ends: np.ndarray) -> str:
+    if not np.isfinite(ends).all():
+        return "too few data sets"
+    return f"{signed(ends[0])} to {signed(ends[1])}"
 
 
 def headline(results: Results) -> Verdict | None:

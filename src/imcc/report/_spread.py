@@ -136,12 +136,26 @@ def draw_time(comparison: Comparison, runs: Sequence[Run]) -> Picture:
     )
     if comparison.control is not None:
         caption += f" {one_line(comparison.control)} is the diamond."
+    if len(_computed_on(comparison, runs)) > 1:
+        caption += (
+            " The runs had different devices or numbers of threads: their times cannot be compared "
+            "without that."
+        )
     texts = [
         f"{one_line(comparison.methods[i])}: {seconds_text(float(times[i]))}, "
         f"{label} {number(float(quality[i]), 3 if single else 2)}"
         for i in comparison.order
     ]
     return Picture(figure, caption, f"Scatter of time and quality. {'; '.join(texts)}.")
+
+
+def _computed_on(comparison: Comparison, runs: Sequence[Run]) -> set[tuple[str, str]]:
+    """Return the devices and numbers of threads of the runs that the times are of."""
+    return {
+        (str(run.environment.get("device")), str(run.environment.get("threads")))
+        for run in runs
+        if run.key[1] in comparison.datasets and run.key[2] in comparison.methods
+    }
 
 
 def _times(comparison: Comparison, runs: Sequence[Run]) -> np.ndarray:

@@ -88,6 +88,17 @@ def number(value: float, decimals: int = 3) -> str:
     return DASH if math.isnan(value) else f"{value:.{decimals}f}"
 
 
+def signed(value: float, decimals: int = 4) -> str:
+    """Return a difference, with its sign.
+
+    >>> signed(0.01234), signed(-0.5, 1), signed(0)
+    ('+0.0123', '−0.5', '0.0000')
+    """
+    text = f"{abs(value):.{decimals}f}"
+    sign = "" if float(text) == 0 else "+" if value > 0 else MINUS
+    return sign + text
+
+
 def rank_text(rank: float) -> str:
     """Return a rank, with decimals only where ties make some.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
-from imcc._utils.validation import check_choice, check_share
+from imcc._utils.validation import check_choice, check_number, check_share
+from imcc.comparison import ROPE
 from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.metrics import METRICS
 from imcc.report import _figures as figures
@@ -29,11 +30,13 @@ def build_report(
     *,
     control: str | None = None,
     alpha: float = 0.05,
+    rope: float = ROPE,
     title: str | None = None,
 ) -> str:
     """Return the page of :func:`write_report` as text; the parameters are the same."""
     check_share("alpha", alpha)
-    return render(gather(_source(store), control=control, alpha=alpha), title)
+    check_number("rope", rope, at_least=0)
+    return render(gather(_source(store), control=control, alpha=alpha, rope=rope), title)
 
 
 def write_report(
@@ -42,6 +45,7 @@ def write_report(
     *,
     control: str | None = None,
     alpha: float = 0.05,
+    rope: float = ROPE,
     title: str | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -58,6 +62,9 @@ def write_report(
         method of that name.
     alpha : float
         The level of significance of all tests.
+    rope : float
+        Differences up to this size do not matter in practice, in units of the metric: for the
+        Bayesian test (see :func:`imcc.comparison.bayesian_signed_rank`).
     title : str, optional
         The page's heading; the experiment's name by default.
     overwrite : bool
@@ -76,7 +83,7 @@ def write_report(
     """
     target = Path(path)
     _check_target(target, overwrite)
-    page = build_report(store, control=control, alpha=alpha, title=title)
+    page = build_report(store, control=control, alpha=alpha, rope=rope, title=title)
     return save(target, page.encode("utf-8"))
 
 

@@ -217,6 +217,59 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 names += columns
         return np.array(names, dtype=object)
 
+    def feature_columns(self) -> np.ndarray:
+        """Return the column of the table that each feature is made from.
+
+        Returns
+        -------
+        ndarray of str of shape (n_features,)
+        """
+        check_is_fitted(self)
+        origin = {
+            part: column.name
+            for column in self.schema_
+            if column.kind == "date"
+            for part in date_parts(column)
+        }
+        names: list[str] = []
+        for step, transformer, columns in self.encoder_.transformers_:
+            if step == "remainder":
+                continue
+            if step == "categories":
+                for column in columns:
+                    names += [column] * len(_indicator_names(transformer, columns, column))
+            elif step.startswith("text "):
+                terms = (v.get_feature_names_out() for _, v in transformer.transformer_list)
+                names += [columns] * sum(map(len, terms))
+            else:
+                names += [origin.get(column, column) for column in columns]
+        return np.array(names, dtype=object)
+
+    def typed_columns(self, X: Any) -> dict[str, np.ndarray]:
+        """Return the columns of a table that are features, as numbers and words.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+
+        Returns
+        -------
+        dict of str to ndarray
+            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN where missing; the words
+            of categories and text, None where missing.
+        """
+        check_is_fitted(self)
+        typed = typed_frame(as_table(X), self.schema_)
+        found = {}
+        for name in self.schema_.features:
+            column = self.schema_[name]
+            values = typed[date_parts(column)[0] if column.kind == "date" else name].to_numpy()
+            if column.kind in ("category", "text"):
+                missing = "" if column.kind == "text" else _MISSING_VALUE
+                values = np.array([None if v == missing else v for v in values], dtype=object)
+            found[name] = values
+        return found
+
     def set_output(self, *, transform: str | None = None) -> TableEncoder:
         """Choose what ``transform`` returns, as for any transformer of scikit-learn.
 
@@ -235,11 +288,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return hasattr(self, "encoder_")
 
 
-def _indicator_names(encoder: OneHotEncoder, columns: list[str]) -> list[str]:
+def _indicator_names(
+    encoder: OneHotEncoder, columns: list[str], only: str | None = None
+) -> list[str]:
     """Return the names of the indicators of categories, the rare ones together at the end."""
     names = []
     together = encoder.infrequent_categories_
     for column, values, rare in zip(columns, encoder.categories_, together, strict=True):
+        if only not in (None, column):
+            continue
         among = set() if rare is None else set(rare)
         names += [f"{column}={value}" for value in values if value not in among]
         names += [f"{column}=infrequent"] if among else []

@@ -1,0 +1,379 @@
+"""Gradient boosting as people use it: LightGBM, one booster per label, and XGBoost, one for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+
+from imcc._core.platt import prior_log_odds
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
+from imcc._utils.validation import Features, check_count, check_number, check_switch, draw_seed
+from imcc.baselines._base import BaselineClassifier, is_constant
+from imcc.estimators.base import LogOddsClassifierMixin
+
+# The part of the training rows that decides how many trees there are.
+_HELD_OUT = 0.2
+# A label needs this many rows with it and without it, so that a fifth of each can be held out.
+_ENOUGH = 5
+# Trees where nothing can be held out.
+_TREES_UNTRIED = 20
+
+
+class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
+    """LightGBM's gradient boosted trees, one booster per label.
+
+    Not in the paper's comparison.  For each label, trees are added that lower the log loss::
+
+        sum_i log(1 + exp(-y_i f(x_i))),    f = sum of the trees, y_i in {-1, +1}
+
+    until it has not become lower on a fifth of the label's rows (of those with the label and of
+    those without it) for ``patience`` trees.  Then a booster with the best number of trees is
+    trained on all rows.  Scores are log-odds, so they can be ranked across labels.
+
+    Needs the extra ``rivals``.
+
+    Parameters
+    ----------
+    max_trees : int, default=300
+        Trees per label at most.
+    learning_rate : float, default=0.1
+        Factor on every tree, > 0.
+    num_leaves : int, default=15
+        Leaves of a tree at most, >= 2.
+    min_data_in_leaf : int, default=5
+        Training rows that a leaf must have.
+    lambda_l2 : float, default=1.0
+        Penalty on the squared values of the leaves, >= 0.
+    feature_fraction : float, default=0.5
+        Share of the features that a tree may use, in (0, 1].
+    patience : int, default=20
+        Trees without progress on the rows held out, after which no more are tried.
+    n_jobs : int or None, default=None
+        Threads of LightGBM; None is one.  The scores do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the rows held out and of the features that a tree may use.
+
+    Attributes
+    ----------
+    n_trees_ : ndarray of int of shape (n_labels,)
+        Trees of each label; 0 where a label is constant.
+    boosters_ : list of str
+        LightGBM's own text of each booster; empty where a label is constant.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Notes
+    -----
+    A label that is on in all training rows or in none has the log-odds of its smoothed share.  A
+    label with fewer than five rows of either kind gets as many trees as the other labels have in
+    the middle (their median; 20 if there is no other).
+
+    References
+    ----------
+    .. [1] G. Ke et al. "LightGBM: a highly efficient gradient boosting decision tree." NeurIPS,
+       2017.
+    """
+
+    def __init__(
+        self,
+        max_trees: int = 300,
+        *,
+        learning_rate: float = 0.1,
+        num_leaves: int = 15,
+        min_data_in_leaf: int = 5,
+        lambda_l2: float = 1.0,
+        feature_fraction: float = 0.5,
+        patience: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.max_trees = max_trees
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_data_in_leaf = min_data_in_leaf
+        self.lambda_l2 = lambda_l2
+        self.feature_fraction = feature_fraction
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_count("max_trees", self.max_trees)
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_count("num_leaves", self.num_leaves, at_least=2)
+        check_count("min_data_in_leaf", self.min_data_in_leaf)
+        check_number("lambda_l2", self.lambda_l2, at_least=0)
+        _check_fraction("feature_fraction", self.feature_fraction)
+        check_count("patience", self.patience)
+
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
+        lightgbm = _lightgbm()
+        seed = draw_seed(self.random_state)
+        params = {
+            "objective": "binary",
+            "learning_rate": float(self.learning_rate),
+            "num_leaves": int(self.num_leaves),
+            "min_data_in_leaf": int(self.min_data_in_leaf),
+            "lambda_l2": float(self.lambda_l2),
+            "feature_fraction": float(self.feature_fraction),
+            "seed": seed % 2**31,
+            "num_threads": effective_n_jobs(self.n_jobs),
+            "deterministic": True,
+            "force_col_wise": True,  # otherwise LightGBM chooses by trial of which is faster
+            "verbosity": -1,
+        }
+        learned = [j for j in range(on.shape[1]) if not is_constant(on[:, j])]
+        trees = np.zeros(on.shape[1], dtype=int)
+        boosters = [""] * on.shape[1]
+        if learned:
+            # Features are cut into bins once for all labels.
+            rows = lightgbm.Dataset(_plain(X), weight=weights, params=params)
+            rows.set_label(on[:, learned[0]].astype(np.float32)).construct()
+            rng = np.random.default_rng(seed)
+            for j in learned:
+                trees[j] = self._count_trees(lightgbm, rows, on[:, j], params, rng)
+            trees[learned] = _fill_untried(trees[learned])
+            for j in learned:
+                rows.set_label(on[:, j].astype(np.float32))
+                booster = lightgbm.train(params, rows, num_boost_round=int(trees[j]))
+                boosters[j] = booster.model_to_string()
+        self._constant_scores = np.array([prior_log_odds(label, weights) for label in on.T])
+        self.n_trees_ = trees
+        self.boosters_ = boosters
+
+    def _count_trees(
+        self,
+        lightgbm: Any,
+        rows: Any,
+        on: np.ndarray,
+        params: dict[str, Any],
+        rng: np.random.Generator,
+    ) -> int:
+        """Return the best number of trees for rows that are held out; 0 if none can be."""
+        held_out = []
+        for kind in (True, False):
+            of_kind = rng.permutation(np.flatnonzero(on == kind))
+            if len(of_kind) < _ENOUGH:
+                return 0
+            held_out.append(of_kind[: int(_HELD_OUT * len(of_kind))])
+        outside = np.sort(np.concatenate(held_out))
+        inside = np.setdiff1d(np.arange(len(on)), outside)
+        rows.set_label(on.astype(np.float32))
+        train, test = (rows.subset(part, params=params) for part in (inside, outside))
+        booster = lightgbm.train(
+            params,
+            train,
+            num_boost_round=self.max_trees,
+            valid_sets=[test],
+            callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
+        )
+        return max(1, booster.best_iteration)
+
+    def _score_rows(self, X: Features) -> np.ndarray:
+        scores = np.tile(self._constant_scores, (X.shape[0], 1))
+        learned = [j for j, text in enumerate(self.boosters_) if text]
+        if learned:
+            lightgbm = _lightgbm()
+            rows = _plain(X)
+            for j in learned:
+                booster = lightgbm.Booster(model_str=self.boosters_[j])
+                scores[:, j] = booster.predict(
+                    rows, raw_score=True, num_threads=effective_n_jobs(self.n_jobs)
+                )
+        return scores
+
+
+class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
+    """XGBoost's gradient boosted trees, one booster for all labels.
+
+    Not in the paper's comparison.  Each step adds a tree per label; with ``multi_output=True`` it
+    adds one tree that has a vector of values in each leaf, one per label, and whose splits lower
+    the log loss of all labels together.  The number of steps is where the mean log loss of a fifth
+    of the rows is lowest; then a booster with as many is trained on all rows.  Boosting starts at
+    the log-odds of the labels' smoothed shares, and scores are log-odds.
+
+    Needs the extra ``rivals``.
+
+    Parameters
+    ----------
+    max_steps : int, default=300
+        Steps of boosting at most.
+    multi_output : bool, default=False
+        Whether a tree is for all labels.
+    learning_rate : float, default=0.1
+        Factor on every tree, > 0.
+    max_depth : int, default=6
+        Depth of a tree at most.
+    min_child_weight : float, default=1.0
+        Sum of the second derivatives of the loss that a leaf must have, >= 0.
+    max_bins : int, default=32
+        Bins at most that a feature is cut into, >= 2; the time of multi-output trees is
+        proportional to it.
+    feature_fraction : float, default=0.5
+        Share of the features that a tree may use, in (0, 1].
+    patience : int, default=20
+        Steps without progress on the rows held out, after which no more are tried.
+    n_jobs : int or None, default=None
+        Threads of XGBoost; None is one.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the rows held out and of the features that a tree may use.
+
+    Attributes
+    ----------
+    n_steps_ : int
+        Steps of boosting; 0 where every label is constant.
+    booster_ : str
+        XGBoost's own JSON text of the booster; empty where every label is constant.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Notes
+    -----
+    Entries that are 0 count as missing, for which each split learns a side: so that dense and
+    sparse rows with the same numbers give the same trees.
+
+    A label that is on in all training rows or in none has the log-odds of its smoothed share.
+    Fewer than ten rows are too few to hold some out: 20 steps.
+
+    References
+    ----------
+    .. [1] T. Chen, C. Guestrin. "XGBoost: a scalable tree boosting system." KDD, 2016.
+    """
+
+    def __init__(
+        self,
+        max_steps: int = 300,
+        *,
+        multi_output: bool = False,
+        learning_rate: float = 0.1,
+        max_depth: int = 6,
+        min_child_weight: float = 1.0,
+        max_bins: int = 32,
+        feature_fraction: float = 0.5,
+        patience: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.max_steps = max_steps
+        self.multi_output = multi_output
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.max_bins = max_bins
+        self.feature_fraction = feature_fraction
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_count("max_steps", self.max_steps)
+        check_switch("multi_output", self.multi_output)
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_count("max_depth", self.max_depth)
+        check_number("min_child_weight", self.min_child_weight, at_least=0)
+        check_count("max_bins", self.max_bins, at_least=2)
+        _check_fraction("feature_fraction", self.feature_fraction)
+        check_count("patience", self.patience)
+
+    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
+        xgboost = _xgboost()
+        seed = draw_seed(self.random_state)
+        params = {
+            "objective": "binary:logistic",
+            "eval_metric": "logloss",
+            "tree_method": "hist",
+            "multi_strategy": "multi_output_tree" if self.multi_output else "one_output_per_tree",
+            "learning_rate": float(self.learning_rate),
+            "max_depth": int(self.max_depth),
+            "min_child_weight": float(self.min_child_weight),
+            "max_bin": int(self.max_bins),
+            "colsample_bytree": float(self.feature_fraction),
+            "base_score": 0.5,  # log-odds 0: each row brings its starting point along
+            "seed": seed % 2**31,
+            "nthread": effective_n_jobs(self.n_jobs),
+            "verbosity": 0,
+        }
+        learned = np.array([j for j in range(on.shape[1]) if not is_constant(on[:, j])], dtype=int)
+        start = np.array([prior_log_odds(label, weights) for label in on.T])
+        steps, text = 0, ""
+        if len(learned):
+            labels = on[:, learned].astype(np.float32)
+
+            def matrix(part: np.ndarray) -> Any:
+                return self._matrix(
+                    xgboost,
+                    X[part],
+                    start[learned],
+                    label=labels[part],
+                    weight=None if weights is None else weights[part],
+                )
+
+            everything = np.arange(len(on))
+            steps = _TREES_UNTRIED
+            if len(on) >= 2 * _ENOUGH:
+                order = np.random.default_rng(seed).permutation(len(on))
+                n_held_out = int(_HELD_OUT * len(on))
+                found = xgboost.train(
+                    params,
+                    matrix(np.sort(order[n_held_out:])),
+                    num_boost_round=self.max_steps,
+                    evals=[(matrix(np.sort(order[:n_held_out])), "held_out")],
+                    early_stopping_rounds=self.patience,
+                    verbose_eval=False,
+                )
+                steps = found.best_iteration + 1
+            booster = xgboost.train(params, matrix(everything), num_boost_round=steps)
+            text = bytes(booster.save_raw("json")).decode()
+        self._learned = learned
+        self._constant_scores = start
+        self.n_steps_ = steps
+        self.booster_ = text
+
+    def _matrix(self, xgboost: Any, X: Features, start: np.ndarray, **given: Any) -> Any:
+        return xgboost.DMatrix(
+            _plain(X),
+            missing=0.0,
+            base_margin=np.tile(start, (X.shape[0], 1)),
+            nthread=effective_n_jobs(self.n_jobs),
+            **given,
+        )
+
+    def _score_rows(self, X: Features) -> np.ndarray:
+        scores = np.tile(self._constant_scores, (X.shape[0], 1))
+        if self.booster_:
+            xgboost = _xgboost()
+            booster = xgboost.Booster({"nthread": effective_n_jobs(self.n_jobs)})
+            booster.load_model(bytearray(self.booster_.encode()))
+            rows = self._matrix(xgboost, X, self._constant_scores[self._learned])
+            found = booster.predict(rows, output_margin=True)
+            scores[:, self._learned] = found.reshape(X.shape[0], -1)
+        return scores
+
+
+def _lightgbm() -> Any:
+    return require("lightgbm", "rivals", "LightGBMBaseline")
+
+
+def _xgboost() -> Any:
+    return require("xgboost", "rivals", "XGBoostBaseline")
+
+
+def _check_fraction(name: str, value: Any) -> None:
+    if check_number(name, value, above=0) > 1:
+        raise InvalidArgumentError(name, f"must be a number in (0, 1], got {value!r}")
+
+
+def _plain(X: Features) -> Any:
+    """Return rows in a form that both libraries take."""
+    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+
+
+def _fill_untried(trees: np.ndarray) -> np.ndarray:
+    """Give labels that have no number of trees (0) the median of the others."""
+    tried = trees[trees > 0]
+    usual = int(np.median(tried)) if len(tried) else _TREES_UNTRIED
+    return np.where(trees > 0, trees, usual)

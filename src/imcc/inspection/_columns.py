@@ -1,0 +1,677 @@
+r"""What drove a score, in terms of the columns: Shapley values.
+
+The scores of one row x and of m background rows b are compared.  For a set S of columns, let
+x_S b be the background row b with the columns in S taken from x.  The value of S is the mean score
+over the background ::
+
+    v(S) = 1/m sum_b f(x_S b),        v(all) = f(x),   v(none) = the baseline, 1/m sum_b f(b)
+
+and the contribution of column i is its Shapley value, the mean over all orders of the columns of
+what taking i changes (Shapley 1953; with this v, the "marginal" or "interventional" one of
+Janzing, Minorics and Bloebaum 2020) ::
+
+    phi_i = sum_{S without i} |S|! (k - |S| - 1)! / k!  (v(S + i) - v(S)),
+    sum_i phi_i = f(x) - baseline.
+
+It is a mean over background rows of the Shapley values between x and one b, for which only the
+columns count in which they differ: the others have 0, and taking them changes no row.  Where all
+sets of these columns can be asked for, the values are exact.  Otherwise orders of the columns are
+drawn, each with its reverse (antithetic pairs), as many for every background row, so that the parts
+still sum to f(x) - baseline, to rounding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.plain import to_plain
+from imcc._utils.text import printable
+from imcc._utils.validation import check_count
+from imcc._utils.wrappers import layers
+from imcc.calibration import decision_thresholds, scoring_method
+from imcc.inspection._mixed import (
+    Mixer,
+    Score,
+    as_rows,
+    background_rows,
+    count_labels,
+    faster,
+    group_columns,
+    make_mixer,
+    scorer,
+    values_of_row,
+)
+from imcc.inspection._tables import as_frame, as_text
+
+# Mixed rows that are scored at a time, and the most cells of them.
+_ROWS = 2048
+_CELLS = 2**22
+# Background rows that the columns which count are looked for with.
+_SCREENING_ROWS = 10
+# Pairs of orders at least, for a standard error.
+_FEWEST_PAIRS = 2
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ColumnPart:
+    """What one column, or group of columns, contributes to a score.
+
+    Attributes
+    ----------
+    column : str
+    value : str
+        The row's value, as text.
+    contribution : float
+    standard_error : float
+        See :class:`ColumnAttribution`.
+    """
+
+    column: str
+    value: str
+    contribution: float
+    standard_error: float
+
+
+_PART = tuple(field.name for field in fields(ColumnPart))
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnAttribution:
+    """The scores of one row as sums over columns: ``score = baseline + sum of contributions``.
+
+    Attributes
+    ----------
+    label_names : tuple of str
+    columns : tuple of str
+        Names of columns, or of groups of columns.
+    members : tuple of tuple of str
+        The columns in each of them.
+    values : tuple of str
+        The row's values, as text; of a group with several columns, how many there are.
+    scale : {"score", "probability"}
+        What is explained: the decision function (log-odds, for a model that is calibrated), or the
+        probabilities of a model that has nothing else.
+    scores : ndarray of shape (n_labels,)
+    thresholds : ndarray of shape (n_labels,)
+        From which score on a label is predicted.
+    baseline : ndarray of shape (n_labels,)
+        The mean score of the background rows.
+    contributions : ndarray of shape (n_columns, n_labels)
+    standard_errors : ndarray of shape (n_columns, n_labels)
+        Of the contributions: from the choice of the background rows (none if all rows that were
+        given are used) and from the orders that were drawn.
+    sampling_errors : ndarray of shape (n_columns, n_labels)
+        From the orders that were drawn alone; 0 if exact.
+    n_background, n_rows : int
+        Background rows used, and those that they were drawn from.
+    n_evaluations : int
+        Mixed rows that the model was asked about.
+    n_pairs : int
+        Pairs of orders drawn for each background row; 0 if exact.
+    exact : bool
+        Whether all sets of columns were asked for.
+    """
+
+    label_names: tuple[str, ...]
+    columns: tuple[str, ...]
+    members: tuple[tuple[str, ...], ...]
+    values: tuple[str, ...]
+    scale: str
+    scores: np.ndarray
+    thresholds: np.ndarray
+    baseline: np.ndarray
+    contributions: np.ndarray
+    standard_errors: np.ndarray
+    sampling_errors: np.ndarray
+    n_background: int
+    n_rows: int
+    n_evaluations: int
+    n_pairs: int
+    exact: bool
+
+    def index(self, label: int | str | None = None) -> int:
+        """Return the number of a label: of its name, or of the one furthest above its threshold."""
+        count = len(self.label_names)
+        if label is None:
+            return int(np.argmax(self.scores - self.thresholds))
+        if isinstance(label, str):
+            if label not in self.label_names:
+                few = ", ".join(map(repr, self.label_names[:5]))
+                more = f" and {count - 5} more" if count > 5 else ""
+                raise InvalidArgumentError("label", f"is {label!r}, which is none of {few}{more}")
+            return self.label_names.index(label)
+        if not 0 <= label < count:
+            raise InvalidArgumentError(
+                "label", f"must be a name or a number from 0 to {count - 1}, got {label}"
+            )
+        return int(label)
+
+    def select(self, labels: Sequence[int | str]) -> ColumnAttribution:
+        """Return the same for some of the labels."""
+        kept = [self.index(label) for label in labels]
+        return replace(
+            self,
+            label_names=tuple(self.label_names[j] for j in kept),
+            **{name: getattr(self, name)[..., kept] for name in _OF_LABELS},
+        )
+
+    def parts(self, label: int | str | None = None, top: int | None = None) -> list[ColumnPart]:
+        """Return the contributions to a label's score, the largest in either direction first.
+
+        Parameters
+        ----------
+        label : int or str, optional
+            Unless given, the one furthest above its threshold.
+        top : int, optional
+            How many; all unless given.
+        """
+        j = self.index(label)
+        if top is not None:
+            check_count("top", top)
+        order = np.argsort(-np.abs(self.contributions[:, j]), kind="stable")[:top]
+        return [
+            ColumnPart(
+                self.columns[i],
+                self.values[i],
+                float(self.contributions[i, j]),
+                float(self.standard_errors[i, j]),
+            )
+            for i in order
+        ]
+
+    def predicted(self, label: int | str | None = None) -> bool:
+        """Return whether a label is predicted."""
+        j = self.index(label)
+        return bool(self.scores[j] >= self.thresholds[j])
+
+    def how(self) -> str:
+        """Return how the contributions were computed, in a sentence."""
+        way = (
+            "all sets of columns"
+            if self.exact
+            else f"{self.n_pairs} pairs of opposite orders of the columns per background row"
+        )
+        return f"Shapley values from {way}, {self.n_evaluations:,} mixed rows"
+
+    def __repr__(self) -> str:
+        j = self.index()
+        predicted = "predicted" if self.predicted(j) else "not predicted"
+        title = (
+            f"ColumnAttribution of {printable(self.label_names[j])} (1 of {len(self.label_names)} "
+            f"labels): {self.scale} {self.scores[j]:.3f}, {predicted} (from "
+            f"{self.thresholds[j]:.3f} on), {self.scores[j] - self.baseline[j]:+.3f} from the mean "
+            f"{self.baseline[j]:.3f} of {self.n_background:,} background rows"
+        )
+        parts = self.parts(j)
+        rows = [[p.column, p.value, p.contribution, p.standard_error] for p in parts]
+        return as_text(title, ["column", "value", "contribution", "+/-"], rows)
+
+    def to_frame(self, label: int | str | None = None) -> Any:
+        """Return a data frame of the contributions.
+
+        Parameters
+        ----------
+        label : int or str, optional
+            Its contributions with their errors, the largest first.  Without it, the contributions
+            of all columns to all labels.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of :class:`ColumnPart`; or with one column per label, indexed by the
+            table's column and its value.
+        """
+        if label is None:
+            return as_frame(
+                self.contributions,
+                index={"column": list(self.columns), "value": list(self.values)},
+                names=list(self.label_names),
+            )
+        parts = self.parts(label)
+        return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, words and lists."""
+        labels = [
+            {
+                "label": name,
+                "score": self.scores[j],
+                "threshold": self.thresholds[j],
+                "predicted": self.predicted(j),
+                "baseline": self.baseline[j],
+                "columns": [
+                    {
+                        **vars(part),
+                        "sampling_error": self.sampling_errors[self.columns.index(part.column), j],
+                    }
+                    for part in self.parts(j)
+                ],
+            }
+            for j, name in enumerate(self.label_names)
+        ]
+        return to_plain(
+            {
+                "scale": self.scale,
+                "labels": labels,
+                "groups": {
+                    name: list(members)
+                    for name, members in zip(self.columns, self.members, strict=True)
+                    if members != (name,)
+                },
+                "n_background": self.n_background,
+                "n_rows": self.n_rows,
+                "n_evaluations": self.n_evaluations,
+                "n_pairs": self.n_pairs,
+                "exact": self.exact,
+            }
+        )
+
+
+_OF_LABELS = (
+    "scores",
+    "thresholds",
+    "baseline",
+    "contributions",
+    "standard_errors",
+    "sampling_errors",
+)
+
+
+def explain_columns(
+    model: Any,
+    x: Any,
+    background: Any,
+    *,
+    labels: Sequence[int | str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    n_background: int = 100,
+    max_evaluations: int = 2**14,
+    max_columns: int = 20,
+    random_state: int = 0,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> ColumnAttribution:
+    """Say what drove the scores of a row, in terms of the columns that were given to the model.
+
+    The contributions are Shapley values.  They work for any classifier with ``decision_function``
+    or ``predict_proba``, through pipelines and wrappers; for a
+    :class:`imcc.tabular.TableClassifier` a column of text or dates counts as one, however many
+    features are made of it.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    x : array-like, data frame, Arrow table or sparse matrix of one row
+        The row to explain; a vector, or a dict of columns, is one row.
+    background : the same, of some rows
+        What the row is compared with: training rows, or others that are typical.
+    labels : sequence of int or str, optional
+        Which labels; all unless given.  All labels are computed from the same scores.
+    groups : mapping of str to sequence of str, optional
+        Columns that count as one, by the name of the group.
+    n_background : int, default=100
+        Background rows that are used, drawn without replacement.
+    max_evaluations : int, default=16384
+        Mixed rows that the model is asked about, at most.  If all sets of columns are no more, they
+        are asked for, and the contributions are exact; that is usual for up to 7 columns.
+    max_columns : int, default=20
+        Of more columns, those that matter least form one group, "N other columns".  They are found
+        by taking single columns from the row, and single ones from background rows.
+    random_state : int, default=0
+        Seed of the draws.
+    label_names : sequence of str, optional
+        Unless given, those that the model has kept.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
+    progress : callable, optional
+        Called with the mixed rows that are scored and their number, now and then.
+
+    Returns
+    -------
+    ColumnAttribution
+
+    Notes
+    -----
+    For a set S of the k columns, v(S) is the mean score over the background rows with the columns
+    in S taken from x.  Column i contributes ::
+
+        sum_{S without i} |S|! (k - |S| - 1)! / k!  (v(S + i) - v(S))
+
+    (Shapley 1953), the mean over all orders of the columns of what taking i changes.  Where columns
+    depend on each other, mixed rows may be unlike any real one; the values explain the model.  If
+    orders are drawn, each is drawn with its reverse, and as many for every background row, so that
+    the contributions still sum to the score less the baseline.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.inspection import explain_columns
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> Y = np.column_stack([X[:, 0] > 0, X[:, 0] + X[:, 1] > 0])
+    >>> clf = IMCCClassifier(n_clusters=8, random_state=0).fit(X, Y)
+    >>> found = explain_columns(clf, [2.0, 0.0, 0.0], X)
+    >>> [part.column for part in found.parts("label0", top=1)]
+    ['x0']
+    >>> total = found.baseline + found.contributions.sum(axis=0)
+    >>> bool(np.allclose(total, clf.decision_function([[2.0, 0.0, 0.0]])[0]))
+    True
+    """
+    for name, value in (
+        ("n_background", n_background),
+        ("max_evaluations", max_evaluations),
+        ("random_state", random_state),
+    ):
+        check_count(name, value, at_least=0 if name == "random_state" else 1)
+    check_count("max_columns", max_columns, at_least=2)
+    background = as_rows(background)
+    n_rows = int(background.shape[0])
+    if not n_rows:
+        raise InvalidArgumentError("background", "has no rows")
+    rng = np.random.default_rng(random_state)
+    drawn = np.arange(n_rows)
+    if n_background < n_rows:
+        drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
+    cells = make_mixer(model, x, background_rows(background, drawn), feature_names)
+    everything = np.arange(len(drawn))
+    nothing = np.zeros((len(drawn), len(cells.columns)), dtype=bool)
+    row = cells.mixed(everything[:1], ~nothing[:1])
+    n_labels = count_labels(model, row)
+    score = scorer(model, n_labels)
+    of_row = _checked(score(row))[0]
+    of_background = _checked(score(cells.mixed(everything, nothing)))
+    names = _label_names(model, n_labels, label_names)
+    mixer, score = faster(model, cells, score, n_labels, random_state)
+    group_names, group_of = group_columns(cells.columns, groups)
+    found = ColumnAttribution(
+        label_names=names,
+        columns=tuple(group_names),
+        members=(),
+        values=(),
+        scale="score" if scoring_method(model) == "decision_function" else "probability",
+        scores=of_row,
+        thresholds=decision_thresholds(model, n_labels),
+        baseline=of_background.mean(axis=0),
+        contributions=np.zeros((len(group_names), n_labels)),
+        standard_errors=np.zeros((len(group_names), n_labels)),
+        sampling_errors=np.zeros((len(group_names), n_labels)),
+        n_background=len(drawn),
+        n_rows=n_rows,
+        n_evaluations=0,
+        n_pairs=0,
+        exact=True,
+    )
+    kept = list(range(n_labels)) if labels is None else [found.index(name) for name in labels]
+    game = _Game(mixer, score, group_of, of_row[kept], of_background[:, kept], kept, progress)
+    if len(group_names) > max_columns:
+        group_names, game = _pooled(game, group_names, max_columns, max_evaluations)
+    plan = _plan(game.differs, max_evaluations - game.n_evaluations)
+    phi, variances = _shapley(game, plan, rng)
+    m = len(drawn)
+    sampled = variances.sum(axis=0) / m**2
+    total = phi.var(axis=0, ddof=1) / m if m > 1 else np.zeros_like(sampled)
+    chosen = np.maximum(total - sampled, 0.0) * (1 - m / n_rows)
+    values = values_of_row(cells)
+    members = [
+        tuple(name for name, g in zip(cells.columns, game.group_of, strict=True) if g == i)
+        for i in range(len(group_names))
+    ]
+    one = dict(zip(cells.columns, values, strict=True))
+    return replace(
+        found.select(kept),
+        columns=tuple(group_names),
+        members=tuple(members),
+        values=tuple(
+            one[inside[0]] if len(inside) == 1 else f"{len(inside)} columns" for inside in members
+        ),
+        contributions=phi.mean(axis=0),
+        standard_errors=np.sqrt(sampled + chosen),
+        sampling_errors=np.sqrt(sampled),
+        n_evaluations=game.n_evaluations,
+        n_pairs=plan.n_pairs,
+        exact=plan.n_pairs == 0,
+    )
+
+
+def _checked(scores: np.ndarray) -> np.ndarray:
+    if not np.isfinite(scores).all():
+        raise ValueError("the model gives scores that are not finite for these rows")
+    return scores
+
+
+def _label_names(model: Any, count: int, given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is not None:
+        if isinstance(given, str) or len(given) != count:
+            raise InvalidArgumentError(
+                "label_names", f"must be {count} names, one per label, got {given!r}"
+            )
+        return tuple(map(str, given))
+    for layer in layers(model):
+        kept = getattr(layer, "label_names_", None)
+        if kept is not None and len(kept) == count:
+            return tuple(map(str, kept))
+        classes = getattr(layer, "classes_", None)
+        if getattr(layer, "target_kind_", "") in ("binary", "multiclass") and classes is not None:
+            return tuple(map(str, classes[-count:]))
+    return tuple(f"label{j}" for j in range(count))
+
+
+class _Game:
+    """The scores of mixed rows, for groups of columns.
+
+    Attributes
+    ----------
+    group_of : ndarray of shape (n_columns,)
+    n_groups : int
+    differs : ndarray of bool of shape (n_background, n_groups)
+        Where the background rows differ from the row.
+    of_row : ndarray of shape (n_labels,)
+    of_background : ndarray of shape (n_background, n_labels)
+    n_evaluations : int
+        So far.
+    """
+
+    def __init__(
+        self,
+        mixer: Mixer,
+        score: Score,
+        group_of: np.ndarray,
+        of_row: np.ndarray,
+        of_background: np.ndarray,
+        labels: list[int],
+        progress: Progress | None,
+    ) -> None:
+        self._mixer, self._score, self._labels, self._progress = mixer, score, labels, progress
+        self._by_column = mixer.differs()
+        self.of_row, self.of_background = of_row, of_background
+        self.n_evaluations = 0
+        self.regroup(group_of)
+
+    def regroup(self, group_of: np.ndarray) -> None:
+        """Put the columns into other groups."""
+        self.group_of, self.n_groups = group_of, int(group_of.max()) + 1
+        self.differs = np.zeros((len(self.of_background), self.n_groups), dtype=bool)
+        for column, group in enumerate(group_of):
+            self.differs[:, group] |= self._by_column[:, column]
+
+    def scores(self, rows: np.ndarray, taken: np.ndarray, total: int | None = None) -> np.ndarray:
+        """Return the scores of background rows with groups taken from the row, a block at a time.
+
+        ``total`` is how many will be asked for in all, for the progress.
+        """
+        features = getattr(self._mixer, "owners", self.group_of)
+        block = max(1, min(_ROWS, _CELLS // max(len(features), 1)))
+        found = np.empty((len(rows), len(self._labels)))
+        for start in range(0, len(rows), block):
+            part = slice(start, start + block)
+            with warnings.catch_warnings():
+                # What there is to say about these cells was said when the rows were scored.
+                warnings.simplefilter("ignore")
+                mixed = self._mixer.mixed(rows[part], taken[part][:, self.group_of])
+                found[part] = self._score(mixed)[:, self._labels]
+            self.n_evaluations += len(rows[part])
+            if self._progress is not None:
+                self._progress(self.n_evaluations, total or self.n_evaluations)
+        return _checked(found)
+
+
+def _pooled(
+    game: _Game, names: list[str], max_columns: int, max_evaluations: int
+) -> tuple[list[str], _Game]:
+    """Keep the groups that matter most alone, and put the others into one.
+
+    How much a group matters is the mean, over some background rows, of what it changes when it is
+    taken first and when it is taken last; the largest over the labels counts.
+    """
+    per_row = 2 * game.differs.sum(axis=1)
+    n_rows = min(_SCREENING_ROWS, len(per_row))
+    while n_rows > 1 and per_row[:n_rows].sum() > max_evaluations // 2:
+        n_rows -= 1
+    if per_row[:n_rows].sum() > max_evaluations:
+        raise InvalidArgumentError(
+            "max_evaluations",
+            f"is {max_evaluations:,}, too few to find out which of {game.n_groups:,} columns "
+            f"matter: it takes {int(per_row[0]):,}, or put columns into groups",
+        )
+    rows, groups = np.nonzero(game.differs[:n_rows])
+    first = np.zeros((len(rows), game.n_groups), dtype=bool)
+    first[np.arange(len(rows)), groups] = True
+    total = 2 * len(rows) + max_evaluations // 2
+    taken_first = game.scores(rows, first, total) - game.of_background[rows]
+    taken_last = game.of_row - game.scores(rows, ~first, total)
+    sums = np.zeros((game.n_groups, taken_first.shape[1]))
+    np.add.at(sums, groups, taken_first + taken_last)
+    matters = np.abs(sums).max(axis=1)
+    alone = np.sort(np.argsort(-matters, kind="stable")[: max_columns - 1])
+    renumbered = np.full(game.n_groups, len(alone))
+    renumbered[alone] = np.arange(len(alone))
+    others = game.n_groups - len(alone)
+    game.regroup(renumbered[game.group_of])
+    return [*(names[g] for g in alone), f"{others:,} other columns"], game
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How many orders to draw; 0 pairs if all sets are asked for."""
+
+    n_pairs: int
+    n_evaluations: int
+
+
+def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
+    counts = differs.sum(axis=1).astype(np.float64)
+    everything = np.maximum(2.0**counts - 2, 0)
+    if everything.sum() <= max_evaluations:
+        return _Plan(0, int(everything.sum()))
+    per_pair = 2 * np.maximum(counts - 1, 0)
+    n_pairs = int(max_evaluations // per_pair.sum())
+    if n_pairs < _FEWEST_PAIRS:
+        raise InvalidArgumentError(
+            "max_evaluations",
+            f"leaves {max_evaluations:,} mixed rows, and {int(_FEWEST_PAIRS * per_pair.sum()):,} "
+            "are needed at least for so many columns and background rows: raise it, or use fewer "
+            "of them",
+        )
+    return _Plan(n_pairs, int(np.minimum(everything, n_pairs * per_pair).sum()))
+
+
+def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return Shapley values for each background row, and their variances by the draws.
+
+    Returns
+    -------
+    phi, variances : ndarray of shape (n_background, n_groups, n_labels)
+    """
+    counts = game.differs.sum(axis=1)
+    players = [np.flatnonzero(differs) for differs in game.differs]
+    orders: list[np.ndarray | None] = []
+    masks: list[np.ndarray] = []
+    for own in players:
+        d = len(own)
+        if plan.n_pairs == 0 or d < 2 or 2**d - 2 <= plan.n_pairs * 2 * (d - 1):
+            orders.append(None)
+            masks.append(_subsets(own, game.n_groups))
+        else:
+            drawn = np.array([rng.permutation(own) for _ in range(plan.n_pairs)])
+            both = np.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, d)
+            orders.append(both)
+            masks.append(_prefixes(both, game.n_groups))
+    rows = np.repeat(np.arange(len(players)), [len(mask) for mask in masks])
+    total = game.n_evaluations + len(rows)
+    scores = game.scores(rows, np.concatenate(masks), total)
+    phi = np.zeros((len(players), game.n_groups, scores.shape[1]))
+    variances = np.zeros_like(phi)
+    start = 0
+    for b, (own, order, mask) in enumerate(zip(players, orders, masks, strict=True)):
+        asked = scores[start : start + len(mask)]
+        start += len(mask)
+        if not counts[b]:
+            continue
+        bounds = game.of_background[b], game.of_row
+        if order is None:
+            phi[b, own] = _from_subsets(asked, *bounds)
+            continue
+        steps = _steps(asked, order, *bounds)
+        pairs = np.empty((plan.n_pairs, game.n_groups, scores.shape[1]))
+        pairs[:, own] = steps.reshape(plan.n_pairs, 2, len(own), -1).mean(axis=1)
+        phi[b, own] = pairs[:, own].mean(axis=0)
+        variances[b, own] = pairs[:, own].var(axis=0, ddof=1) / plan.n_pairs
+    return phi, variances
+
+
+def _subsets(own: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return all sets of some groups but none and all of them, in the order of binary numbers."""
+    d = len(own)
+    numbers = np.arange(1, 2**d - 1)
+    found = np.zeros((len(numbers), n_groups), dtype=bool)
+    found[:, own] = (numbers[:, np.newaxis] >> np.arange(d)) & 1
+    return found
+
+
+def _from_subsets(asked: np.ndarray, none: np.ndarray, every: np.ndarray) -> np.ndarray:
+    """Return the Shapley values of a game by its definition, (n_players, n_labels)."""
+    values = np.vstack([none, asked, every])
+    d = len(values).bit_length() - 1
+    numbers = np.arange(len(values))
+    sizes = ((numbers[:, np.newaxis] >> np.arange(d)) & 1).sum(axis=1)
+    weights = np.array([factorial(s) * factorial(d - s - 1) / factorial(d) for s in range(d)])
+    found = np.empty((d, values.shape[1]))
+    for i in range(d):
+        without = numbers[(numbers >> i) & 1 == 0]
+        gains = values[without | (1 << i)] - values[without]
+        found[i] = weights[sizes[without]] @ gains
+    return found
+
+
+def _prefixes(orders: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return the sets on the way from none to all, without these, for each order."""
+    n_orders, d = orders.shape
+    found = np.zeros((n_orders, d - 1, n_groups), dtype=bool)
+    for step in range(d - 1):
+        found[np.arange(n_orders)[:, np.newaxis], step, orders[:, : step + 1]] = True
+    return found.reshape(-1, n_groups)
+
+
+def _steps(
+    asked: np.ndarray, orders: np.ndarray, none: np.ndarray, every: np.ndarray
+) -> np.ndarray:
+    """Return what each group changes on its turn, (n_orders, n_players, n_labels), by group."""
+    n_orders, d = orders.shape
+    values = np.empty((n_orders, d + 1, asked.shape[1]))
+    values[:, 0], values[:, -1] = none, every
+    values[:, 1:-1] = asked.reshape(n_orders, d - 1, -1)
+    gains = np.diff(values, axis=1)
+    # The groups of all orders are the same; their ranks are their places in the sorted ones.
+    places = np.argsort(orders, axis=1)
+    return np.take_along_axis(gains, places[:, :, np.newaxis], axis=1)

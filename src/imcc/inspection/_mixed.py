@@ -1,0 +1,393 @@
+"""Rows that take some columns from one row and the others from background rows.
+
+Whatever kind of table a model takes (array, sparse matrix, data frame, Arrow table), rows are mixed
+as that kind, so that the model is asked about rows like those it was trained on.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
+from imcc._utils.wrappers import layers
+from imcc.calibration import label_scores, scoring_method
+
+# Mixed rows on which features that are mixed are compared with features of mixed rows.
+_COMPARED = 16
+_TOLERANCE = 1e-9
+
+
+class Mixer(Protocol):
+    """One row, background rows, and how to mix them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
+        """Return background rows with some columns taken from the one row.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n,)
+            Numbers of background rows.
+        taken : ndarray of bool of shape (n, n_columns)
+            Which columns are those of the one row.
+        """
+
+    def differs(self) -> np.ndarray:
+        """Return where background rows have another value than the one row, (n_rows, n_columns)."""
+
+
+@dataclass(frozen=True)
+class ArrayMixer:
+    """Rows of an array or a CSR matrix, whose features belong to columns.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    row : ndarray or CSR matrix of shape (1, n_features)
+    background : ndarray or CSR matrix of shape (n_rows, n_features)
+    owners : ndarray of shape (n_features,)
+        The number of the column that each feature belongs to.
+    """
+
+    columns: tuple[str, ...]
+    row: Any
+    background: Any
+    owners: np.ndarray
+
+    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
+        """Return background rows with some columns taken from the one row."""
+        if not sp.issparse(self.background):
+            return np.where(taken[:, self.owners], self.row, self.background[rows])
+        others = self.background[rows]
+        # Entries of the background row where its columns stay, and of the one row elsewhere.
+        numbers = np.repeat(np.arange(len(rows)), np.diff(others.indptr))
+        stay = ~taken[numbers, self.owners[others.indices]]
+        from_row = taken[:, self.owners[self.row.indices]]
+        at, entry = np.nonzero(from_row)
+        data = np.concatenate([others.data[stay], self.row.data[entry]])
+        where = np.concatenate([numbers[stay], at])
+        features = np.concatenate([others.indices[stay], self.row.indices[entry]])
+        found = sp.csr_array((data, (where, features)), shape=others.shape)
+        return type(self.background)(found)
+
+    def differs(self) -> np.ndarray:
+        """Return where background rows have another value than the one row."""
+        n_rows = self.background.shape[0]
+        found = np.zeros((n_rows, len(self.columns)), dtype=bool)
+        if sp.issparse(self.background):
+            repeated = sp.csr_array(sp.vstack([self.row] * n_rows))
+            rows, features = (sp.csr_array(self.background) != repeated).nonzero()
+        else:
+            same = self.background == self.row
+            if self.background.dtype.kind == "f":
+                same |= np.isnan(self.background) & np.isnan(self.row)
+            rows, features = np.nonzero(~same)
+        found[rows, self.owners[features]] = True
+        return found
+
+
+@dataclass(frozen=True)
+class FrameMixer:
+    """Rows of a data frame (pandas, polars) or an Arrow table.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    kind : {"arrow", "pandas", "polars"}
+    frame : table
+        The one row, then the background rows.
+    """
+
+    columns: tuple[str, ...]
+    kind: str
+    frame: Any
+
+    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
+        """Return background rows with some columns taken from the one row."""
+        found = {
+            name: self._take(name, np.where(taken[:, j], 0, rows + 1))
+            for j, name in enumerate(self.columns)
+        }
+        if self.kind == "arrow":
+            return require("pyarrow", "tables", "Mixing rows").table(found)
+        return require(self.kind, "tables", "Mixing rows").DataFrame(found)
+
+    def _take(self, name: str, index: np.ndarray) -> Any:
+        if self.kind == "pandas":
+            return self.frame[name].array.take(index)
+        if self.kind == "polars":
+            return self.frame[name].gather(index)
+        return self.frame[name].take(index)
+
+    def cells(self, name: str) -> list[Any]:
+        """Return the values of a column, None where missing."""
+        column = self.frame[name]
+        if self.kind == "pandas":
+            missing = column.isna().to_numpy()
+            values = column.tolist()
+            return [None if gone else v for v, gone in zip(values, missing, strict=True)]
+        return column.to_list() if self.kind == "polars" else column.to_pylist()
+
+    def differs(self) -> np.ndarray:
+        """Return where background rows have another value than the one row."""
+        found = []
+        for name in self.columns:
+            first, *others = (None if cell != cell else cell for cell in self.cells(name))
+            found.append([cell != first for cell in others])
+        return np.array(found, dtype=bool).T
+
+
+def make_mixer(
+    model: Any, x: Any, background: Any, feature_names: Sequence[str] | None = None
+) -> Mixer:
+    """Return how the rows of a model are mixed, in the kind of table that they are given in.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Says which columns of a table it uses, if it does.
+    x : array-like, data frame, Arrow table or sparse matrix of one row
+        A vector is one row.
+    background : the same of some rows
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
+    """
+    if isinstance(x, Mapping):
+        x = as_rows({name: [v] if np.ndim(v) == 0 else v for name, v in x.items()})
+        x = x.to_pandas() if _frame_kind(background) == "pandas" else x
+    kind = _frame_kind(background)
+    if kind is None:
+        return _array_mixer(model, x, background, feature_names)
+    if _frame_kind(x) != kind:
+        raise InvalidArgumentError(
+            "x",
+            f"must be one row of a table like the background (of {kind}), got {type(x).__name__}",
+        )
+    if len(x) != 1:
+        raise InvalidArgumentError("x", f"must be one row, got {len(x)}")
+    names = _used_columns(model, background)
+    for which, table in (("x", x), ("background", background)):
+        if absent := [name for name in names if name not in _names(table)]:
+            raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
+    if kind == "arrow":
+        pa = require("pyarrow", "tables", "Mixing rows")
+        joined = pa.concat_tables([x.select(names), background.select(names)])
+        joined = joined.combine_chunks()
+    elif kind == "pandas":
+        pandas = require("pandas", "tables", "Mixing rows")
+        joined = pandas.concat([x[names], background[names]], ignore_index=True)
+    else:
+        polars = require("polars", "tables", "Mixing rows")
+        joined = polars.concat([x.select(names), background.select(names)])
+    return FrameMixer(tuple(names), kind, joined)
+
+
+def as_rows(table: Any) -> Any:
+    """Return a dict of columns as an Arrow table, and a list of rows as an array."""
+    if isinstance(table, Mapping):
+        pa = require("pyarrow", "tables", "A dict of columns")
+        columns = {str(name): pa.array(v, from_pandas=True) for name, v in table.items()}
+        return pa.table(columns)
+    return table if hasattr(table, "shape") else np.asarray(table)
+
+
+def _frame_kind(table: Any) -> str | None:
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
+        return "pandas"
+    if hasattr(table, "num_rows") and hasattr(table, "column_names"):
+        return "arrow"
+    return "polars" if hasattr(table, "gather_every") and hasattr(table, "columns") else None
+
+
+def _names(table: Any) -> list[str]:
+    return list(table.column_names if hasattr(table, "column_names") else table.columns)
+
+
+def _used_columns(model: Any, table: Any) -> list[Any]:
+    """Return the columns that a model uses: those of its schema, or those it was fitted on."""
+    for layer in layers(model):
+        if hasattr(layer, "schema_"):
+            return list(layer.schema_.features)
+        if getattr(layer, "feature_names_in_", None) is not None:
+            return list(layer.feature_names_in_)
+    return _names(table)
+
+
+def _array_mixer(
+    model: Any, x: Any, background: Any, feature_names: Sequence[str] | None
+) -> ArrayMixer:
+    if sp.issparse(background):
+        background = background.tocsr()
+        row = x if sp.issparse(x) else sp.csr_array(np.atleast_2d(np.asarray(x)))
+        row = type(background)(row.tocsr()) if not isinstance(row, type(background)) else row
+    else:
+        background = np.asarray(background)
+        row = x.toarray() if sp.issparse(x) else np.atleast_2d(np.asarray(x))
+    if background.ndim != 2 or row.shape != (1, background.shape[1]):
+        raise InvalidArgumentError(
+            "x",
+            f"must be one row with as many features as the background, got shapes {row.shape} and "
+            f"{background.shape}",
+        )
+    names = names_of_features(model, background.shape[1], feature_names)
+    return ArrayMixer(tuple(names), row, background, np.arange(len(names)))
+
+
+def names_of_features(model: Any, count: int, given: Sequence[str] | None = None) -> list[str]:
+    """Return names of the columns of an array: those given, kept by the model, or x0, x1, ..."""
+    if given is not None:
+        if isinstance(given, str) or len(given) != count:
+            raise InvalidArgumentError(
+                "feature_names", f"must be {count} names, one per column, got {len(given)}"
+            )
+        return [str(name) for name in given]
+    for layer in layers(model):
+        kept = getattr(layer, "feature_names_in_", None)
+        if kept is not None and len(kept) == count:
+            return [str(name) for name in kept]
+    return [f"x{j}" for j in range(count)]
+
+
+def background_rows(background: Any, rows: Any) -> Any:
+    """Return some rows of a table of any kind."""
+    kind = _frame_kind(background)
+    if kind == "pandas":
+        return background.iloc[rows]
+    if kind == "arrow":
+        return background.take(rows)
+    return background[rows]
+
+
+def values_of_row(mixer: Mixer) -> list[str]:
+    """Return the values of the one row as text, "missing" where there is none."""
+    if isinstance(mixer, FrameMixer):
+        return [_as_text(mixer.cells(name)[0]) for name in mixer.columns]
+    assert isinstance(mixer, ArrayMixer)
+    row = mixer.row.toarray()[0] if sp.issparse(mixer.row) else mixer.row[0]
+    return [_as_text(value) for value in row.tolist()]
+
+
+def _as_text(value: Any) -> str:
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+        return "missing"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+Score = Callable[[Any], np.ndarray]
+
+
+def count_labels(model: Any, X: Any) -> int:
+    """Return how many scores a model gives per row."""
+    found = getattr(model, scoring_method(model))(X)
+    if isinstance(found, list):  # one array of class probabilities per label
+        return len(found)
+    return 1 if np.ndim(found) == 1 else int(np.shape(found)[1])
+
+
+def scorer(model: Any, n_labels: int) -> Score:
+    """Return what gives the scores of rows, (n_rows, n_labels), by a model."""
+    return lambda X: label_scores(model, X, n_labels).astype(np.float64)
+
+
+def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> tuple[Mixer, Score]:
+    """Mix features instead of cells where each feature is made from one column.
+
+    Text then needs to be encoded once per row, not once per mixed row.  That it makes no difference
+    is checked on some mixed rows; where it does, or where the model has no such encoder, the mixer
+    and the score are returned as they were.
+    """
+    encoder = next(
+        (
+            layer.steps[0][1]
+            for layer in layers(model)
+            if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "feature_columns")
+        ),
+        None,
+    )
+    inside = None if encoder is None else _without(model, encoder)
+    if encoder is None or inside is None or not isinstance(mixer, FrameMixer):
+        return mixer, score
+    columns = list(mixer.columns)
+    made_from = encoder.feature_columns()
+    if not set(made_from) <= set(columns):
+        return mixer, score
+    owners = np.array([columns.index(name) for name in made_from])
+    n_rows = len(mixer.frame) - 1
+    with warnings.catch_warnings():
+        # What there is to say about these cells was said when the rows themselves were scored.
+        warnings.simplefilter("ignore")
+        features = encoder.transform(mixer.frame)
+        features = features.tocsr() if sp.issparse(features) else np.asarray(features)
+        mixed = ArrayMixer(mixer.columns, features[:1], features[1:], owners)
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(0, n_rows, _COMPARED)
+        taken = rng.random((_COMPARED, len(columns))) < 0.5
+        slow = score(mixer.mixed(rows, taken))
+        fast = scorer(inside, n_labels)(mixed.mixed(rows, taken))
+    if fast.shape != slow.shape or not np.allclose(fast, slow, rtol=_TOLERANCE, atol=_TOLERANCE):
+        return mixer, score
+    return mixed, scorer(inside, n_labels)
+
+
+def _without(model: Any, encoder: Any) -> Any | None:
+    """Return a model that takes the features of an encoder; None if there is something before."""
+    if isinstance(model, Pipeline):
+        if model.steps[0][1] is encoder:
+            rest = model.steps[1:]
+            return rest[0][1] if len(rest) == 1 else Pipeline(rest)
+        return None
+    inside = next((name for name in ("estimator_", "best_estimator_") if hasattr(model, name)), "")
+    if not inside:
+        return None
+    below = _without(getattr(model, inside), encoder)
+    if below is None or hasattr(model, "schema_"):  # a classifier for tables hands its rows on
+        return below
+    found = copy.copy(model)
+    setattr(found, inside, below)
+    return found
+
+
+def group_columns(
+    columns: Sequence[str], groups: Mapping[str, Sequence[str]] | None
+) -> tuple[list[str], np.ndarray]:
+    """Return the names of groups of columns, and the group of each column.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    groups : mapping of str to sequence of str, or None
+        Columns that count as one, by the name of the group; the others are groups by themselves.
+    """
+    of = {name: name for name in columns}
+    seen: set[str] = set()
+    for group, members in (groups or {}).items():
+        if isinstance(members, str) or not len(members):
+            raise InvalidArgumentError(
+                "groups", f"must give a list of columns to each name, got {members!r} for {group!r}"
+            )
+        for name in map(str, members):
+            if name not in of:
+                raise InvalidArgumentError(
+                    "groups", f"names {name!r}, which is no column that the model uses"
+                )
+            if name in seen:
+                raise InvalidArgumentError("groups", f"has the column {name!r} more than once")
+            seen.add(name)
+            of[name] = str(group)
+    for group, members in (groups or {}).items():
+        if group in of and group not in members:
+            raise InvalidArgumentError("groups", f"has a group called like the column {group!r}")
+    names = list(dict.fromkeys(of.values()))
+    return names, np.array([names.index(of[name]) for name in columns])

@@ -1,0 +1,479 @@
+"""The rows around a row: the nearest ones with their values, and a group of rows in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.pipeline import Pipeline
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.plain import to_plain
+from imcc._utils.validation import check_count, label_matrix
+from imcc._utils.wrappers import layers, transformers
+from imcc.inspection._columns import ColumnAttribution
+from imcc.inspection._mixed import (
+    as_rows,
+    background_rows,
+    make_mixer,
+    names_of_features,
+    values_of_row,
+)
+from imcc.inspection._tables import as_frame, as_text
+from imcc.inspection._unwrap import unwrap
+
+# Rows whose features are held at a time.
+_ROWS = 4096
+# A group is described by what differs from all rows by more than chance: this many standard errors
+# of a group of this size drawn at random ...
+_LEAST_Z = 3.0
+# ... and by values that at least this share of the group has (words of a text: less).
+_LEAST_SHARE = 0.5
+_LEAST_WORD_SHARE = 0.3
+_WORDS_PER_TEXT = 2
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, repr=False)
+class NearestRows:
+    """The rows of a table nearest to a row, by the Euclidean distance of their features.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Their numbers, nearest first.
+    names : tuple of str
+        What they are called: their ids, or their numbers.
+    distances : tuple of float
+    columns : tuple of str
+        The columns that the model uses.
+    values : tuple of tuple of str
+        The values of each row in these columns, as text.
+    labels : tuple of tuple of str, or None
+        The labels that each row has; None if they are not known.
+    """
+
+    rows: tuple[int, ...]
+    names: tuple[str, ...]
+    distances: tuple[float, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    labels: tuple[tuple[str, ...], ...] | None
+
+    def __repr__(self) -> str:
+        title = f"NearestRows: {len(self.rows)} rows, by the distance of their features"
+        rows = [
+            [name, distance, ", ".join(row)]
+            for name, distance, row in zip(self.names, self.distances, self.values, strict=True)
+        ]
+        return as_text(title, ["row", "distance", ", ".join(self.columns)], rows)
+
+    def first(self, count: int) -> NearestRows:
+        """Return fewer of them: the nearest."""
+        check_count("count", count)
+        return NearestRows(
+            self.rows[:count],
+            self.names[:count],
+            self.distances[:count],
+            self.columns,
+            self.values[:count],
+            None if self.labels is None else self.labels[:count],
+        )
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row for each, and one column for each of the table's."""
+        values = dict(zip(self.columns, zip(*self.values, strict=True), strict=True))
+        index = {"row": list(self.names), "distance": list(self.distances)}
+        return as_frame({name: list(column) for name, column in values.items()}, index=index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words: one record per row."""
+        return to_plain(
+            {
+                "rows": [
+                    {
+                        "row": row,
+                        "name": name,
+                        "distance": distance,
+                        "values": dict(zip(self.columns, values, strict=True)),
+                        "labels": None if self.labels is None else list(self.labels[k]),
+                    }
+                    for k, (row, name, distance, values) in enumerate(
+                        zip(self.rows, self.names, self.distances, self.values, strict=True)
+                    )
+                ]
+            }
+        )
+
+
+def nearest_rows(
+    model: Any,
+    x: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    n_nearest: int = 5,
+    names: Sequence[object] | None = None,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    leave_out: Collection[int] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> NearestRows:
+    """Return the rows of a table that are nearest to a row in the features that the model sees.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Its transformers, if it is a pipeline or a :class:`imcc.tabular.TableClassifier`, make the
+        features.
+    x : array-like, data frame, Arrow table or sparse matrix of one row
+    X : the same of some rows
+        Where to look: the training rows, most often.
+    Y : array-like of shape (n_samples, n_labels), optional
+        Their labels.
+    n_nearest : int, default=5
+    names : sequence, optional
+        What the rows of X are called: their ids.  Their numbers unless given.
+    label_names : sequence of str, optional
+        For Y; ``label0, label1, ...`` unless given.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
+    leave_out : collection of int
+        Rows of X that are not wanted: x itself, if it is among them.
+    progress : callable, optional
+        Called with the number of rows that were looked at, and of all, now and then.
+
+    Returns
+    -------
+    NearestRows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.inspection import nearest_rows
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0], [4.0, 5.0]])
+    >>> clf = IMCCClassifier(n_clusters=2, random_state=0).fit(X, [[0, 1], [0, 1], [1, 0], [1, 0]])
+    >>> found = nearest_rows(clf, [4.0, 4.0], X, n_nearest=2)
+    >>> found.rows, found.values[0]
+    ((3, 2), ('4', '5'))
+    """
+    check_count("n_nearest", n_nearest)
+    X = as_rows(X)
+    n_rows = int(X.shape[0])
+    names = None if names is None else list(names)
+    for name, given in (("names", names), ("Y", Y)):
+        count = (
+            n_rows if given is None else given.shape[0] if hasattr(given, "shape") else len(given)
+        )
+        if count != n_rows:
+            raise InvalidArgumentError(name, f"has {count} entries for {n_rows} rows")
+    mixer = make_mixer(model, x, background_rows(X, np.arange(min(1, n_rows))), feature_names)
+    one = np.ones((1, len(mixer.columns)), dtype=bool)
+    here = _features(model, mixer.mixed(np.zeros(1, dtype=int), one))
+    distances = np.empty(n_rows)
+    for start in range(0, n_rows, _ROWS):
+        part = np.arange(start, min(start + _ROWS, n_rows))
+        there = _features(model, background_rows(X, part))
+        distances[part] = euclidean_distances(there, here)[:, 0]
+        if progress is not None:
+            progress(int(part[-1]) + 1, n_rows)
+    distances[list(leave_out)] = np.inf
+    order = np.argsort(distances, kind="stable")[: min(n_nearest, n_rows - len(leave_out))]
+    values = [
+        tuple(values_of_row(make_mixer(model, background_rows(X, [i]), background_rows(X, [i]))))
+        for i in order
+    ]
+    labels = None
+    if Y is not None:
+        on = label_matrix(background_rows(as_rows(Y), order), "Y")
+        words = label_names or [f"label{j}" for j in range(on.shape[1])]
+        labels = tuple(tuple(str(words[int(j)]) for j in np.flatnonzero(row)) for row in on)
+    return NearestRows(
+        rows=tuple(int(i) for i in order),
+        names=tuple(str(i if names is None else names[int(i)]) for i in order),
+        distances=tuple(float(distances[i]) for i in order),
+        columns=mixer.columns,
+        values=tuple(values),
+        labels=labels,
+    )
+
+
+def _features(model: Any, X: Any) -> Any:
+    """Return rows as the innermost model sees them."""
+    for step in transformers(model):
+        X = step.transform(X)
+    return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def cluster_of(model: Any, x: Any) -> tuple[int, np.ndarray]:
+    """Return the cluster with the nearest centre to a row, and which training rows are in it.
+
+    Parameters
+    ----------
+    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
+        Fitted; with an IMCCClassifier inside.
+    x : array-like, data frame, Arrow table or sparse matrix of one row
+
+    Returns
+    -------
+    cluster : int
+        Its row in ``cluster_centers_``.
+    rows : ndarray of int
+        The training rows in it, by their numbers.
+    """
+    inside = unwrap(model)
+    if not hasattr(x, "shape") or (not sp.issparse(x) and np.ndim(x) == 1):
+        x = np.atleast_2d(np.asarray(x))
+    distances = euclidean_distances(inside.transform(x), inside.classifier.cluster_centers_)
+    cluster = int(distances[0].argmin())
+    return cluster, np.flatnonzero((inside.assignment == cluster).any(axis=1))
+
+
+@dataclass(frozen=True)
+class GroupFact:
+    """Something that distinguishes a group of rows from all rows.
+
+    Attributes
+    ----------
+    column : str
+    text : str
+        In words.
+    strength : float
+        The difference in standard deviations of all rows: of a number, or of having a value.
+    """
+
+    column: str
+    text: str
+    strength: float
+
+
+@dataclass(frozen=True, repr=False)
+class GroupDescription:
+    """A group of rows in words.
+
+    Attributes
+    ----------
+    size, n_rows : int
+        Rows in the group, and of the table.
+    facts : tuple of GroupFact
+        The strongest first; empty if nothing differs by more than chance.
+    """
+
+    size: int
+    n_rows: int
+    facts: tuple[GroupFact, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(fact.text for fact in self.facts) or "no column stands out"
+
+    def __repr__(self) -> str:
+        title = f"GroupDescription of {self.size:,} of {self.n_rows:,} rows: {self}"
+        return as_text(title, ["column", "strength"], [[f.column, f.strength] for f in self.facts])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words."""
+        return to_plain({**vars(self), "facts": [vars(fact) for fact in self.facts]})
+
+
+def describe_group(
+    model: Any, X: Any, rows: Any, *, top: int = 5, feature_names: Sequence[str] | None = None
+) -> GroupDescription:
+    """Describe a group of rows by what distinguishes it from all rows: a cluster, say.
+
+    Numbers are compared by their means, categories by the share of the value that is most frequent
+    in the group (if at least half of it has the value), texts by the share of rows with a word (at
+    least 30 %).  The differences are measured in standard deviations over all rows, and only those
+    are given that exceed three standard errors of a random group of that size.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Says what the columns of a table are, if it is a :class:`imcc.tabular.TableClassifier`.
+    X : array-like, data frame, Arrow table or sparse matrix
+        All rows.
+    rows : array-like of int, or of bool
+        Those in the group.
+    top : int, default=5
+        Facts at most.
+    feature_names : sequence of str, optional
+        Of the columns of an array; unless given, those that the model has kept.
+
+    Returns
+    -------
+    GroupDescription
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from imcc.inspection import describe_group
+    >>> frame = pd.DataFrame({"age": range(40), "region": ["Süd"] * 10 + ["Nord"] * 30})
+    >>> print(describe_group(None, frame, range(10)))
+    region = Süd (100% of these rows, 25% of all), 15 below the mean in age
+    """
+    check_count("top", top)
+    X = as_rows(X)
+    n_rows = int(X.shape[0])
+    chosen = np.asarray(rows)
+    inside = np.zeros(n_rows, dtype=bool)
+    if chosen.size:
+        inside[chosen] = True
+    size = int(inside.sum())
+    if not size:
+        raise InvalidArgumentError("rows", "is an empty group")
+    facts: list[GroupFact] = []
+    for name, values, kind in _typed(model, X, feature_names):
+        facts += _facts(name, values, kind, inside)
+    # A random group of this size differs by about 1/sqrt(size), less if it is most of the rows.
+    chance = np.sqrt((1 - size / n_rows) / size)
+    facts = [fact for fact in facts if fact.strength > _LEAST_Z * chance]
+    facts.sort(key=lambda fact: -fact.strength)
+    return GroupDescription(size, n_rows, tuple(facts[:top]))
+
+
+def _typed(
+    model: Any, X: Any, feature_names: Sequence[str] | None
+) -> list[tuple[str, np.ndarray, str]]:
+    """Return the columns of a table: name, values (NaN or None where missing), kind."""
+    for layer in layers(model):
+        if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "typed_columns"):
+            encoder = layer.steps[0][1]
+            kinds = encoder.schema_
+            return [(n, v, kinds[n].kind) for n, v in encoder.typed_columns(X).items()]
+    if sp.issparse(X):
+        X = X.toarray() if X.shape[1] <= 2000 else X.tocsc()
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "iloc"):
+        found = []
+        for name in X.columns:
+            numeric = X[name].dtype.kind in "biuf"
+            values = X[name].to_numpy(dtype=np.float64 if numeric else object, na_value=np.nan)
+            if not numeric:
+                values = np.array([None if v != v else str(v) for v in values], dtype=object)
+            found.append((str(name), values, "number" if numeric else "category"))
+        return found
+    names = names_of_features(model, X.shape[1], feature_names)
+    columns = (X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j] for j in range(X.shape[1]))
+    return [
+        (name, np.asarray(values, dtype=np.float64), "number")
+        for name, values in zip(names, columns, strict=True)
+    ]
+
+
+def _facts(name: str, values: np.ndarray, kind: str, inside: np.ndarray) -> list[GroupFact]:
+    if kind in ("category", "text"):
+        known = np.array([v is not None for v in values])
+    else:
+        known = ~np.isnan(values.astype(np.float64))
+    found = []
+    missing = _share_fact(name, f"{name} is missing", ~known, inside, _LEAST_SHARE)
+    if missing is not None:
+        found.append(missing)
+    if not known.any():
+        return found
+    if kind == "text":
+        return found + _word_facts(name, values, inside)
+    if kind in ("category", "yes/no"):
+        if kind == "yes/no":
+            values = np.array([{0.0: "no", 1.0: "yes"}.get(v) for v in values], dtype=object)
+        counted = Counter(v for v, i in zip(values, inside, strict=True) if i and v is not None)
+        for value, _ in counted.most_common(1):
+            fact = _share_fact(name, f"{name} = {value}", values == value, inside, _LEAST_SHARE)
+            found += [] if fact is None else [fact]
+        return found
+    numbers = values.astype(np.float64)
+    mean, spread = float(numbers[known].mean()), float(numbers[known].std())
+    ours = numbers[known & inside]
+    if not len(ours) or spread <= 1e-12 * max(abs(mean), 1e-300):
+        return found
+    gap = float(ours.mean()) - mean
+    if kind == "date":
+        text = f"{abs(gap):.0f} days {'after' if gap > 0 else 'before'} the mean in {name}"
+    else:
+        text = f"{_size(abs(gap))} {'above' if gap > 0 else 'below'} the mean in {name}"
+    # Of fewer known values, the mean is as uncertain as that of a smaller group.
+    strength = abs(gap) / spread * np.sqrt(len(ours) / inside.sum())
+    return [*found, GroupFact(name, text, float(strength))]
+
+
+def _size(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.3g}"
+
+
+def _share_fact(
+    name: str, text: str, has: np.ndarray, inside: np.ndarray, least: float
+) -> GroupFact | None:
+    """Return that a group has something more often than all rows, if it does."""
+    ours, overall = float(has[inside].mean()), float(has.mean())
+    if ours < least or ours <= overall:
+        return None
+    strength = (ours - overall) / np.sqrt(overall * (1 - overall))
+    text += f" ({ours:.0%} of these rows, {overall:.0%} of all)"
+    return GroupFact(name, text, float(strength))
+
+
+def _word_facts(name: str, values: np.ndarray, inside: np.ndarray) -> list[GroupFact]:
+    words = [set() if v is None else set(_WORD.findall(v.lower())) for v in values]
+    ours: Counter[str] = Counter()
+    for row in np.flatnonzero(inside):
+        ours.update(words[row])
+    least = _LEAST_WORD_SHARE * inside.sum()
+    found = []
+    for word, count in sorted(ours.items()):
+        if count < least:
+            continue
+        has = np.array([word in row for row in words])
+        fact = _share_fact(name, f"{name} has '{word}'", has, inside, _LEAST_WORD_SHARE)
+        found += [] if fact is None else [fact]
+    return sorted(found, key=lambda fact: -fact.strength)[:_WORDS_PER_TEXT]
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """What is said about one row: on the page, at the command line and as JSON.
+
+    Attributes
+    ----------
+    name : str
+        What the row is called.
+    attribution : ColumnAttribution
+        Of the labels that are shown.
+    background : str
+        Where the background rows come from, in words.
+    nearest : NearestRows or None
+    nearest_in : str
+        Where they were looked for, in words.
+    group : GroupDescription or None
+    group_name : str
+        Which group that is: a cluster, or the nearest rows.
+    """
+
+    name: str
+    attribution: ColumnAttribution
+    background: str
+    nearest: NearestRows | None = None
+    nearest_in: str = ""
+    group: GroupDescription | None = None
+    group_name: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, words and lists."""
+        return to_plain(
+            {
+                "row": self.name,
+                "background": self.background,
+                "columns": self.attribution.to_dict(),
+                "nearest_in": self.nearest_in or None,
+                "nearest": None if self.nearest is None else self.nearest.to_dict()["rows"],
+                "group": None
+                if self.group is None
+                else {"name": self.group_name, "text": str(self.group), **self.group.to_dict()},
+            }
+        )
