@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
+from imcc.calibration import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
 from imcc.tabular import TableClassifier, UnknownValuesWarning, read_table, write_example
 
@@ -302,6 +304,13 @@ def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
     rows = table(imcc("predict", out, folder / "test.csv", "--proba", "--ignore-extra").stdout)
     chances = np.array([row[1:] for row in rows[1:]], dtype=float)
     assert ((chances > 0) & (chances < 1)).all()
+    predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
+    limits = expit(decision_thresholds(load_model(out), 2))
+    assert (limits != 0.5).any()
+    np.testing.assert_array_equal(
+        np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= limits
+    )
+    imcc(*start, "--force", "--thresholds", "none")
     predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
     np.testing.assert_array_equal(
         np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= 0.5

@@ -232,7 +232,7 @@ def tune(
     elif not quiet:
         if method != "imcc":
             _print_members(inner, tried)
-            say(_in_words(model, inner) + "\n")
+            say(_in_words(model, inner, len(card.label_names)) + "\n")
         title = f"The best of {tried:,} settings, by {metric}" if method == "imcc" else "The model"
         _print(card, output, title)
 
@@ -527,7 +527,7 @@ def _print_members(ensemble: Any, tried: int) -> None:
     )
 
 
-def _in_words(model: Any, ensemble: Any) -> str:
+def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
     """Return what was chosen, as a person would say it."""
     from scipy.special import expit
 
@@ -547,14 +547,12 @@ def _in_words(model: Any, ensemble: Any) -> str:
     ]
     if ensemble.virtual_weight_ > 0:
         said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")
-    limits = expit(decision_thresholds(model, len(ensemble.label_names_)))
+    limits = expit(decision_thresholds(model, n_labels))
     if (limits != 0.5).any():
         said.append(
             "A label is predicted from a probability on that was chosen for it: "
             f"{limits.min():.2f} to {limits.max():.2f}."
         )
-    else:
-        said.append("A label is predicted from a probability of 1/2 on.")
     return " ".join(said)
 
 
