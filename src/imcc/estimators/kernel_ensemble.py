@@ -38,7 +38,7 @@ from imcc._utils.validation import (
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import LogOddsClassifierMixin
+from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
@@ -228,6 +228,42 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         -------
         self : KernelEnsembleClassifier
         """
+        self._fit(X, y, sample_weight, groups)
+        return self
+
+    @restore_on_failure
+    def fit_held_out(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> np.ndarray:
+        """Search and fit the ensemble, and return its held-out scores of the training rows.
+
+        What :class:`imcc.calibration.TunedThresholds` with ``cv="held_out"`` chooses thresholds on,
+        without fitting anything again.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Log-odds of each row by members that were fitted without it (or without its fold), as
+            ``decision_function`` has them for other rows; NaN in rows of weight 0.  Calibration and
+            the members' weights come from all rows.
+        """
+        kept, n, fitted = self._fit(X, y, sample_weight, groups)
+        base = to_numpy(fitted.model.base)
+        scores = np.full((n, len(base)), np.nan)
+        scores[kept] = base
+        if fitted.held_out is not None:
+            scores[np.ix_(kept, fitted.model.varying)] = to_numpy(fitted.held_out)
+        return scores
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[np.ndarray, int, Fitted]:
+        """Fit, and return the rows that were used, the number of rows, and what was found."""
         options = self._check_parameters()
         refuse_stream(X, y, type(self).__name__)
         X = check_features(self, X, reset=True)
@@ -235,6 +271,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         target = encode_target(y, X.shape[0], type(self).__name__, unknown=True)
         host = small_indices(to_numpy(X))
         signs, known, weight = target.signs, target.known, None
+        kept = np.arange(X.shape[0])
         folds = self._folds(host, target, groups)
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X.shape[0])
@@ -257,7 +294,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
                 "n_landmarks to choose otherwise",
                 UserWarning,
-                stacklevel=3,  # the caller of fit, which is wrapped (imcc.estimators.base)
+                stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
@@ -278,7 +315,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             )
         self._remember_target(target)
         self._remember(fitted, given)
-        return self
+        return kept, given.shape[0], fitted
 
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
