@@ -31,7 +31,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
-	@$(VENV)/bin/imcc demo
+	@$(VENV)/bin/imcc demo -j -1
 
 test: $(READY)  ## the whole test suite, with coverage
 	$(PY) -m pytest --cov -n auto

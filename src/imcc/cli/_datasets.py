@@ -245,6 +245,37 @@ def schema(
         say(f"The kinds of {len(found)} columns written to {output}")
 
 
+@datasets.command(
+    epilog=examples(
+        "imcc datasets example customers.csv",
+        "imcc tune customers.csv --labels complaint,refund,upgrade,senior,remote,praise -o m.skops",
+    )
+)
+@click.argument("output", metavar="FILE", type=click.Path(dir_okay=False))
+@click.option("--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Rows.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed.")
+@FORCE
+@JSON
+def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
+    """Write a made-up table to try things out, as CSV.
+
+    Customers who wrote to a company: a key, six numbers, two categories and a text, with 6 % of the
+    cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
+    """
+    from imcc.tabular import example_table, write_example
+
+    with problems_reported():
+        check_output(output, force)
+        if Path(output).suffix.lower() != ".csv":
+            raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
+        write_example(output, rows, seed)
+        labels = list(example_table(rows, seed)[1].columns)
+    if as_json:
+        print_json({"file": output, "rows": rows, "labels": labels})
+    else:
+        say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
+
+
 def _schema(
     inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any]
 ) -> tuple[Input, KnownColumns, Schema]:

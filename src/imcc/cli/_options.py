@@ -209,9 +209,10 @@ FILL = click.option(
 )
 THRESHOLDS = click.option(
     "--thresholds",
-    type=click.Choice(CRITERIA),
-    help="Choose each label's threshold by cross-validation, to be best for this.  [default: all "
-    "thresholds are 0]",
+    type=click.Choice((*CRITERIA, "none")),
+    help="Choose each label's threshold by cross-validation, to be best for this; none predicts "
+    "where the score is at least 0, the probability 1/2.  [default: none, but f1 for 'imcc tune' "
+    "of a table, with the scores that the ensemble has held out]",
 )
 CALIBRATE = click.option(
     "--calibrate",
