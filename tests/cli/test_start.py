@@ -90,12 +90,18 @@ def test_the_summaries_are_the_commands_own():
         if len(path) == 1:
             (summary,) = (part[path[0]][1] for part in CONTENTS.values() if path[0] in part)
             own = command.get_short_help_str(limit=200).removesuffix(".")
-            assert own.startswith(summary.removesuffix(".").removesuffix("..")), path
+            assert own == summary.removesuffix("."), path
+            assert "..." not in summary, path
 
 
 def test_the_root_lists_every_command(imcc):
     text = imcc("--help").stdout
     assert [name for name in app.places if f"\n  {name} " not in text] == []
+
+
+def test_a_misspelt_command_is_answered_with_the_right_one(imcc):
+    assert "Did you mean 'tune'?" in imcc("tuen", "table.csv", code=2).stderr
+    assert "Did you mean" not in imcc("frobnicate", code=2).stderr
 
 
 def offered(function, *arguments, **wrong):

@@ -75,11 +75,11 @@ def calibrate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Give a model probabilities, learned from rows with labels that it was not trained on.
+    """Give a model probabilities, learned from new rows with labels.
 
-    The model stays as it is; one map per label, from its scores to probabilities, is fitted to the
-    rows given.  Columns are matched by name.  "imcc tune --calibrate" makes a model with
-    probabilities from training rows alone.
+    New rows are those that it was not trained on.  The model stays as it is; one map per label,
+    from its scores to probabilities, is fitted to the rows given.  Columns are matched by name.
+    "imcc tune --calibrate" makes a model with probabilities from training rows alone.
     """
     from imcc._utils.wrappers import first_with
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
@@ -157,13 +157,15 @@ def thresholds(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Choose each label's threshold for a model, on rows with labels that it was not trained on.
+    """Choose each label's threshold for a model, on new rows with labels.
 
-    The model and its scores stay as they are; those of a calibrated model are log-odds.  Columns
-    are matched by name.  "imcc tune --thresholds" chooses them from training rows alone.
+    New rows are those that it was not trained on.  The model and its scores stay as they are; those
+    of a calibrated model are log-odds.  Columns are matched by name.
+    "imcc tune --thresholds" chooses them from training rows alone.
     """
     import numpy as np
 
+    from imcc._utils.wrappers import first_with
     from imcc.calibration import TunedThresholds
 
     with problems_reported():
@@ -171,6 +173,7 @@ def thresholds(
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "choose thresholds for")
         X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
+        had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
         while isinstance(model, TunedThresholds):
             model = model.estimator_
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
@@ -194,6 +197,11 @@ def thresholds(
             [(key, f"{value:.4f}") for key, value in chosen.items()]
             + [("labels with a threshold of their own", f"{int(results['tuned'].sum()):,}")],
         )
+        if had:
+            say(
+                "The model had thresholds already, which these replace; the default ones, above, "
+                "are those of a model without: score 0, or probability 1/2"
+            )
         say(f"{new.model}, thresholds of {name} ({X.shape[0]:,} rows), written to {output}")
 
 

@@ -6,6 +6,7 @@ once; the modules in turn import what does the work inside of their functions.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -25,16 +26,16 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "fit": ("_train:fit", "Fit one setting to data, and write the model."),
         "inspect": (
             "_inspect:inspect",
-            "Look into a model: virtual examples, label correlations, single...",
+            "Look into a model, or say what drove the scores of one row.",
         ),
         "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
         "calibrate": (
             "_adjust:calibrate",
-            "Give a model probabilities, learned from rows with labels that it...",
+            "Give a model probabilities, learned from new rows with labels.",
         ),
         "thresholds": (
             "_adjust:thresholds",
-            "Choose each label's threshold for a model, on rows with labels that...",
+            "Choose each label's threshold for a model, on new rows with labels.",
         ),
         "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows whose labels are known."),
     },
@@ -60,7 +61,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("_demo:demo", "Compare five methods on yeast, and report."),
         "completion": (
             "_app:completion",
-            "Print the script with which a shell completes imcc's commands...",
+            "Print the script with which a shell completes commands.",
         ),
     },
 }
@@ -87,6 +88,18 @@ class LazyGroup(click.Group):
             found = getattr(importlib.import_module(f"imcc.cli.{module}"), attribute)
             self.add_command(found, name)
         return super().get_command(context, name)
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of a name that is none, say which it may be."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.places)
+            if near and not args[0].startswith("-"):
+                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+            raise
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, heading by heading, without importing them."""
@@ -134,9 +147,10 @@ def app(debug: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which a shell completes imcc's commands and options.
+    """Print the script with which a shell completes commands.
 
-    Put it where your shell looks for such scripts (see the examples), and open a new terminal.
+    It completes options, too.  Put it where your shell looks for such scripts (see the examples),
+    and open a new terminal.
     """
     kind = get_completion_class(shell)
     assert kind is not None

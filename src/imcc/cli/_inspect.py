@@ -190,7 +190,7 @@ def inspect(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Look into a model: virtual examples, label correlations, single scores.
+    """Look into a model, or say what drove the scores of one row.
 
     Shows where the model came from and how good it is, its clusters with their soft labels, and
     the label correlations that they carry.  With --row, what drove the score of a label: what each
