@@ -108,8 +108,11 @@ def test_labels_in_every_form():
         TableClassifier(IMCC).fit(frame, labels[:10])
     with pytest.raises(TableError, match="must be 0 or 1"):
         TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
-    with pytest.raises(TableError, match="has missing values"):
+    with pytest.raises(TableError, match=r"has missing values, in (\d+) of \1 rows"):
         TableClassifier(IMCC).fit(joined.assign(large=None), ["large", "south"])
+    towns = [None, *(["Nord", "Ost", "West"] * len(joined))][: len(joined)]
+    with pytest.raises(TableError, match=r"row 1: .* not 'Nord'; a column that lists labels"):
+        TableClassifier(IMCC).fit(joined.assign(large=towns), ["large", "south"])
 
 
 def test_tags():

@@ -147,16 +147,24 @@ def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
             values, _ = clean_text(values)
             distinct = {str(v).lower() for v in values.drop_null().unique().to_pylist()}
             words = yes_no_words(distinct) or _alone(distinct)
-        if arrow().types.is_null(values.type) or values.null_count:
-            where = np.flatnonzero(np.asarray(values.is_null().to_numpy(), dtype=bool))
-            raise TableError(f"label column {name!r} has missing values", int(where[0]))
-        flags, neither = to_flags(values, words)
-        rows = np.flatnonzero(neither | np.isnan(flags))
-        if len(rows):
+        if arrow().types.is_null(values.type):
+            flags, neither = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+        else:
+            flags, neither = to_flags(values, words)
+        # What is no 0 or 1 comes before gaps: a column named by mistake may have both.
+        if neither.any():
+            row = int(np.flatnonzero(neither)[0])
             raise TableError(
                 f"label column {name!r} must be 0 or 1 (or yes and no), not "
-                f"{values[int(rows[0])].as_py()!r}",
-                int(rows[0]),
+                f"{values[row].as_py()!r}; a column that lists labels by name is one of tags",
+                row,
+            )
+        missing = np.flatnonzero(np.isnan(flags))
+        if len(missing):
+            raise TableError(
+                f"label column {name!r} has missing values, in {len(missing):,} of "
+                f"{len(values):,} rows: fill them in, or leave these rows out",
+                int(missing[0]),
             )
         matrix[:, j] = flags
     return matrix
