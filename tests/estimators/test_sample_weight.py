@@ -214,9 +214,10 @@ def test_k_means_of_a_device_takes_weights():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], "must be 60 finite numbers"),
+        ([1.0], "must be 60 finite numbers .* from 1 to 1"),
+        ([], "must be 60 finite numbers .* shape .0,.$"),
         (np.full(60, np.nan), "must be 60 finite numbers"),
-        (-np.ones(60), "must be 60 finite numbers"),
+        (-np.ones(60), "must be 60 finite numbers .* from -1 to -1"),
         (np.zeros(60), "zero for every row"),
         (np.ones((60, 1)), "1D array"),
         (["a"] * 60, "must be numbers"),

@@ -465,8 +465,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         raise InvalidArgumentError(
             "sample_weight",
             f"must be {n_rows} finite numbers >= 0, one per row; got an array of shape "
-            f"{weights.shape} with values from {weights.min(initial=0):g} to "
-            f"{weights.max(initial=0):g}",
+            f"{weights.shape}"
+            + (f" with values from {weights.min():g} to {weights.max():g}" if weights.size else ""),
         )
     if not (weights > 0).any():
         raise InvalidArgumentError(
