@@ -6,7 +6,7 @@ import re
 import pytest
 
 from imcc.baselines import BinaryRelevanceSVM
-from imcc.cli._row import signed_bar
+from imcc.cli._row import signed_bar, signed_number
 from imcc.persistence import load_model, save_model
 from imcc.tabular import read_table, write_example
 
@@ -95,6 +95,15 @@ def test_signed_bars():
     assert signed_bar(0.26, 0.5, 4) == "    |++"
     assert signed_bar(-0.5, 0.5, 4) == "----|"
     assert signed_bar(0.0, 0.0, 4) == "    |"
+
+
+def test_signed_numbers_have_no_negative_zero():
+    assert [signed_number(x) for x in (-1e-17, 0.0, -0.0006, 1.25)] == [
+        "+0.000",
+        "+0.000",
+        "-0.001",
+        "+1.250",
+    ]
 
 
 def test_the_background(inspect, folder):

@@ -242,12 +242,17 @@ def _print_label(report: RowReport, j: int, top: int) -> None:
     rows = [
         ("background mean", "", f"{found.baseline[j]:+.3f}", "", ""),
         *(
-            (name, value, f"{size:+.3f}", error, signed_bar(size, reach, _HALF))
+            (name, value, signed_number(size), error, signed_bar(size, reach, _HALF))
             for name, value, size, error in lines
         ),
         (f"the {found.scale}", "", f"{found.scores[j]:+.3f}", "", ""),
     ]
     _print_lines(("column", "value", "adds", "+/-", ""), rows)
+
+
+def signed_number(value: float) -> str:
+    """Return a number with its sign; what rounds to zero has a plus, whichever side it is on."""
+    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def signed_bar(value: float, reach: float, half: int) -> str:
