@@ -255,6 +255,14 @@ def test_names_with_commas_quotes_and_umlauts(imcc, tmp_path):
     assert rows[0] == ["ja, sicher"]
 
 
+def test_a_column_of_sentences_is_no_column_of_tags(imcc, tmp_path):
+    rows = [f"{i % 7},sentence {i}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["size,note", *rows]))
+    result = imcc("tune", tmp_path / "t.csv", "--tags", "note", "-o", tmp_path / "m.skops")
+    assert "30 of the 30 tags occur in one row only" in result.stderr
+    assert "nan" not in result.stdout
+
+
 @pytest.mark.parametrize("form", ["bars", "json", "parquet"])
 def test_a_column_of_tags(folder, imcc, tmp_path, form):
     frame = pd.read_csv(folder / "train.csv")

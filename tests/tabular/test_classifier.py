@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from imcc import IMCCClassifier
 from imcc.calibration import MultilabelCalibrator, decision_thresholds
-from imcc.tabular import TableClassifier, TableError, read_tags
+from imcc.tabular import TableClassifier, TableError, read_tags, tag_matrix
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -113,6 +113,16 @@ def test_labels_in_every_form():
     towns = [None, *(["Nord", "Ost", "West"] * len(joined))][: len(joined)]
     with pytest.raises(TableError, match=r"row 1: .* not 'Nord'; a column that lists labels"):
         TableClassifier(IMCC).fit(joined.assign(large=towns), ["large", "south"])
+
+
+def test_tags_of_one_row_each_are_warned_of():
+    rows = [[f"a sentence about {i}"] for i in range(30)] + [["news"], ["news"]]
+    with pytest.warns(UserWarning, match=r"30 of the 31 tags occur in one row only, as 'a sen"):
+        matrix, names = tag_matrix(rows)
+    assert matrix.shape == (32, 31)
+    tag_matrix(rows, names)  # the tags of a model are known to be tags
+    tag_matrix(rows * 2)
+    tag_matrix(rows[:10])
 
 
 def test_tags():

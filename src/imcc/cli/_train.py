@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 from collections.abc import Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -479,11 +480,12 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
     if isinstance(tuned, TunedThresholds):
         word = "held-out" if isinstance(tuned.cv, str) else "cross-validated"
         name = f"{word} {tuned.criterion}"
-        metrics = {
-            **metrics,
+        figures = {
             f"{name}, thresholds at 0": tuned.default_score_,
             f"{name}, thresholds chosen": tuned.best_score_,
         }
+        # Without a label of enough rows there is no threshold to judge.
+        metrics = metrics | {key: value for key, value in figures.items() if isfinite(value)}
     card = data.card(model, metrics)
     save_model(model, output, card=card)
     return card
@@ -517,7 +519,7 @@ def _print_members(ensemble: Any, tried: int) -> None:
         f"The ensemble: {len(rows)} of {tried:,} kernels and penalties that were tried",
         [
             ("weight", "right"),
-            ("features as", "left"),
+            ("features", "left"),
             ("kernel", "left"),
             ("width", "right"),
             ("penalty", "right"),
@@ -543,15 +545,15 @@ def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
     said = [
         f"In words: {len(ensemble.members_)} kernel models are averaged ({kinds} by weight); the "
         f"heaviest ({best['weight']:.0%}) is a {best['kernel']} kernel of {best['width_scale']:g} "
-        f"times the mean distance of the rows, on the features as {best['view']}."
+        f"times the mean distance of the rows, on {best['view']} features."
     ]
     if ensemble.virtual_weight_ > 0:
         said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")
     limits = expit(decision_thresholds(model, n_labels))
     if (limits != 0.5).any():
         said.append(
-            "A label is predicted from a probability on that was chosen for it: "
-            f"{limits.min():.2f} to {limits.max():.2f}."
+            "Each label has its own threshold, and is predicted where its probability is at least "
+            f"that: {limits.min():.2f} to {limits.max():.2f}."
         )
     return " ".join(said)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.text import printable
 from imcc.tabular._columns import arrow, clean_text, is_text, to_flags, yes_no_words
 from imcc.tabular._schema import TableError
 
@@ -17,6 +19,8 @@ from imcc.tabular._schema import TableError
 SEPARATORS = ("|", ";", ",")
 #: In place of a separator: every cell is a JSON list.
 JSON = "json"
+# With as many tags, most of them in one row only, the column is probably not one of tags.
+_MANY_TAGS = 20
 
 
 def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
@@ -121,6 +125,7 @@ def tag_matrix(
     names : sequence of str, optional
         The tags that count, in their order; others are ignored.  None is all that occur, sorted.
     """
+    learned = names is None
     if names is None:
         names = sorted({tag for row in rows for tag in row})
         if not names:
@@ -128,7 +133,18 @@ def tag_matrix(
     known = set(names)
     binarizer = MultiLabelBinarizer(classes=list(names))
     kept = [[tag for tag in row if tag in known] for row in rows]
-    return binarizer.fit_transform(kept).astype(np.int64), list(names)
+    matrix = binarizer.fit_transform(kept).astype(np.int64)
+    if learned and len(names) >= _MANY_TAGS:
+        once = int((matrix.sum(axis=0) == 1).sum())
+        if 2 * once > len(names):
+            warnings.warn(
+                f"{once:,} of the {len(names):,} tags occur in one row only, as "
+                f"{printable(names[int(matrix.sum(axis=0).argmin())])!r} does, and cannot be "
+                "learned: is this a column of tags, and is the separator right?",
+                UserWarning,
+                stacklevel=2,
+            )
+    return matrix, list(names)
 
 
 def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
