@@ -204,7 +204,8 @@ def _tests(result: Comparison) -> list[str]:
     )
     if result.nemenyi is not None:
         lines.append(
-            f"Nemenyi: mean ranks differ from {result.nemenyi.critical_difference:.2f} on."
+            "Nemenyi: mean ranks differ significantly where they are "
+            f"{result.nemenyi.critical_difference:.2f} or more apart."
         )
     if result.control_ranks is not None and result.control is not None:
         by_rank = result.control_ranks
