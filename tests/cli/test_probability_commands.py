@@ -130,6 +130,12 @@ def test_metrics_of_the_old_card_are_said_to_be_old(imcc, pets, more, tmp_path):
     assert [line.split()[0] for line in notes] == ["Calibrated", "Thresholds"]
 
 
+def test_an_evaluation_on_the_training_rows_is_warned_of(imcc, pets):
+    start = ("evaluate", pets / "model.skops")
+    assert "rows that the model was trained on" in imcc(*start, pets / "train.csv").stderr
+    assert imcc(*start, pets / "test.csv").stderr == ""
+
+
 def test_the_training_rows_are_refused(imcc, pets, tmp_path):
     for command in ("calibrate", "thresholds"):
         start = (command, pets / "model.skops", pets / "train.csv")

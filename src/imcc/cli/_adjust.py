@@ -11,7 +11,7 @@ import click
 from imcc._utils.errors import InvalidArgumentError
 from imcc.cli._choices import CALIBRATORS, CRITERIA
 from imcc.cli._evaluate import MEASURES
-from imcc.cli._inputs import check_output, load_matching, open_saved, refuse_classes
+from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved, refuse_classes
 from imcc.cli._options import (
     FORCE,
     IGNORE,
@@ -213,22 +213,13 @@ def _new_rows(
     ignore_extra: bool,
 ) -> tuple[Any, Any, str, str]:
     """Return rows, labels, a name for them and their fingerprint; not the training rows."""
-    from imcc.datasets import Dataset
-    from imcc.tabular import table_fingerprint
-
     X, Y = load_matching(
         inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
     )
     name = ", ".join("the standard input" if file == STDIN else file for file in inputs)
+    fingerprint = fingerprint_of(X, Y, card)
     if hasattr(X, "column_names"):  # a table
-        fingerprint = table_fingerprint(X)
         X = X.to_pandas()
-    elif hasattr(X, "columns"):  # a data frame, for a pipeline that was made in Python
-        import pyarrow as pa
-
-        fingerprint = table_fingerprint(pa.table(X))
-    else:
-        fingerprint = Dataset(X, Y, card.feature_names, card.label_names).fingerprint()
     if fingerprint == card.fingerprint:
         raise InvalidArgumentError(
             "data",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc.cli._choices import CALIBRATIONS
-from imcc.cli._inputs import load_matching, open_saved, refuse_classes
+from imcc.cli._inputs import fingerprint_of, load_matching, open_saved, refuse_classes
 from imcc.cli._options import (
     IGNORE,
     INPUTS,
@@ -130,6 +131,13 @@ def evaluate(
         X, Y = load_matching(
             inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
         )
+        if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
+            warnings.warn(
+                "these are the rows that the model was trained on: it is worse on new rows than "
+                "these figures say",
+                UserWarning,
+                stacklevel=1,
+            )
         names = card.label_names
         scores = label_scores(model, X, len(names))
         limits = decision_thresholds(model, len(names))

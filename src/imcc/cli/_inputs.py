@@ -170,3 +170,17 @@ def check_output(path: str, force: bool) -> Path:
             f"{target} already exists; overwrite it with " + given("overwrite", True)
         )
     return target
+
+
+def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
+    """Return the fingerprint of rows that ``load_matching`` gave, to compare with a card's."""
+    from imcc.datasets import Dataset
+    from imcc.tabular import table_fingerprint
+
+    if hasattr(X, "column_names"):  # a table
+        return table_fingerprint(X)
+    if hasattr(X, "columns"):  # a data frame, for a pipeline that was made in Python
+        import pyarrow as pa
+
+        return table_fingerprint(pa.table(X))
+    return Dataset(X, Y, card.feature_names, card.label_names).fingerprint()
