@@ -98,7 +98,8 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             near = difflib.get_close_matches(args[0], self.places)
             if near and not args[0].startswith("-"):
-                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+                guess = f" Did you mean {' or '.join(map(repr, near))}?"
+                vars(error)["message"] = error.message + guess
             raise
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
