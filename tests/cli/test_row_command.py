@@ -131,6 +131,7 @@ def test_pictures_and_the_page(inspect, folder, tmp_path):
         (["--row", "1"], "Name the file after the model"),
         (["train.csv", "--rows", "test.csv", "--row", "1"], "not both"),
         (["train.csv", "--row", "1", "--by", "support", "--draw-columns", "x.png"], "by columns"),
+        (["train.csv", "--row", "1", "--by", "support", "--background", "x.csv"], "by columns"),
     ],
 )
 def test_what_is_wrong(inspect, folder, arguments, message, monkeypatch):
