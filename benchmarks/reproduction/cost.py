@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from benchmarks.reproduction.rows import CONTROL, listed, prose, table
 from imcc.comparison import Comparison
 from imcc.experiment import Run, Store
 from imcc.report import Picture
+from imcc.report._cost import PLACES, Times, gather_times, place, ratio
 
-PLACES = ("CPU", "GPU")
 #: What the other times are divided by, data set by data set.
 REFERENCE = "brsvm"
 # A line through fewer data sets than this says nothing.
@@ -22,71 +21,10 @@ _ENOUGH = 8
 INK, MUTED, GRID, ACCENT = "#1b2128", "#59636f", "#d9dde3", "#0b62b0"
 
 
-def place(run: Run) -> str:
-    """Return where a row was computed."""
-    return "GPU" if run.environment.get("device") else "CPU"
-
-
-def threads(run: Run) -> int:
-    """Return with how many threads."""
-    return int(run.environment.get("threads") or 0)
-
-
-@dataclass(frozen=True)
-class Times:
-    """The training times of a method at one place.
-
-    Attributes
-    ----------
-    method, place : str
-    seconds : dict of str to float
-        The median over the splits, search included, for each data set.
-    predict : dict of str to float
-        The same of scoring the test rows.
-    n_runs : int
-    """
-
-    method: str
-    place: str
-    seconds: dict[str, float]
-    predict: dict[str, float]
-    n_runs: int
-
-
-def gather(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
-    """Return the usual number of threads, the times with it, and how many rows have another."""
-    usual = Counter(threads(run) for run in runs).most_common(1)[0][0]
-    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
-    for run in runs:
-        if threads(run) == usual:
-            of_method = cells.setdefault((run.key.method, place(run)), {})
-            of_method.setdefault(run.key.dataset, []).append(run)
-    times = [
-        Times(
-            method,
-            where,
-            {d: float(np.median([r.fit_seconds for r in of])) for d, of in of_method.items()},
-            {d: float(np.median([r.predict_seconds for r in of])) for d, of in of_method.items()},
-            sum(len(of) for of in of_method.values()),
-        )
-        for (method, where), of_method in sorted(cells.items())
-    ]
-    return usual, times, sum(threads(run) != usual for run in runs)
-
-
-def ratio(times: Times, reference: Times) -> float | None:
-    """Return the geometric mean of the times divided by those of the reference; None without."""
-    common = [d for d in times.seconds if d in reference.seconds]
-    if not common:
-        return None
-    logs = [np.log(times.seconds[d] / reference.seconds[d]) for d in common]
-    return float(np.exp(np.mean(logs)))
-
-
 def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
     """Yield the table of times beside ranks."""
     runs = store.runs()
-    usual, times, others = gather(runs)
+    usual, times, others = gather_times(runs)
     n_sets = len(store.experiment.datasets)
     reference = next(t for t in times if (t.method, t.place) == (REFERENCE, "CPU"))
     machines = Counter(
@@ -155,7 +93,7 @@ def _other_machines(runs: Sequence[Run]) -> str:
 def growth(store: Store) -> Iterator[str]:
     """Yield the exponents of rows and labels in the training time."""
     runs = store.runs()
-    _, times, _ = gather(runs)
+    _, times, _ = gather_times(runs)
     sizes = {run.key.dataset: (run.n_train, run.n_labels, run.n_features) for run in runs}
     yield prose(
         "How the time grows: the exponents a and b of seconds ~ rows^a labels^b, by least squares "
@@ -202,7 +140,7 @@ def draw(store: Store, compared: Comparison) -> Picture:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    _, times, _ = gather(store.runs())
+    _, times, _ = gather_times(store.runs())
     n_sets = len(store.experiment.datasets)
     reference = next(t for t in times if (t.method, t.place) == (REFERENCE, "CPU"))
     rank = dict(zip(compared.methods, compared.mean_ranks, strict=True))
