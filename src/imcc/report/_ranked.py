@@ -28,10 +28,8 @@ class Split:
 
     Attributes
     ----------
-    datasets : tuple of str
-        The data sets that the methods are ranked on, before splits are looked at.
     complete : tuple of str
-        The methods with a run on each of these: they are ranked and tested together.  Not those
+        The methods with a run on every data set: they are ranked and tested together.  Not those
         that are another method with calibrated scores, since two methods that are nearly the same
         change the ranks of all others.
     partial : tuple of str
@@ -43,7 +41,6 @@ class Split:
         How many data sets are enough.
     """
 
-    datasets: tuple[str, ...]
     complete: tuple[str, ...]
     partial: tuple[str, ...]
     few: tuple[str, ...]
@@ -84,9 +81,7 @@ def split_methods(scores: ScoreTable) -> Split:
     complete = [m for m in plain if column[m][kept].all()]
     if len(complete) < 2 <= len(plain):  # no two have them all: all of them, on what they share
         complete = plain
-        kept = np.all([column[m] for m in plain], axis=0)
     return Split(
-        tuple(d for d, keep in zip(scores.datasets, kept, strict=True) if keep),
         tuple(complete),
         tuple(m for m in enough if m not in complete),
         tuple(m for m in scores.methods if m not in enough),
