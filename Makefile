@@ -31,7 +31,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
-	@$(VENV)/bin/imcc demo
+	@$(VENV)/bin/imcc demo -j -1
 
 test: $(READY)  ## the whole test suite, with coverage
 	$(PY) -m pytest --cov -n auto
@@ -59,7 +59,7 @@ format: $(READY)  ## let ruff format and fix
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-bench: $(READY)  ## the speed and memory table of the README
+bench: $(READY)  ## the speed and memory table of docs/performance.md
 	$(PY) -m benchmarks.classifier
 
 reproduce: $(READY)  ## rebuild docs/reproduction.md and does_clustering_help.md from the committed rows, without training
@@ -72,7 +72,8 @@ reproduce-full: $(READY)  ## compute all rows again (resumable; says first how l
 
 docs: $(READY)  ## build the documentation into docs/_build/html
 	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-oldest docs/_build docs/api/generated .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest docs/_build docs/api/generated docs/auto_examples .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

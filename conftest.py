@@ -10,6 +10,9 @@ import os
 
 import pytest
 
+# What `make docs` writes, and the programs that it runs.
+collect_ignore_glob = ["docs/_build/*", "docs/api/*", "docs/auto_examples/*", "docs/conf.py"]
+
 
 def missing_package(error):
     """Return the package that an error could not import, if it is not installed; else None."""

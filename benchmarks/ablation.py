@@ -4,6 +4,7 @@
     python -m benchmarks.ablation -o rows.csv --jobs 14 --device cuda --for 300
     python -m benchmarks.ablation -o rows.csv --data cal500 yeast --splits 1
     python -m benchmarks.ablation -o rows.csv --print                        the tables only
+    python -m benchmarks.ablation -o results/ablation.csv --print --page docs/ensemble.md
 
 Eight steps, each :class:`imcc.KernelEnsembleClassifier` with one more option at its default:
 
@@ -78,6 +79,8 @@ ADDED: dict[str, tuple[str, ...]] = {
     "+ virtual examples": ("virtual_examples",),
 }
 STEPS = tuple(ADDED)
+#: Around what is made from the rows in a page.
+BEGIN, END = "<!-- ablation: begin -->", "<!-- ablation: end -->"
 COLUMNS = ("data", "split", "step", "device", "seconds", "n_members", "virtual_weight", *METRICS)
 NUMBERS = ("seconds", "virtual_weight", *METRICS)
 
@@ -227,7 +230,10 @@ def complete(rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def mean_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the means over data sets, and the change by each step, as Markdown."""
+    """Return the means over data sets, as Markdown; with the change by each step.
+
+    Behind it the numbers of sets that are better and worse.
+    """
     found = complete(rows)
     if not found:
         return "no split of any data set has all steps yet"
@@ -246,7 +252,7 @@ def mean_table(rows: Sequence[dict[str, Any]]) -> str:
                 change = values[:, i, k] - values[:, i - 1, k]
                 better = int(np.sum(signs[k] * change > 0))
                 worse = int(np.sum(signs[k] * change < 0))
-                cell += f" ({change.mean():+.4f}; {better} better, {worse} worse)"
+                cell += f" ({change.mean():+.4f}; {better} : {worse})"
             cells.append(cell)
         lines.append(f"| {step} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -267,6 +273,34 @@ def data_table(rows: Sequence[dict[str, Any]], metric: str) -> str:
     return "\n".join(lines)
 
 
+def page_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the part of the page that is made from the rows: how many there are, two tables."""
+    found = complete(rows)
+    splits = {name: set[int]() for name in found}
+    for row in rows:
+        if row["data"] in splits:
+            splits[row["data"]].add(row["split"])
+    most = max((len(of_data) for of_data in splits.values()), default=0)
+    return "\n\n".join(
+        [
+            f"Means over the {len(found)} sets of which all steps were run, up to {most} "
+            f"split{'s' if most > 1 else ''} each.\nIn brackets: the change by the step, and the "
+            "numbers of sets on which it is better and worse.",
+            mean_table(rows),
+            data_table(rows, "average_precision"),
+        ]
+    )
+
+
+def with_rows(page: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a page with the part between the two marks made from the rows."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not after:
+        raise ValueError(f"the page must have the marks {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{page_text(rows)}\n\n{END}{after}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, compute what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -278,6 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", help=f"where sets of more than {SMALL} rows are computed: cuda")
     parser.add_argument("--for", dest="seconds", type=float, help="begin no run after this")
     parser.add_argument("--print", action="store_true", help="compute nothing")
+    parser.add_argument("--page", type=Path, help="write the tables into this page")
     parser.add_argument("--by-data", nargs="*", choices=list(METRICS), help="tables by data set")
     asked = parser.parse_args(arguments)
     failures = 0
@@ -290,6 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ]
         failures = run_all(runs, asked.output, asked.jobs, asked.device, asked.seconds)
     rows = stored_rows(asked.output)
+    if asked.page is not None:
+        asked.page.write_text(with_rows(asked.page.read_text("utf-8"), rows), "utf-8")
     print(mean_table(rows))
     for name in asked.by_data or ():
         print("\n" + data_table(rows, name))

@@ -248,6 +248,30 @@ def mean_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def page_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the table of docs/probabilities.md: means over data sets, before -> after."""
+    names = ("log_loss", "calibration_error", *METRICS)
+    lines = [
+        "| method | data sets x splits | " + " | ".join(n.replace("_", " ") for n in names) + " |",
+        "| --- | ---: |" + " ---: |" * len(names),
+    ]
+    whole = finished(rows)
+    for method in MODELS:
+        means = _means(rows, method)
+        if not means:
+            continue
+        runs = [sum(run[0] == data and run[2] == method for run in whole) for data in means]
+        counts = f"{len(means)} x {runs[0]}" if len(set(runs)) == 1 else f"{sum(runs)} runs"
+        before, after = (
+            np.mean([found[stage] for found in means.values()], axis=0) for stage in STAGES
+        )
+        cells = [
+            f"{before[k]:.4f} -> {after[k]:.4f}" for k in (MEASURES.index(name) for name in names)
+        ]
+        lines.append(f"| {method} | {counts} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def data_table(rows: Sequence[dict[str, Any]], measure_name: str) -> str:
     """Return one measure of all data sets and methods, before and after, as Markdown."""
     k = MEASURES.index(measure_name)

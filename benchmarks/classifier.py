@@ -1,6 +1,6 @@
 """Speed and memory of the classifier and of the exact search, as ratios measured side by side.
 
-    make bench                                                the table of the README
+    make bench                                                the table of docs/performance.md
     python -m benchmarks.classifier --rows 1000 --sample 4    a quick look
 
 Real data (arts, 4000 training rows) when ``IMCC_DATA_MIRROR`` names a folder with the paper's

@@ -2,10 +2,12 @@
 
     python -m benchmarks.ensemble                        time on arts and yeast, both sides
     python -m benchmarks.ensemble --stages --device cuda --data arts bibtex    where the time goes
+    python -m benchmarks.ensemble --progress --data arts yeast   the time left, and what it was
     python -m benchmarks.ensemble --memory               peak memory, in matrices of n x n
     python -m benchmarks.ensemble --quality --data yeast scene --splits 2
     python -m benchmarks.ensemble --gap --data medical   what leave-one-out does not recompute
-    python -m benchmarks.ensemble --many-rows            100,000 rows x 100 features
+    python -m benchmarks.ensemble --picture docs/images/members.png      the members on cal500
+    python -m benchmarks.ensemble --many-rows 100000     so many rows x 100 features, 10 labels
 
 Quality is measured on development splits (seeds from 1000 on), which no experiment uses: the
 recipe was chosen on them.  What is reported comes from experiments with ``kernel_ensemble``, whose
@@ -17,6 +19,10 @@ The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`im
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import re
+import resource
 import time
 import tracemalloc
 import warnings
@@ -36,6 +42,7 @@ from imcc._ensemble.spectrum import Spectrum
 from imcc._ensemble.views import fit_view
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import load_dataset
+from imcc.inspection import draw_members
 from imcc.metrics import METRICS, evaluate
 
 FIRST_SEED = 1000  # experiments count their repetitions from 0
@@ -76,6 +83,48 @@ def compare_cost(names: list[str], threads: int, device: str | None) -> None:
         columns += [f"{clock:9.1f} s ({cores:7.1f} s)" for clock, cores in (paper, ours)]
         columns += [f"{ours[0] / paper[0]:7.2f} ({ours[1] / paper[1]:5.2f})"]
         print(" ".join(columns), flush=True)
+
+
+def progress_lines(model: Any, X: Any, Y: np.ndarray) -> tuple[list[tuple[float, ...]], np.ndarray]:
+    """Fit a model; return (share done, clock, cores) at each report, and both at the end."""
+    begin = np.array([time.perf_counter(), time.process_time()])
+    found: list[tuple[float, ...]] = []
+
+    class Lines(io.StringIO):
+        def write(self, text: str) -> int:
+            if match := re.search(r"(\d+) % done", text):
+                used = np.array([time.perf_counter(), time.process_time()]) - begin
+                found.append((int(match[1]) / 100, *used))
+            return len(text)
+
+    with contextlib.redirect_stderr(Lines()), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(verbose=1).fit(X, Y)
+    return found, np.array([time.perf_counter(), time.process_time()]) - begin
+
+
+def report_progress(names: list[str], threads: int, device: str | None) -> None:
+    """Print how long a fit was to take after the first tenth, and how long it took.
+
+    A machine that is used by others is now slower, now faster; the seconds of the cores say whether
+    the parts are weighted right.
+    """
+    print("data       at   to take (cores)         took (cores)        ratio (cores)")
+    for name in names:
+        X, Y, _, _ = split(name, 0)
+        with threadpool_limits(threads):
+            lines, took = progress_lines(
+                KernelEnsembleClassifier(random_state=0, device=device), X, Y
+            )
+        for least in (0.1, 0.5):
+            share, *used = next(line for line in lines if line[0] >= least)
+            clock, cores = np.array(used) / share
+            ratios = np.array([clock, cores]) / took
+            print(
+                f"{name:8s} {100 * share:3.0f} % {clock:7.1f} s ({cores:7.1f} s) "
+                f"{took[0]:7.1f} s ({took[1]:7.1f} s) {ratios[0]:7.2f} ({ratios[1]:5.2f})",
+                flush=True,
+            )
 
 
 def report_memory(names: list[str]) -> None:
@@ -181,8 +230,8 @@ def report_gap(names: list[str], n: int = 300, view: str = "raw", name: str = "r
             print(f"  eta {eta:3.1f}, average precision {means[0]:.4f}, recomputed {means[1]:.4f}")
 
 
-def many_rows(n: int = 100_000, d: int = 100, q: int = 10) -> None:
-    """Print the time for many rows, where Nyström features take over."""
+def many_rows(n: int, threads: int, d: int = 100, q: int = 10) -> None:
+    """Print time and memory for many rows, where Nyström features take over."""
     random = np.random.RandomState(0)
     X = random.standard_normal((n, d))
     hidden = np.tanh(X @ random.standard_normal((d, 30)) / np.sqrt(d))
@@ -190,8 +239,22 @@ def many_rows(n: int = 100_000, d: int = 100, q: int = 10) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KernelEnsembleClassifier(random_state=0)
-        seconds, _ = timed(model, X, Y.astype(int))
-    print(f"{n} rows x {d}, {q} labels: {seconds:.0f} s, {model.n_landmarks_} landmarks")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with threadpool_limits(threads):
+            clock, cores = timed(model, X, Y.astype(int))
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(
+        f"{n} rows x {d}, {q} labels: {clock:.0f} s, of the cores {cores:.0f} s; peak memory "
+        f"{grown / 2**20:.2f} GiB more than the data; {model.n_landmarks_} landmarks, "
+        f"{len(model.members_)} members, average precision {model.cross_fitted_score_:.3f}"
+    )
+
+
+def draw_picture(path: str, name: str = "cal500") -> None:
+    """Draw the members of the ensemble of a development split."""
+    X, Y, _, _ = split(name, 0)
+    model = KernelEnsembleClassifier(random_state=0).fit(X, Y)
+    print(draw_members(model, path))
 
 
 def main() -> None:
@@ -201,25 +264,31 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", help="compute there, for the cost only")
     parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--progress", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--gap", action="store_true")
-    parser.add_argument("--many-rows", action="store_true")
+    parser.add_argument("--picture", metavar="FILE")
+    parser.add_argument("--many-rows", type=int, metavar="N")
     asked = parser.parse_args()
     if asked.stages:
         with threadpool_limits(asked.threads):
             for name in asked.data:
                 X, Y, _, _ = split(name, 0)
                 report_stages(name, X, Y, asked.device)
+    elif asked.progress:
+        report_progress(asked.data, asked.threads, asked.device)
     elif asked.memory:
         report_memory(asked.data)
     elif asked.quality:
         compare_quality(asked.data, asked.splits)
     elif asked.gap:
         report_gap(asked.data)
+    elif asked.picture:
+        draw_picture(asked.picture)
     elif asked.many_rows:
-        many_rows()
+        many_rows(asked.many_rows, asked.threads)
     else:
         compare_cost(asked.data, asked.threads, asked.device)
 

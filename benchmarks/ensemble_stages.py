@@ -20,8 +20,10 @@ import numpy as np
 from imcc import KernelEnsembleClassifier
 from imcc._backend.device import on_device, synchronize
 from imcc._core.kernels import WidthKernel
-from imcc._ensemble import search, spectrum, virtual
+from imcc._ensemble import competition, members, screening, search, spectrum, tries, virtual
 from imcc._ensemble.held_out import Ridge
+from imcc._ensemble.members import MemberMaker
+from imcc._ensemble.rows import Rows
 from imcc._ensemble.selection import Criterion
 
 OTHER = "other"
@@ -100,15 +102,20 @@ def _screening(_: Any, part: np.ndarray, *_rest: Any) -> str:
 
 #: Where a function is looked up, its name there, and the stage and part that it is.
 WATCHED: list[tuple[Any, str, Any, str | None]] = [
-    (search._Search, "_round", _screening, None),
-    (search._Search, "_compete", "virtual examples, folds", None),
-    (search._Search, "_members", "members, all rows", None),
-    (search._Search, "_cross_fit", "cross-fitted score", None),
-    (search._Search, "_fit_virtual", "virtual member, refit", None),
-    (search._Rows, "rows", None, "views"),
+    (screening, "screen_part", _screening, None),
+    (search, "compete", "virtual examples, folds", None),
+    (MemberMaker, "make", "members, all rows", None),
+    (search, "cross_fit", "cross-fitted score", None),
+    (search, "fit_virtual", "virtual member, refit", None),
+    (Rows, "rows", None, "views"),
     (search, "choose_greedily", None, "selection"),
+    (competition, "choose_greedily", None, "selection"),
     (search, "calibrate", None, "calibration"),
-    (search, "distances", None, "distances"),
+    (tries, "calibrate", None, "calibration"),
+    (competition, "calibrate", None, "calibration"),
+    (screening, "distances", None, "distances"),
+    (members, "distances", None, "distances"),
+    (competition, "distances", None, "distances"),
     (virtual, "distances", None, "distances"),
     (virtual, "cluster", None, "clustering"),
     (virtual, "solve_spectral", None, "IMCC's solver"),

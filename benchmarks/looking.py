@@ -14,7 +14,6 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
-from benchmarks.tables import make_table
 from imcc import IMCCClassifier, TableClassifier
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
@@ -39,6 +38,7 @@ from imcc.inspection import (
     threshold_curve,
 )
 from imcc.metrics import hamming_loss
+from imcc.tabular import example_table
 
 DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
 N_CLUSTERS = (8, 32, 128, 256)
@@ -128,7 +128,7 @@ def pictures(folder: Path) -> None:
 
 def draw_tickets(folder: Path) -> None:
     """Draw what drove a score of a made-up table, and how good its labels are."""
-    table, labels = make_table()
+    table, labels = example_table()
     rows, new = slice(0, 600), slice(600, 800)
     model = TableClassifier(random_state=0).fit(table[rows], labels[rows])
     found = explain_columns(model, table.iloc[[601]], table[rows])

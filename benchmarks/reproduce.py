@@ -4,8 +4,8 @@
     python -m benchmarks.reproduce --check    fail if they are not what the rows give
 
 Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
-``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md and results/README.md repeat
-numbers of the page and are written with it.  ``make reproduce-full`` computes the rows
+``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and
+docs/probabilities.md are written with it.  ``make reproduce-full`` computes the rows
 (``benchmarks.reproduce_full``).
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clustering_page
+from benchmarks import calibration, clustering_page
 from benchmarks.reproduction import cost, labels, paper, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
@@ -39,7 +39,8 @@ from imcc.report import draw_time
 
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
-MARKED = (ROOT / "README.md", RESULTS / "README.md")
+CALIBRATION = RESULTS / "calibration.csv"
+MARKED = (ROOT / "README.md", RESULTS / "README.md", ROOT / "docs" / "probabilities.md")
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
 # The README shows these, in this order.
 _SHOWN = ("kernel_ridge", "imcc", "extra_trees", "lift", "brsvm")
@@ -188,6 +189,7 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         f"better and {each['worse']} worse; with average precision choosing for all of them, "
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
+    yield "calibration", calibration.page_table(calibration.stored_rows(CALIBRATION))
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, cost.origins(source, present(source.scores("coverage")).methods)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from imcc.persistence import load_model, save_model
     from imcc.tabular import TableClassifier
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where the names that users type come from.  They are imported when they are first used, so that
 # ``import imcc`` and the command line start without scikit-learn.

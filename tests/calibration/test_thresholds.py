@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.baselines import LLSF, KernelRidgeBaseline
 from imcc.calibration import (
     CRITERIA,
@@ -34,6 +35,7 @@ from imcc.calibration import (
     decision_thresholds,
     label_scores,
 )
+from imcc.metrics import average_precision
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive
 
@@ -530,3 +532,31 @@ def test_decision_thresholds_are_those_that_predict(rare):
         limits = decision_thresholds(model, 4)
         np.testing.assert_array_equal(label_scores(model, X_new, 4) >= limits, model.predict(X_new))
     np.testing.assert_array_equal(decision_thresholds(trees, 4), [0.5] * 4)
+
+
+def test_held_out_scores_of_the_classifier_itself():
+    """Thresholds without further fits: from the scores that the ensemble held out anyway."""
+    X, Y = make_multilabel_classification(150, 8, n_classes=4, n_labels=1, random_state=0)
+    Y[:, 3] = 0  # never on
+    ensemble = KernelEnsembleClassifier(random_state=0, virtual_examples=False)
+    plain = ensemble.fit(X, Y)
+    held_out = clone(ensemble).fit_held_out(X, Y)
+    tuned = TunedThresholds(ensemble, cv="held_out").fit(X, Y)
+    np.testing.assert_array_equal(tuned.decision_function(X), plain.decision_function(X))
+    expected = choose_thresholds(Y, held_out, "f1").thresholds
+    np.testing.assert_array_equal(tuned.thresholds_, expected)
+    np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) >= expected)
+    assert tuned.thresholds_[3] == 0
+    # They are held out: worse than the scores of rows that the model has seen.
+    seen = average_precision(Y, plain.decision_function(X))
+    assert average_precision(Y, held_out) < seen
+    weights = np.r_[np.zeros(30), np.ones(120)]
+    some = clone(ensemble).fit_held_out(X, Y, weights)
+    assert np.isnan(some[:30]).all()
+    np.testing.assert_allclose(some[30:], clone(ensemble).fit_held_out(X[30:], Y[30:]))
+    weighted = TunedThresholds(ensemble, cv="held_out").fit(X, Y, sample_weight=weights)
+    assert weighted.thresholds_.shape == (4,)
+    with pytest.raises(ValueError, match="needs a classifier with fit_held_out"):
+        TunedThresholds(IMCCClassifier(), cv="held_out").fit(X, Y)
+    with pytest.raises(ValueError, match="cv must be"):
+        TunedThresholds(ensemble, cv="loo").fit(X, Y)

@@ -304,3 +304,25 @@ def test_without_click_or_rich_the_message_says_what_to_install(package):
     assert result.stderr.strip() == (
         f"imcc: the command line needs the package '{package}': pip install 'imcc[cli]'"
     )
+
+
+def test_the_example_table(imcc, tmp_path):
+    pytest.importorskip("pandas")
+    file = tmp_path / "customers.csv"
+    said = imcc("datasets", "example", file).stdout
+    assert "800 rows written" in said
+    assert "complaint, refund" in said
+    lines = file.read_text("utf-8").splitlines()
+    assert len(lines) == 801
+    assert lines[0].startswith("ticket,age,income,visits,distance,hours,score,region,plan,message")
+    cells = [line.split(",") for line in lines[1:]]
+    missing = sum(cell in ("", "n/a") for row in cells for cell in row[1:10]) / (800 * 9)
+    assert 0.05 < missing < 0.07
+    assert sum(row[2] == "n/a" for row in cells) == 1
+    assert "already exists" in imcc("datasets", "example", file, code=1).stderr
+    again = json.loads(imcc("datasets", "example", file, "--force", "--json").stdout)
+    assert again["labels"] == ["complaint", "refund", "upgrade", "senior", "remote", "praise"]
+    assert file.read_text("utf-8").splitlines() == lines
+    imcc("datasets", "example", file, "--force", "--seed", 1, "--rows", 30)
+    assert len(file.read_text("utf-8").splitlines()) == 31
+    assert ".csv file is written" in imcc("datasets", "example", "x.xlsx", code=2).stderr

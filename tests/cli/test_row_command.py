@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from benchmarks.tables import write_table
 from imcc.baselines import BinaryRelevanceSVM
 from imcc.cli._row import signed_bar
 from imcc.persistence import load_model, save_model
-from imcc.tabular import read_table
+from imcc.tabular import read_table, write_example
 
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -30,8 +29,8 @@ def folder(tmp_path_factory):
     from imcc.cli._app import app
 
     folder = tmp_path_factory.mktemp("tickets")
-    write_table(folder / "train.csv", 120, seed=1)
-    write_table(folder / "test.csv", 30, seed=2)
+    write_example(folder / "train.csv", 120, seed=1)
+    write_example(folder / "test.csv", 30, seed=2)
     lines = (folder / "test.csv").read_text("utf-8").splitlines(keepends=True)
     (folder / "one.csv").write_text("".join(lines[:2]), "utf-8")
     start = ["fit", folder / "train.csv", "--labels", ",".join(LABELS), "--clusters", "6"]

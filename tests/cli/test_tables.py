@@ -6,19 +6,21 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from benchmarks.tables import write_table
 from imcc import IMCCClassifier
+from imcc.calibration import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tabular import UnknownValuesWarning, read_table
+from imcc.tabular import TableClassifier, UnknownValuesWarning, read_table, write_example
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -45,8 +47,8 @@ def folder(tmp_path_factory):
     from imcc.cli._app import app
 
     folder = tmp_path_factory.mktemp("tickets")
-    write_table(folder / "train.csv", 300, seed=1)
-    write_table(folder / "test.csv", 100, seed=2)
+    write_example(folder / "train.csv", 300, seed=1)
+    write_example(folder / "test.csv", 100, seed=2)
     arguments = ["fit", folder / "train.csv", *NAMED, *QUICK, "-o", folder / "model.skops"]
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     assert result.exit_code == 0, result.output
@@ -108,9 +110,36 @@ def test_files_are_what_their_names_say(folder, imcc, tmp_path):
         expected["ticket"]
     )
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 100
-    wrong = imcc(*start, "-o", tmp_path / "out.xlsx", code=2)
-    assert ".xlsx cannot be written" in flat(wrong.stderr)
-    assert not (tmp_path / "out.xlsx").exists()
+    wrong = imcc(*start, "-o", tmp_path / "out.xls", code=2)
+    assert ".xls cannot be written" in flat(wrong.stderr)
+    assert not (tmp_path / "out.xls").exists()
+    wrong = imcc(*start, "-o", tmp_path / "out.parquet.gz", code=2)
+    assert "parquet files are packed already" in flat(wrong.stderr)
+    assert "written to a file" in flat(imcc(*start, "--to", "xlsx", code=2).stderr)
+
+
+def test_a_sheet_has_words_as_words(folder, imcc, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = read_table(folder / "test.csv").to_pandas().astype(str)
+    odd = ["=1+1", "+1", "-2", "@x", "00123", "12345678901234567890", "1e5", "http://x.y", "\x07"]
+    rows.loc[: len(odd) - 1, "ticket"] = odd
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    start = ("predict", folder / "model.skops", tmp_path / "new.csv", "--scores")
+    assert "100 rows written" in imcc(*start, "-o", tmp_path / "out.xlsx").stderr
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    cells = list(sheet.iter_rows())
+    assert [cell.value for cell in cells[0]] == ["ticket", *LABELS]
+    found = [row[0] for row in cells[1:]]
+    assert [cell.data_type for cell in found] == ["s"] * 100
+    assert [cell.value for cell in found[:8]] == odd[:8]
+    assert len(found[8].value) > 0
+    assert not any(cell.hyperlink for cell in found)
+    scores = np.array([[cell.value for cell in row[1:]] for row in cells[1:]])
+    imcc(*start, "-o", tmp_path / "out.csv", "--raw-csv")
+    np.testing.assert_allclose(scores, pd.read_csv(tmp_path / "out.csv")[LABELS], rtol=1e-14)
+    (tmp_path / "in.xlsx").write_bytes(b"PK")
+    refused = imcc("predict", folder / "model.skops", tmp_path / "in.xlsx", code=1)
+    assert "save the sheet as CSV" in flat(refused.stderr)
     imcc(*start, "--to", "parquet", code=2)  # not to the terminal
 
 
@@ -276,6 +305,13 @@ def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
     chances = np.array([row[1:] for row in rows[1:]], dtype=float)
     assert ((chances > 0) & (chances < 1)).all()
     predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
+    limits = expit(decision_thresholds(load_model(out), 2))
+    assert (limits != 0.5).any()
+    np.testing.assert_array_equal(
+        np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= limits
+    )
+    imcc(*start, "--force", "--thresholds", "none")
+    predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
     np.testing.assert_array_equal(
         np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= 0.5
     )
@@ -359,3 +395,44 @@ def test_memory_is_bounded_by_parts_not_by_the_table(folder, tmp_path):
     assert file.stat().st_size > 20e6
     # The features alone of the rows that the second file has more would take over 400 MB.
     assert peaks[1] < peaks[0] + 60, peaks
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from imcc.cli._app import app
+try:
+    app(sys.argv[1:])
+except SystemExit as done:
+    assert not done.code, done.code
+with open("/proc/self/status") as file:
+    print(next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the peak memory")
+def test_predicting_takes_no_more_memory_for_a_larger_file(tmp_path):
+    def write(n):
+        # Long keys: the file is large, and its features are not.
+        lines = (f"{'k' * 400}{i},{i % 17},{'Ulm' if i % 3 else 'Bonn'}\n" for i in range(n))
+        (tmp_path / f"{n}.csv").write_text("key,size,town\n" + "".join(lines))
+        return tmp_path / f"{n}.csv"
+
+    def peak(n, name):
+        model, output = tmp_path / "model.skops", tmp_path / name
+        arguments = ["predict", model, write(n), "--quiet", "-o", output]
+        code = [sys.executable, "-c", _PEAK, *map(str, arguments)]
+        found = int(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+        assert output.stat().st_size > 400 * n or name.endswith("parquet")
+        return found
+
+    train = read_table(write(60))
+    Y = np.column_stack([np.arange(60) % 17 > 8, np.arange(60) % 3 > 0]).astype(int)
+    classifier = IMCCClassifier(n_clusters=2, kernel="linear", random_state=0)
+    save_model(TableClassifier(classifier).fit(train, Y), tmp_path / "model.skops")
+    small, large = 15_000, 60_000
+    for name in ("out.csv", "out.parquet"):
+        more = peak(large, f"{large}{name}") - peak(small, f"{small}{name}")
+        # The file alone has 18 MB more, and is more than that as a table.
+        assert more < 9e6, (name, more)

@@ -1,6 +1,7 @@
 """The ablation: each step adds one option, up to the defaults; rows are stored and not repeated."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,9 +95,20 @@ def test_tables_use_the_splits_that_have_all_steps():
     np.testing.assert_allclose(found["yeast"][:, 0], 0.1 * np.arange(8))
     table = ablation.mean_table(rows)
     line = next(line for line in table.splitlines() if line.startswith("| + widths"))
-    assert "0.1000 (+0.1000; 1 better, 0 worse)" in line  # average precision
-    assert "0.1000 (+0.1000; 0 better, 1 worse)" in line  # the losses
+    assert "0.1000 (+0.1000; 1 : 0)" in line  # average precision
+    assert "0.1000 (+0.1000; 0 : 1)" in line  # the losses
     assert ablation.data_table(rows, "average_precision").count("\n") == 2
+
+
+def test_the_page_is_made_from_the_committed_rows():
+    root = Path(__file__).parents[2]
+    rows = ablation.stored_rows(root / "results" / "ablation.csv")
+    page = (root / "docs" / "ensemble.md").read_text("utf-8")
+    assert rows
+    # python -m benchmarks.ablation -o results/ablation.csv --print --page docs/ensemble.md
+    assert ablation.with_rows(page, rows) == page
+    with pytest.raises(ValueError, match="marks"):
+        ablation.with_rows("no marks", rows)
 
 
 def test_no_run_is_begun_after_the_time(tmp_path, capsys):

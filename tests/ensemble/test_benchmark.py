@@ -25,6 +25,19 @@ def test_the_gap_of_a_given_width_is_that_of_views_and_widths_only(small_problem
     assert np.abs(coupled - exact).max() > 0.01
 
 
+def test_progress_is_read_from_what_a_fit_reports(small_problem):
+    X, Y, *_ = small_problem
+    model = ensemble.KernelEnsembleClassifier(
+        views=("raw",), width_scales=(1.0,), virtual_examples=False, random_state=0
+    )
+    lines, (clock, cores) = ensemble.progress_lines(model, X[:50], Y[:50])
+    shares = [share for share, _, _ in lines]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert 0 < lines[0][1] < lines[-1][1] <= clock
+    assert 0 < lines[-1][2] <= cores
+
+
 def test_a_fit_is_timed(small_problem):
     X, Y, *_ = small_problem
     model = ensemble.KernelEnsembleClassifier(

@@ -11,8 +11,9 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import KFold
 
 from imcc import KernelEnsembleClassifier
-from imcc._ensemble import search
-from imcc._ensemble.model import make_kernel
+from imcc._ensemble import competition, search
+from imcc._ensemble.model import distances, make_kernel
+from imcc._ensemble.records import Kernel
 from imcc.metrics import evaluate
 from tests.backends import BACKENDS, array, host
 
@@ -177,6 +178,28 @@ def test_screening_proceeds_from_parts_to_all_rows(config):
     assert [len(kernels[n]) for n in (60, 90, 120)] == [8, 5, 2]
 
 
+def test_distances_are_computed_once_for_each_view_and_kernel(monkeypatch, config):
+    X, Y = make()
+    config(screen_rows=(60,), screen_keep=(6,))
+    computed = []
+
+    def counted(name, rows, *others):
+        computed.append((name, rows.shape[0]))
+        return distances(name, rows, *others)
+
+    monkeypatch.setattr("imcc._ensemble.members.distances", counted)
+    table = fast().fit(X, Y).search_results_
+    at_all = table["stage"] == "all rows"
+    pairs = set(zip(table["param_view"][at_all], table["param_kernel"][at_all], strict=True))
+    assert len(computed) == len(pairs) < 6
+
+
+def test_kernels_that_share_distances_follow_each_other():
+    a, b, c = (("raw", "rbf"), ("raw", "laplacian"), ("ranks", "rbf"))
+    kernels = [Kernel(*key, float(i), 1.0) for i, key in enumerate([b, a, b, c, a])]
+    assert [kernel.width_scale for kernel in search.sharing_order(kernels)] == [0, 2, 1, 4, 3]
+
+
 def test_n_jobs_changes_nothing(data, fitted):
     other = fast(n_jobs=2).fit(*data)
     np.testing.assert_allclose(
@@ -200,6 +223,27 @@ def test_verbose_says_how_far_it_is(data, capsys):
     assert all("% done, about" in line for line in lines)
     fast().fit(*data)
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"virtual_examples": True},
+        {"coupling": (0.0,)},
+        {"exact_rows": 100, "n_landmarks": 20},
+        {"cv": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:120 rows are more than exact_rows")
+def test_all_work_that_was_planned_is_reported(data, capsys, config, change):
+    config(screen_rows=(60, 90), screen_keep=(5, 2))
+    fast(**{**change, "verbose": 1}).fit(*data)
+    shares = [int(line.split("%")[0].split()[-1]) for line in capsys.readouterr().err.splitlines()]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    assert shares[0] < 50
 
 
 def test_a_function_may_decide(data):
@@ -432,9 +476,9 @@ def test_nystroem_says_so_and_keeps_few_rows(data):
 
 def test_virtual_examples_compete_on_the_same_folds(data, monkeypatch):
     X, Y = data
-    monkeypatch.setattr(search, "VIRTUAL_GAIN", -1.0)
+    monkeypatch.setattr(competition, "VIRTUAL_GAIN", -1.0)
     monkeypatch.setattr(
-        search, "choose_greedily", lambda members, criterion, rounds: _last(members, criterion)
+        competition, "choose_greedily", lambda members, criterion, rounds: _last(members, criterion)
     )
     clf = fast(virtual_examples=True).fit(X, Y)
     assert clf.virtual_weight_ == 1
@@ -484,6 +528,15 @@ def test_rows_of_another_library(data, fitted, name):
     found = clf.decision_function(array(name, X))
     np.testing.assert_allclose(host(name, found), fitted.decision_function(X), atol=1e-6)
     assert BACKENDS
+
+
+def test_distances_of_zeros_and_ones_are_exact_on_a_device():
+    pytest.importorskip("torch")
+    X = sparse_rows()[0].toarray()
+    expected = np.abs(X[:, None] - X[None]).sum(-1)
+    found = host("torch", distances("laplacian", array("torch", X)))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(distances("laplacian", X), expected)
 
 
 def test_device_of_the_host_gives_the_same(data, fitted):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from imcc._ensemble.search import climb
 from imcc._ensemble.selection import Criterion, choose_greedily
+from imcc._ensemble.tries import climb
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, array
 from tests.naive import ensemble as naive
@@ -15,6 +15,16 @@ def make(n=60, q=4, n_members=5, seed=0):
     on = rng.random_sample((n, q)) < 0.4
     members = [1.5 * on + rng.standard_normal((n, q)) - 0.7 for _ in range(n_members)]
     return on, members
+
+
+@pytest.mark.parametrize("name", ["average_precision", "log_loss"])
+def test_values_from_a_device_are_those_of_one_after_the_other(name):
+    pytest.importorskip("torch")
+    rng = np.random.RandomState(4)
+    on = rng.random_sample((30, 3)) < 0.4
+    members = [array("torch", rng.standard_normal((30, 3))) for _ in range(4)]
+    criterion = Criterion(on, name, like=members[0])
+    assert criterion.values(iter(members), members[0]) == [criterion(z) for z in members]
 
 
 @pytest.mark.parametrize("rounds", [1, 3, 12])

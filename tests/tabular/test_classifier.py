@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from imcc import IMCCClassifier
-from imcc.calibration import MultilabelCalibrator
+from imcc.calibration import MultilabelCalibrator, decision_thresholds
 from imcc.tabular import TableClassifier, TableError, read_tags
 
 pandas = pytest.importorskip("pandas")
@@ -146,3 +147,27 @@ def test_score_is_the_share_of_rows_that_are_right():
     model = TableClassifier(IMCC).fit(frame, labels)
     right = (model.predict(frame) == labels.to_numpy()).all(axis=1)
     assert model.score(frame, labels) == pytest.approx(right.mean())
+
+
+def test_thresholds_of_rare_labels():
+    """By default chosen for F1 where that costs nothing; the probabilities are the same."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(160, 3)), columns=list("abc"))
+    often = frame["a"] + rng.normal(size=160) > 0
+    rare = frame["b"] + 1.5 * rng.normal(size=160) > 2.2
+    Y = np.column_stack([often, rare]).astype(int)
+    tuned = TableClassifier(random_state=0).fit(frame, Y)
+    half = TableClassifier(random_state=0, thresholds=None).fit(frame, Y)
+    chances = half.predict_proba(frame)
+    np.testing.assert_array_equal(tuned.predict_proba(frame), chances)
+    np.testing.assert_array_equal(half.predict(frame), chances >= 0.5)
+    limits = expit(decision_thresholds(tuned, 2))
+    assert limits[1] < 0.45
+    np.testing.assert_array_equal(tuned.predict(frame), chances >= limits)
+    given = IMCCClassifier(n_clusters=3, random_state=0)
+    assert not decision_thresholds(TableClassifier(given).fit(frame, Y), 2).any()
+    wanted = TableClassifier(given, thresholds="balanced_accuracy").fit(frame, Y)
+    assert wanted.estimator_[-1].criterion == "balanced_accuracy"
+    assert decision_thresholds(wanted, 2)[1] < -0.2
+    with pytest.raises(ValueError, match="thresholds must be one of"):
+        TableClassifier(given, thresholds="best").fit(frame, Y)

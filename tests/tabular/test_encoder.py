@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
 from imcc.tabular import TableEncoder, TableError, UnknownValuesWarning
+from imcc.tabular._columns import as_table
 from imcc.tabular._encoder import make_column_transformer, typed_frame
 
 pa = pytest.importorskip("pyarrow")
@@ -117,6 +118,39 @@ def test_values_that_training_did_not_have_are_counted():
         assert np.isfinite(dense(encoder.transform(missing))).all()
 
 
+@pytest.mark.parametrize("as_words", [False, True])
+def test_a_column_of_0_and_1_that_turns_out_to_count(as_words):
+    frame = pandas.DataFrame({"doors": [0, 1, 1, 0] * 10, "size": np.arange(40.0) % 7})
+    new = pandas.DataFrame({"doors": [4, 1, 2.5, None], "size": [1.0, 2.0, 3.0, 4.0]})
+    if as_words:
+        frame["doors"] = frame["doors"].astype(str)
+        new["doors"] = ["4", "1", "2.5", ""]
+    encoder = TableEncoder().fit(frame)
+    with pytest.warns(UnknownValuesWarning) as caught:
+        doors = encoder.transform(new)[:, 1]
+    assert caught[0].message.counts == {"doors": {"4": 1, "2.5": 1}}
+    step = doors[1] - doors[3]  # from 0, which is the most frequent, to 1
+    np.testing.assert_allclose((doors - doors[3]) / step, [4, 1, 2.5, 0])
+    with pytest.raises(TableError, match=r"row 1: .* but 'x' is neither '0' nor '1'"):
+        encoder.transform({"doors": ["4", "x"], "size": ["1", "2"]})
+    said = TableEncoder(kinds={"doors": "yes/no"}).fit(frame)
+    with pytest.raises(TableError, match="neither '0' nor '1'"):
+        said.transform(new)
+
+
+def test_unknown_values_without_end_are_counted_together():
+    encoder = TableEncoder().fit(table())
+    n = 3000
+    new = pandas.concat([table()] * 25, ignore_index=True).assign(
+        town=[f"planet {i}" for i in range(n)]
+    )
+    with pytest.warns(UnknownValuesWarning, match="'town' in 3000 rows") as caught:
+        encoder.transform(new)
+    counts = caught[0].message.counts["town"]
+    assert len(counts) == 1001
+    assert counts["(others)"] == 2000
+
+
 def test_words_where_training_had_numbers_and_the_reverse():
     encoder = TableEncoder().fit(table())
     with pytest.raises(TableError, match=r"row 2: .* but 'abc' is not a number"):
@@ -201,6 +235,35 @@ def test_names_of_features_when_columns_begin_alike():
     names = TableEncoder(kinds={"the__note": "text"}).fit(frame).get_feature_names_out().tolist()
     assert names[:4] == ["a=b_x", "a=y", "a_b=x", "a_b=z"]
     assert "the__note has 'two three'" in names
+
+
+def test_a_long_table_is_fitted_in_parts_as_in_one():
+    """Learned a few columns at a time, and from some rows of each category: the same numbers."""
+    rng = np.random.default_rng(3)
+    n = 120_000
+    values = rng.normal(size=(n, 4)).round(3)
+    values[rng.random((n, 4)) < 0.1] = np.nan
+    frame = pandas.DataFrame(values, columns=list("abcd"))
+    for name in ("e", "f", "g"):
+        frame[name] = rng.integers(0, 2, n)
+    frame["town"] = rng.choice(["Ulm", "Bonn", "Köln"], n)
+    frame["rare"] = rng.choice([f"v{i}" for i in range(40_000)], n)
+    frame["sold"] = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(
+        rng.integers(0, 900, n), unit="D"
+    )
+    encoder = TableEncoder()
+    features = encoder.fit_transform(frame)
+    typed = typed_frame(as_table(frame), encoder.schema_)
+    whole = make_column_transformer(encoder.schema_).fit(typed)
+    expected = whole.transform(typed)
+    blocks = whole.output_indices_
+    for step, factor in encoder.encoder_.transformer_weights.items():
+        found = features[:, blocks[step]]
+        wanted = expected[:, blocks[step]] * factor
+        assert abs(found - wanted).max() < 1e-12
+    again = encoder.transform(frame)
+    assert abs(again - features).max() < 1e-12
+    assert again.has_sorted_indices == features.has_sorted_indices
 
 
 def test_the_column_of_each_feature_is_the_one_that_changes_it():

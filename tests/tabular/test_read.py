@@ -1,11 +1,19 @@
 """Files as tables: every cell as it is written, delimiters recognised, damage said."""
 
+import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError
-from imcc.tabular import read_table
+from imcc.tabular import (
+    decoded,
+    iterate_table,
+    joined_tables,
+    read_table,
+    table_fingerprint,
+)
 
 pa = pytest.importorskip("pyarrow")
+pandas = pytest.importorskip("pandas")
 
 
 def written(folder, text, name="t.csv", encoding="utf-8"):
@@ -85,3 +93,50 @@ def test_parquet(tmp_path):
         read_table(path)
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "no.parquet")
+
+
+def test_columns_of_few_values_are_coded_with_the_same_cells(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 120_000  # several parts
+    columns = {
+        "town": rng.choice(["Ulm", "Bonn ", "", 'ü, "x"'], n).tolist(),
+        "size": [f"{value:.3f}" for value in rng.normal(size=n)],
+        # Few values in the first parts, many later.
+        "late": ["a"] * (n // 2) + [f"b{i}" for i in range(n // 2)],
+        "many": [f"v{i % 300}" for i in range(n)],
+    }
+    path = tmp_path / "t.csv"
+    pandas.DataFrame(columns).to_csv(path, index=False)
+    found = read_table(path)
+    assert found.to_pydict() == columns
+    coded = {name for name in columns if pa.types.is_dictionary(found[name].type)}
+    assert coded == {"town", "many"}
+    assert found["size"].num_chunks == 1
+    assert joined_tables([found, found]).to_pydict() == {k: v * 2 for k, v in columns.items()}
+    plain = decoded(found)
+    assert not any(pa.types.is_dictionary(kind) for kind in plain.schema.types)
+    assert plain.to_pydict() == columns
+    assert table_fingerprint(found) == table_fingerprint(plain)
+    assert joined_tables([found, plain]).to_pydict() == {k: v * 2 for k, v in columns.items()}
+
+
+def test_the_fingerprint_of_a_table_does_not_change():
+    """Model files carry it."""
+    table = pa.table({"a": ["x", 'ü "y"', None], "b": [1.5, None, 3.0], "c": [["t"], [], None]})
+    expected = "c25634d1f444f4fbe9e1381351a24010b916bd0de3f85abfdd8c8409a2a9e78d"
+    assert table_fingerprint(table) == expected
+    longer = pa.table({"a": ["x", "y,", ""] * 9000})
+    expected = "dcb62be4e0f5a1313f260e750cb2053e531bd604667197396a6eb42b9653718f"
+    assert table_fingerprint(longer) == expected
+
+
+def test_rows_longer_than_a_piece(tmp_path):
+    long = "x" * 700_000
+    rows = [["a", str(i)] for i in range(50_000)] + [[long, "y"], ["b", "z"]]
+    path = written(tmp_path, "p,q\n" + "".join(f"{p},{q}\n" for p, q in rows))
+    found = read_table(path)
+    assert found["p"].to_pylist() == [row[0] for row in rows]
+    assert found["q"].to_pylist() == [row[1] for row in rows]
+    parts = list(iterate_table(path))
+    assert len(parts) < 10
+    assert sum(part.num_rows for part in parts) == len(rows)

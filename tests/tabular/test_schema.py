@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from imcc.tabular import MISSING, TableError, infer_schema
+from imcc.tabular._columns import as_table
+from imcc.tabular._encoder import typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -151,3 +153,34 @@ def test_it_can_be_read():
     assert schema.to_frame().shape == (2, 6)
     assert schema.to_dict()["columns"][1]["kind"] == "category"
     assert infer_schema({"a": [1.5, 2.5], "b": [1.5, 2]}, drop=["a"]).features == ["b"]
+
+
+def test_numbers_with_a_decimal_comma():
+    table = {
+        "size": ["170,5", "160", "-3,25", "n/a"] * 10,
+        "price": ["1.234,50", "7,5", "12.000", "3"] * 10,
+        "point": ["1.234", "7.5", "12.25", "3"] * 10,
+    }
+    schema = infer_schema(table)
+    assert [(c.kind, c.decimal) for c in schema] == [
+        ("number", ","),
+        ("number", ".,"),
+        ("number", "."),
+    ]
+    frame = typed_frame(as_table(table), schema)
+    np.testing.assert_array_equal(frame["size"][:4], [170.5, 160, -3.25, np.nan])
+    np.testing.assert_array_equal(frame["price"][:4], [1234.5, 7.5, 12000, 3])
+    np.testing.assert_array_equal(frame["point"][:4], [1.234, 7.5, 12.25, 3])
+    # A point where the training table had none: 1.500 may be either.
+    with pytest.raises(TableError, match=r"but '1\.500' is not a number"):
+        typed_frame(as_table({**table, "size": ["1.500"] * 40}), schema)
+    with pytest.raises(TableError, match="between thousands"):
+        infer_schema({"sum": ["1,234", "22,500", "7"] * 10})
+    assert infer_schema({"sum": ["1,234", "22,500", "7"] * 10}, kinds={"sum": "category"})
+    with pytest.raises(TableError, match=r"27 of its 30 values are numbers"):
+        infer_schema({"size": ["1,5"] * 27 + ["abc"] * 3})
+    with pytest.raises(TableError, match=r"\('k\.A\.'\)"):
+        infer_schema({"size": ["1,5"] * 27 + ["k.A."] * 3})
+    assert (
+        infer_schema({"size": ["1,5", "2,5"] * 9}, kinds={"size": "number"})["size"].decimal == ","
+    )

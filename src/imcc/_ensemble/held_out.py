@@ -41,6 +41,27 @@ class Labels:
         return Labels.of(take_rows(self.signs, rows), weight)
 
 
+@dataclass(frozen=True)
+class Held:
+    """What is held out of some rows.
+
+    Attributes
+    ----------
+    labels : Labels
+    folds : list of Fold or None
+        None if single rows are held out.
+    fold_labels : list of Labels or None
+        Those of the training rows of each fold, if all labels are known.
+    known : ndarray of bool, shape (n, q), or None
+        Which labels are known; None if all are.
+    """
+
+    labels: Labels
+    folds: list[Fold] | None
+    fold_labels: list[Labels] | None
+    known: np.ndarray | None = None
+
+
 class Ridge:
     """Kernel ridge regression on some rows, for any penalty and coupling.
 
@@ -103,6 +124,17 @@ class FoldRidge:
             coef, intercept = ridge.coefficients(penalty, eta)
             parts.append(across @ coef + intercept)
         return put_rows(parts, [fold.test for fold in self._folds], self._shape)
+
+
+def feature_weights(ridge: Ridge, basis: Array, penalty: float, eta: float) -> tuple[Array, Array]:
+    """Return the weights of features, W = Phi' alpha, and the intercepts.
+
+    With S Phi = U diag(w) basis^+, W is basis diag(w) U' t.
+    """
+    alpha, intercept = ridge.coefficients(penalty, eta)
+    spectrum = ridge.spectrum
+    t = alpha if spectrum.root is None else alpha / spectrum.root
+    return (basis * spectrum.values) @ (spectrum.vectors.T @ t), intercept
 
 
 def put_rows(parts: list[Array], rows: list[np.ndarray], shape: tuple[int, int]) -> Array:

@@ -172,6 +172,16 @@ def on_host_or_device(rows: Features, like: Array) -> Features:
     return rows if is_numpy(like) else asarray(rows, like)
 
 
+def small_indices(X: Features) -> Features:
+    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sp.csr_matrix(parts, shape=X.shape)
+
+
 def _is_binary(X: Features) -> bool:
     values = X.data if sp.issparse(X) else X
     return bool(namespace(values).all((values == 0) | (values == 1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ class Criterion:
     weight : ndarray of shape (n_samples,), optional
     like : array, optional
         Decides library and device of the log-odds.
+    known : ndarray of bool, shape (n_samples, n_outputs), optional
+        Which labels are known.  A row is judged by those that are known of it, and a row of which
+        none is known not at all; callables cannot judge so.
 
     Attributes
     ----------
@@ -45,8 +48,9 @@ class Criterion:
         binary: bool = False,
         weight: np.ndarray | None = None,
         like: Array | None = None,
+        known: np.ndarray | None = None,
     ) -> None:
-        self._on, self._binary, self._weight = on, binary, weight
+        self._on, self._binary, self._weight, self._known = on, binary, weight, known
         self._function: Callable[..., float] | None = None
         self._numbers: Array | None = None
         judged = np.hstack([~on, on]) if binary else on
@@ -56,7 +60,7 @@ class Criterion:
         self.name = scoring
         if scoring != "log_loss" and METRICS[scoring].ranked_rows_only:
             n_on = judged.sum(axis=1)
-            ranked = (n_on > 0) & (n_on < judged.shape[1])
+            ranked = (n_on > 0) & (n_on < (judged.shape[1] if known is None else known.sum(axis=1)))
             if weight is not None:
                 ranked &= weight > 0
             if not ranked.any():
@@ -64,8 +68,8 @@ class Criterion:
         if self.name == "log_loss":
             return
         self._sign = 1.0 if METRICS[self.name].greater_is_better else -1.0
-        on_host = like is None or is_numpy(like) or weight is not None
-        self._judge = Judge(judged) if on_host else judge_of(judged, like)
+        on_host = like is None or is_numpy(like) or weight is not None or known is not None
+        self._judge = Judge(judged, known) if on_host else judge_of(judged, like)
 
     def __call__(self, log_odds: Array) -> float:
         """Return the value of log-odds of shape (n_samples, n_outputs)."""
@@ -83,18 +87,43 @@ class Criterion:
             scores = namespace(log_odds).matrix_transpose(log_odds)[:, None, :]
         return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
 
+    def values(self, candidates: Iterable[Array], like: Array) -> list[float]:
+        """Return the values of several log-odds, beside an array.
+
+        A device is asked once for the log losses of all of them, not for one after the other.
+        """
+        one_by_one = is_numpy(like) or self._function is not None or self._known is not None
+        if one_by_one or self.name != "log_loss":
+            return [self(log_odds) for log_odds in candidates]
+        xp = namespace(like)
+        rows = to_numpy(xp.stack([xp.mean(self._cells(z), axis=1) for z in candidates]))
+        return [-float(np.average(of_rows, weights=self._weight)) for of_rows in rows]
+
     def reported(self, value: float) -> float:
         """Return a value in the metric's own direction: losses as they are."""
         if self._function is None and (self.name == "log_loss" or self._sign < 0):
             return -value
         return value
 
+    def _cells(self, z: Array) -> Array:
+        """Return the log loss of each label of each row."""
+        xp, y = namespace(z), self._labels(z)
+        return at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
+
     def _log_loss(self, z: Array) -> float:
-        xp = namespace(z)
-        y = self._labels(z)
-        cells = at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
-        rows = to_numpy(xp.mean(cells, axis=1))
+        cells = self._cells(z)
+        if self._known is not None:
+            return self._known_log_loss(to_numpy(cells))
+        rows = to_numpy(namespace(z).mean(cells, axis=1))
         return float(np.average(rows, weights=self._weight))
+
+    def _known_log_loss(self, cells: np.ndarray) -> float:
+        known = self._known
+        assert known is not None
+        n_known = known.sum(axis=1)
+        some = n_known > 0
+        rows = np.where(known, cells, 0.0).sum(axis=1)[some] / n_known[some]
+        return float(np.average(rows, weights=None if self._weight is None else self._weight[some]))
 
     def _labels(self, like: Array) -> Array:
         """Return the labels as numbers beside log-odds; they are moved there once."""
@@ -108,14 +137,22 @@ class Criterion:
         values = self._judge.rows(np.ascontiguousarray(log_odds.T)[:, np.newaxis], [self.name])[0][
             0
         ]
-        weight = self._weight
-        if METRICS[self.name].ranked_rows_only:
-            values, weight = values[self._judge.ranked], weight[self._judge.ranked]
-        return float(np.average(values, weights=weight))
+        ranked_only = METRICS[self.name].ranked_rows_only
+        counted = self._judge.ranked if ranked_only else self._judge.judged
+        return float(np.average(values[counted], weights=self._weight[counted]))
+
+
+def weighted_mean(members: Iterable[tuple[Array, float]]) -> Any:
+    """Return the sum of log-odds times their shares."""
+    total: Any = 0.0
+    for log_odds, share in members:
+        if share > 0:
+            total = total + log_odds * share
+    return total
 
 
 def choose_greedily(
-    members: Sequence[Array], criterion: Callable[[Array], float], rounds: int
+    members: Sequence[Array], criterion: Criterion, rounds: int
 ) -> tuple[np.ndarray, float]:
     """Choose members with replacement, each time the one whose addition makes the mean best.
 
@@ -125,7 +162,7 @@ def choose_greedily(
     ----------
     members : sequence of array of shape (n_samples, n_outputs)
         Log-odds.
-    criterion : callable
+    criterion : Criterion
         Greater is better.
     rounds : int
 
@@ -140,9 +177,8 @@ def choose_greedily(
     best_counts, best = counts, -np.inf
     total: Any = None
     for size in range(1, rounds + 1):
-        values = [
-            criterion(member if total is None else (total + member) / size) for member in members
-        ]
+        means = (member if total is None else (total + member) / size for member in members)
+        values = criterion.values(means, members[0])
         first = int(np.argmax(values))
         counts[first] += 1
         total = members[first] if total is None else total + members[first]

@@ -334,8 +334,8 @@ def encode_target(
     if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
         raise ValueError(
             f"Input y contains NaN: {estimator_name} takes no labels that are not known; "
-            "IMCCClassifier, IMCCClassifierCV, KernelRidgeBaseline, MultilabelCalibrator, "
-            "TunedThresholds and the metrics do"
+            "IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier, KernelRidgeBaseline, "
+            "MultilabelCalibrator, TunedThresholds and the metrics do"
         )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")

@@ -33,6 +33,9 @@ from imcc.calibration._cross_fit import (
 from imcc.calibration._cuts import Criterion, check_criterion, choose_thresholds
 from imcc.estimators.base import ScoringClassifierMixin
 
+# What cv may be in words.
+TEXTS = ("prefit", "held_out")
+
 
 def _has_probabilities(tuned: TunedThresholds) -> bool:
     return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
@@ -51,10 +54,12 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         multi-label or binary classifier of scikit-learn's.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
         What the thresholds make as large as possible; see :func:`choose_thresholds`.
-    cv : int, splitter, iterable of (train, test) or "prefit", default=5
+    cv : int, splitter, iterable of (train, test), "prefit" or "held_out", default=5
         As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.  "prefit" takes
         ``estimator`` as it is, already fitted, and chooses only the thresholds, on the rows given:
-        these must be other rows than those it was trained on.
+        these must be other rows than those it was trained on.  "held_out" takes the held-out scores
+        that the estimator computes while it is fitted, so that nothing is fitted twice: for
+        :class:`imcc.KernelEnsembleClassifier`, or another one with ``fit_held_out``.
     min_support : int, default=5
         Labels that fewer training rows have, or lack, keep the default threshold.  The best cut of
         a handful of scores says little about the next ones, and may well be to predict a label
@@ -161,8 +166,18 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 "for a vector of more than two classes the best-scored one wins, and thresholds "
                 "have no meaning; pass a label matrix, or a vector of two classes"
             )
-        if isinstance(self.cv, str):
-            check_choice("cv", self.cv, ("prefit",))
+        if isinstance(self.cv, str) and check_choice("cv", self.cv, TEXTS) == "held_out":
+            if not hasattr(self.estimator, "fit_held_out"):
+                raise InvalidArgumentError(
+                    "cv",
+                    f"'held_out' needs a classifier with fit_held_out, which "
+                    f"{type(self.estimator).__name__} does not have: give a number of folds",
+                )
+            self.estimator_ = clone(self.estimator)
+            more = {} if weights is None else {"sample_weight": weights}
+            more |= {} if given.groups is None else {"groups": given.groups}
+            scores = self.estimator_.fit_held_out(X, y, **more)
+        elif isinstance(self.cv, str):
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
             check_known_classes(self.estimator_, target)

@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     type=click.Choice(CALIBRATORS),
     default="logistic",
     show_default=True,
-    help="The maps from scores to log-odds: straight lines, or steps for labels with enough rows.",
+    help="The maps from scores to log-odds: linear, or step functions for labels with enough rows.",
 )
 @click.option(
     "--min-support",
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="How many rows must have, and lack, a label for steps.",
+    help="Number of rows with the label, and without it, that a step function needs.",
 )
 @IGNORE
 @TRUST
@@ -130,14 +130,14 @@ def calibrate(
     type=click.Choice(CRITERIA),
     default="f1",
     show_default=True,
-    help="What the thresholds are best for.",
+    help="The criterion that the thresholds optimise.",
 )
 @click.option(
     "--min-support",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="How many rows must have, and lack, a label for a threshold of its own.",
+    help="Number of rows with the label, and without it, that a threshold of its own needs.",
 )
 @IGNORE
 @TRUST

@@ -25,7 +25,7 @@ METHODS = ("kernel_ensemble", "imcc")
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
 CALIBRATORS = ("logistic", "isotonic")
-EXPLANATIONS = ("evidence", "support", "features")
+EXPLANATIONS = ("evidence", "support", "features", "members")
 # How `imcc inspect --row` explains: in terms of columns, or as above.
 BY = ("columns", *EXPLANATIONS)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice([*ALL_METRICS, "all"]),
     multiple=True,
     default=["all"],
-    help="May be repeated.  [default: the paper's five]",
+    help="A metric to compare by; may be repeated.  [default: the paper's five]",
 )
 @click.option(
     "--selection",
@@ -46,9 +46,9 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice(MISSING),
     default="raise",
     show_default=True,
-    help="What to do where a method lacks runs that others have.",
+    help="What to do when a method lacks runs that others have.",
 )
-@click.option("--published", is_flag=True, help="Beside the paper's own numbers, cell by cell.")
+@click.option("--published", is_flag=True, help="Compare each number with the paper's.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare_(
     store: Path,

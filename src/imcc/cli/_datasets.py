@@ -58,7 +58,7 @@ def datasets() -> None:
     type=click.Choice(GROUPS),
     default="all",
     show_default=True,
-    help="Which: the paper's fifteen, those of regular or large scale, or others.",
+    help="Which data sets: the paper's fifteen, those of regular or large scale, or others.",
 )
 @JSON
 def list_(group: str, as_json: bool) -> None:
@@ -245,6 +245,37 @@ def schema(
         say(f"The kinds of {len(found)} columns written to {output}")
 
 
+@datasets.command(
+    epilog=examples(
+        "imcc datasets example customers.csv",
+        "imcc tune customers.csv --labels complaint,refund,upgrade,senior,remote,praise -o m.skops",
+    )
+)
+@click.argument("output", metavar="FILE", type=click.Path(dir_okay=False))
+@click.option("--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Rows.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed.")
+@FORCE
+@JSON
+def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
+    """Write a made-up table to try things out, as CSV.
+
+    Customers who wrote to a company: a key, six numbers, two categories and a text, with 6 % of the
+    cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
+    """
+    from imcc.tabular import example_table, write_example
+
+    with problems_reported():
+        check_output(output, force)
+        if Path(output).suffix.lower() != ".csv":
+            raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
+        write_example(output, rows, seed)
+        labels = list(example_table(rows, seed)[1].columns)
+    if as_json:
+        print_json({"file": output, "rows": rows, "labels": labels})
+    else:
+        say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
+
+
 def _schema(
     inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any]
 ) -> tuple[Input, KnownColumns, Schema]:
@@ -314,7 +345,7 @@ def _print_description(facts: Description, top: int, table: bool = False) -> Non
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds to wait for a server that says nothing.",
+    help="Seconds to wait for a server that does not answer.",
 )
 @JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
@@ -390,7 +421,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 @click.option(
     "--to",
     type=click.Choice(FORMATS_WRITTEN),
-    help="The format of the output, if its name does not say it (or meka for .arff).",
+    help="The format of the output, if the file name does not tell (or meka for .arff).",
 )
 @FORCE
 @JSON

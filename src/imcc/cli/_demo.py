@@ -16,10 +16,11 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     import numpy as np
     from rich.text import Text
 
-    from imcc.experiment import Store
+    from imcc.experiment import Experiment, Store
+    from imcc.inspection import CalibrationDiagnostics
 
 
-@click.command(epilog=examples("imcc demo", "imcc demo -o /tmp/demo -j 2"))
+@click.command(epilog=examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
 @click.option(
     "-o",
     "--folder",
@@ -34,7 +35,9 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
-    five folds of each split. Results of an earlier run are not computed again.
+    five folds of each split. A picture shows what the probabilities of the ensemble are worth on
+    the rows that the first split held out. Results of an earlier run are not computed again; -j -1
+    uses all cores.
     """
     import numpy as np
 
@@ -42,6 +45,7 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
     from imcc.report import write_report
 
     store, report = folder / "quick.sqlite", folder / "report.html"
+    picture = folder / "calibration.png"
     with problems_reported():
         folder.mkdir(parents=True, exist_ok=True)
         wanted = load_experiment("quick")
@@ -53,11 +57,45 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
         with Store(store, read_only=True) as opened:
             means, stds = _by_method(opened, np.mean), _by_method(opened, _spread)
         write_report(store, report)
+        judged = _draw_calibration(wanted, picture)
     if as_json:
-        print_json({"store": str(store), "report": str(report), "means": means, "stds": stds})
-    else:
-        _show(means, stds)
-        click.echo(f"The whole report: {report.resolve()}")
+        found = {"store": str(store), "report": str(report), "means": means, "stds": stds}
+        print_json({**found, "calibration": str(picture) if picture.exists() else None})
+        return
+    _show(means, stds, wanted.n_repeats)
+    if judged is not None:
+        click.echo(
+            f"Probabilities of the ensemble: log loss {judged.log_loss.value:.3f}, calibration "
+            f"error {judged.calibration_error.value:.3f} on the rows held out by the first split"
+        )
+    if picture.exists():
+        click.echo(f"What they are worth, label by label: {picture.resolve()}")
+    click.echo(f"The whole report: {report.resolve()}")
+
+
+def _draw_calibration(wanted: Experiment, path: Path) -> CalibrationDiagnostics | None:
+    """Draw the probabilities of the ensemble on the test rows of the first split.
+
+    The model is that of the experiment: the same rows and the same seed.  A picture that is there
+    stays, and an experiment without the ensemble has none.
+    """
+    from imcc.datasets import paper_splits, split_seed
+    from imcc.inspection import diagnose_probabilities, draw_calibration
+
+    methods = [method for method in wanted.methods if method.name == "kernel_ensemble"]
+    if path.exists() or not methods:
+        return None
+    data, protocol = wanted.datasets[0].load(), wanted.protocol
+    train, test = paper_splits(data, 1, protocol.test_size, protocol.seed)[0]
+    model = methods[0].build()
+    model.set_params(random_state=split_seed(protocol.seed, data.name, data.n_rows, 0))
+    model.fit(data.X[train], data.Y[train])
+    chances = model.predict_proba(data.X[test])
+    judged = diagnose_probabilities(
+        data.Y[test], chances, n_resamples=50, label_names=data.label_names
+    )
+    draw_calibration(judged, path)
+    return judged
 
 
 def _spread(values: np.ndarray, axis: int) -> np.ndarray:
@@ -90,7 +128,9 @@ _HEADINGS = {
 }
 
 
-def _show(means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]]) -> None:
+def _show(
+    means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]], n_splits: int
+) -> None:
     from imcc.metrics import METRICS
     from imcc.published import table as published
 
@@ -105,7 +145,7 @@ def _show(means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]])
     paper = [published(metric).cell("yeast", "imcc") for metric in METRICS]
     rows.append(("paper's imcc", *(_cell(mean, std, " ") for mean, std, _ in paper)))
     print_table(
-        "yeast, 20 % of the rows held out, 3 random splits: mean ± std, * the best",
+        f"yeast, 20 % of the rows held out, {n_splits} random splits: mean ± std, * the best",
         [("", "left"), *((_HEADINGS[name], "right") for name in METRICS)],
         rows,
     )

@@ -78,7 +78,7 @@ def experiment() -> None:
     "results/NAME.csv in this folder, where it exists and --methods has a file]",
 )
 @click.option("--no-rows", is_flag=True, help="Leave out the rows that would be the default.")
-@click.option("--repeats", type=click.IntRange(min=1), help="So many splits instead.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
 @click.option("--no-sensitivity", is_flag=True, help="Leave out the sensitivity studies.")
 @running_options
 def run_(

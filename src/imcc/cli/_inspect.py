@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     default="columns",
     show_default=True,
     help="How: by the columns of the table (any model), by the labels of training rows and "
-    "clusters, by similar rows, or by features (linear models).",
+    "clusters, by similar rows, by features (linear models), or by members (ensembles).",
 )
 @click.option(
     "--background-rows",
@@ -223,7 +223,8 @@ def inspect(
         try:
             found = _inspection(model, card, training)
         except ImccError as error:  # a model without virtual examples: its card is all there is
-            needs_them = clusters_file or pairs_file or map_file or by != "columns"
+            draws_them = clusters_file or pairs_file or map_file
+            needs_them = draws_them or (by != "columns" and not _has_members(model))
             if needs_them or (html is not None and row is None):
                 raise
             remark = shown_message(error)
@@ -284,13 +285,16 @@ def inspect(
                     "explanations": [one.to_dict(top) for one in explained],
                     **({} if report is None else {"row": report.to_dict()}),
                     **({} if judged is None else {"probabilities": judged.to_dict()}),
+                    **({"members": _members(model)} if _has_members(model) else {}),
                 }
             )
         )
     else:
         if report is None:
             _print_model(model_file, model, card)
-        if found is None and report is None:
+        if report is None and _has_members(model):
+            _print_members(model, top)
+        elif found is None and report is None:
             say(remark)
         elif found is not None and report is None:
             _print_clusters(found, top)
@@ -467,6 +471,49 @@ def _facts(card: ModelCard) -> dict[str, str]:
     }
 
 
+def _has_members(model: Any) -> bool:
+    """Whether a model is an ensemble: it has members in place of virtual examples."""
+    from imcc._utils.wrappers import first_with
+
+    return first_with(model, "members_") is not None
+
+
+def _members(model: Any) -> list[dict[str, Any]]:
+    from imcc._utils.wrappers import first_with
+
+    layer: Any = first_with(model, "members_")
+    return list(layer.members_)
+
+
+def _print_members(model: Any, top: int) -> None:
+    members = _members(model)
+    rows = [
+        (
+            f"{member['weight']:.3f}",
+            member["view"],
+            member["kernel"],
+            f"{member['width_scale']:g}",
+            f"{member['penalty']:.3g}",
+            f"{member['eta']:g}",
+            member["n_clusters"],
+        )
+        for member in members[:top]
+    ]
+    print_table(
+        f"Members: {len(rows)} of {len(members)}, the heaviest first",
+        [
+            ("weight", "right"),
+            ("view", "left"),
+            ("kernel", "left"),
+            ("width", "right"),
+            ("penalty", "right"),
+            ("coupling", "right"),
+            ("virtual examples", "right"),
+        ],
+        rows,
+    )
+
+
 def _print_clusters(found: Inspection, top: int) -> None:
     import numpy as np
 
@@ -518,10 +565,10 @@ def _print_explanation(one: Explanation, row: str | None, top: int) -> None:
     rest = sum(one.totals().values()) - one.constant - sum(p.contribution for p in parts)
     if count:
         rows.append((f"{count} others", "", "", f"{rest:+.4f}"))
-    if one.by != "evidence":
-        name = "intercept" if one.by == "support" else "the mean row"
-        rows.append((name, "", "", f"{one.constant:+.4f}"))
-    else:
+    constants = {"support": "intercept", "features": "the mean row"}
+    if one.by in constants:
+        rows.append((constants[one.by], "", "", f"{one.constant:+.4f}"))
+    elif one.by == "evidence":
         totals = one.totals()
         rows.append(("real rows together", "", "", f"{totals['row']:+.4f}"))
         rows.append(("virtual examples together", "", "", f"{totals['center']:+.4f}"))

@@ -109,12 +109,12 @@ READING: dict[str, Callable[..., Any]] = {
         "if negative) or names, a,b,c.",
     ),
     "label_prefix": click.option(
-        "--label-prefix", help="What the names of the label columns begin with."
+        "--label-prefix", help="The prefix of the names of the label columns."
     ),
     "format": click.option(
         "--format",
         type=click.Choice(FORMATS),
-        help="The format of the input, if its name does not say it.",
+        help="The format of the input, if the file name does not tell.",
     ),
     "nominal": click.option(
         "--nominal",
@@ -175,7 +175,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no remarks.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Print neither progress nor remarks.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite a file that already exists.")
 RAW_CSV = click.option(
     "--raw-csv",
@@ -202,16 +202,17 @@ SEED = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of clusterings and folds."
 )
 SCALE = click.option(
-    "--scale", is_flag=True, help="Bring every feature to mean 0 and deviation 1 first."
+    "--scale", is_flag=True, help="Standardise every feature to mean 0 and standard deviation 1."
 )
 FILL = click.option(
-    "--fill-missing", is_flag=True, help="Put the mean of its column in place of a missing value."
+    "--fill-missing", is_flag=True, help="Replace missing values by the mean of their column."
 )
 THRESHOLDS = click.option(
     "--thresholds",
-    type=click.Choice(CRITERIA),
-    help="Choose each label's threshold by cross-validation, to be best for this.  [default: all "
-    "thresholds are 0]",
+    type=click.Choice((*CRITERIA, "none")),
+    help="Choose each label's threshold by cross-validation, to be best for this; none predicts "
+    "where the score is at least 0, the probability 1/2.  [default: none, but f1 for 'imcc tune' "
+    "of a table, with the scores that the ensemble has held out]",
 )
 CALIBRATE = click.option(
     "--calibrate",

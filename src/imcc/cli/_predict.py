@@ -32,14 +32,16 @@ from imcc.cli._terminal import json_text, print_result, problems_reported, say
 if TYPE_CHECKING:
     import numpy as np
 
-FORMS = ("csv", "json", "jsonl", "parquet")
+FORMS = ("csv", "json", "jsonl", "parquet", "xlsx")
+# Those that are files of their own making: not text, and packed already.
+_BINARY = ("parquet", "xlsx")
 
 
 @click.command(
     epilog=examples(
         "imcc predict model.skops new.csv -o labels.csv",
         "imcc predict model.skops new.csv --top-k 3 --scores",
-        "imcc predict calibrated.skops new.csv --proba -o probabilities.csv",
+        "imcc predict calibrated.skops new.csv --proba -o probabilities.xlsx",
         "cat new.csv | imcc predict model.skops - --to jsonl | head -3",
     )
 )
@@ -105,9 +107,9 @@ def predict(
 
     Columns are matched to the model's features by name, in any order; columns of labels are
     ignored.  The output has a row for each row of the input, in the same order: a column of 0 and 1
-    per label (csv, parquet; of scores or probabilities with --scores or --proba), or the names of
-    the labels that are predicted (json, jsonl; with scores or probabilities).  For a model of
-    tables, the columns of ids come first, and a file of any size is read part by part.
+    per label (csv, parquet, xlsx; of scores or probabilities with --scores or --proba), or the
+    names of the labels that are predicted (json, jsonl; with scores or probabilities).  For a model
+    of tables, the columns of ids come first, and a file of any size is read part by part.
     """
     from imcc.calibration import label_probabilities, label_scores
     from imcc.cli._predict_table import Wanted, predict_table
@@ -122,8 +124,12 @@ def predict(
     with problems_reported():
         if output is not None:
             check_output(output, force)
-        if form == "parquet" and output is None:
-            raise InvalidArgumentError("form", "parquet is written to a file: " + given("output"))
+        if form in _BINARY and output is None:
+            raise InvalidArgumentError("form", f"{form} is written to a file: " + given("output"))
+        if form in _BINARY and output is not None and _is_packed(output):
+            raise InvalidArgumentError(
+                "output", f"is {output}, and {form} files are packed already: leave out the suffix"
+            )
         model, card = open_saved(model_file, trust)
         if proba and not hasattr(model, "predict_proba"):
             raise InvalidArgumentError(
@@ -138,7 +144,7 @@ def predict(
                 model, inputs, reading, wished, output, ignore_extra=ignore_extra, quiet=quiet
             )
         else:
-            for option, used in (("top", top), ("form", form == "parquet")):
+            for option, used in (("top", top), ("form", form in _BINARY)):
                 if used:
                     raise InvalidArgumentError(option, "is for models of tables")
             X, _ = load_matching(
@@ -161,15 +167,22 @@ def predict(
         say(f"{count:,} rows written to {output}", err=True)
 
 
+_PACKED = (".gz", ".bz2", ".zip")
+
+
+def _is_packed(output: str) -> bool:
+    return output.lower().endswith(_PACKED)
+
+
 def _form_of(output: str | None) -> str:
     """Return the format that the name of a file says; no suffix is CSV."""
     name = "" if output is None else Path(output).name.lower()
-    for packed in (".gz", ".bz2", ".zip"):
+    for packed in _PACKED:
         name = name.removesuffix(packed)
     suffix = Path(name).suffix.removeprefix(".")
     if suffix in FORMS or not suffix:
         return suffix or "csv"
-    if suffix in ("txt", "tsv", "xlsx", "xls", "ods", "arff", "html", "md", "feather"):
+    if suffix in ("txt", "tsv", "xls", "xlsm", "ods", "arff", "html", "md", "feather"):
         raise click.UsageError(
             f"Files of .{suffix} cannot be written: use one of {', '.join(FORMS)}, or say with "
             "--to which of them it is."

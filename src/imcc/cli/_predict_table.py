@@ -12,11 +12,13 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
 from imcc._utils.text import defused
 from imcc.cli._tables import check_extra, located, table_files, table_model
 from imcc.cli._terminal import json_text, print_result, stderr
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 # Rows that are predicted at a time.
 _ROWS = 4096
+# Bytes of a group of rows in Parquet files, before they are packed.
+_GROUP_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Wanted:
 
     Attributes
     ----------
-    form : {"csv", "json", "jsonl", "parquet"}
+    form : {"csv", "json", "jsonl", "parquet", "xlsx"}
     scores, proba : bool
         Whether the labels' scores or probabilities are written.
     top_k : int or None
@@ -78,18 +82,20 @@ def predict_table(
 
     def parts() -> Iterator[dict[str, Any]]:
         nonlocal n_rows
-        with _progress(files, quiet) as moved, _unknown_values_once():
+        with _progress(files, quiet) as moved, _warnings_once() as gather:
             for predicted, size in _predicted(model, files, wanted, ignore_extra):
                 n_rows += size
                 moved(n_rows)
+                gather()
                 yield predicted
 
     if output is None:
         for text in _texts(parts(), wanted):
             print_result(text)
-    elif wanted.form == "parquet":
+    elif wanted.form in ("parquet", "xlsx"):
+        write = _write_parquet if wanted.form == "parquet" else _write_xlsx
         with _appearing_whole(output) as temporary:
-            _write_parquet(parts(), wanted, temporary)
+            write(parts(), wanted, temporary)
     else:
         with _appearing_whole(output) as temporary, _packing(temporary, output) as file:
             for text in _texts(parts(), wanted):
@@ -234,14 +240,85 @@ def _write_parquet(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -
     import pyarrow.parquet as pq
 
     writer = None
+    waiting: list[Any] = []
     try:
         for part in parts:
             table = pa.table(_flat(part, wanted))
             writer = writer or pq.ParquetWriter(path, table.schema)
-            writer.write_table(table.cast(writer.schema))
+            waiting.append(table.cast(writer.schema))
+            # What is known about groups of rows is kept until the end: so they are large.
+            if sum(table.nbytes for table in waiting) >= _GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting.clear()
+        if writer is not None and waiting:
+            writer.write_table(pa.concat_tables(waiting))
     finally:
         if writer is not None:
             writer.close()
+
+
+# What a sheet of Excel holds.
+_SHEET_ROWS, _SHEET_COLUMNS, _CELL_CHARACTERS = 2**20, 2**14, 32_767
+# Whole numbers up to this are the same in Excel, whose numbers are floating point.
+_LARGEST_INTEGER = 2**53
+
+
+def _write_xlsx(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -> None:
+    """Write a sheet row by row; words are always words, also those that look like formulas."""
+    xlsxwriter = require("xlsxwriter", "tables", "Writing .xlsx files")
+    options = {
+        "constant_memory": True,
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "strings_to_numbers": False,
+        "use_zip64": True,
+    }
+    book = xlsxwriter.Workbook(path, options)
+    try:
+        sheet = book.add_worksheet("predictions")
+        at = 0
+        for part in parts:
+            columns = _flat(part, wanted)
+            if at == 0:
+                if len(columns) > _SHEET_COLUMNS:
+                    raise InvalidArgumentError(
+                        "output",
+                        f"is a sheet, which has {_SHEET_COLUMNS:,} columns, and {len(columns):,} "
+                        "are to be written: use .csv or .parquet",
+                    )
+                for j, name in enumerate(columns):
+                    _write_cell(sheet, 0, j, name)
+                at = 1
+            for row in zip(*columns.values(), strict=True):
+                if at >= _SHEET_ROWS:
+                    raise InvalidArgumentError(
+                        "output",
+                        f"is a sheet, which has {_SHEET_ROWS - 1:,} rows besides the names of the "
+                        "columns, and there are more: use .csv or .parquet",
+                    )
+                for j, cell in enumerate(row):
+                    _write_cell(sheet, at, j, cell)
+                at += 1
+    finally:
+        book.close()
+
+
+def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
+    if cell is None or cell != cell:
+        return
+    if isinstance(cell, bool):
+        sheet.write_boolean(row, column, cell)
+    elif isinstance(cell, (int, float)) and abs(cell) <= _LARGEST_INTEGER:
+        sheet.write_number(row, column, cell)
+    else:
+        text = str(cell)
+        if len(text) > _CELL_CHARACTERS:
+            raise InvalidArgumentError(
+                "output",
+                f"is a sheet, whose cells hold {_CELL_CHARACTERS:,} characters, and one in row "
+                f"{row} has {len(text):,}: use .csv or .parquet",
+            )
+        sheet.write_string(row, column, text)
 
 
 @contextlib.contextmanager
@@ -311,26 +388,32 @@ def _progress(files: Sequence[TableFile], quiet: bool) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _unknown_values_once() -> Iterator[None]:
-    """Join the warnings about unknown values of all parts into one."""
+def _warnings_once() -> Iterator[Callable[[], None]]:
+    """Join the warnings of all parts: one about unknown values, and one of each other text.
+
+    Gives a function to call after every part, so that what is kept does not grow with the file.
+    """
     from imcc.tabular import UnknownValuesWarning
 
     counts: dict[str, dict[str, int]] = {}
+    others: dict[str, Warning] = {}
+
+    def gather() -> None:
+        for warning in caught:
+            message = warning.message
+            if isinstance(message, UnknownValuesWarning):
+                message.add_to(counts)
+            else:
+                others.setdefault(str(message), message)  # type: ignore[arg-type]
+        caught.clear()
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            yield
+            yield gather
         finally:
-            others = []
-            for warning in caught:
-                if not isinstance(warning.message, UnknownValuesWarning):
-                    others.append(warning)
-                    continue
-                for column, values in warning.message.counts.items():
-                    known = counts.setdefault(column, {})
-                    for value, count in values.items():
-                        known[value] = known.get(value, 0) + count
-    for warning in {str(w.message): w for w in others}.values():
-        warnings.warn(warning.message, stacklevel=2)
+            gather()
+    for message in others.values():
+        warnings.warn(message, stacklevel=2)
     if counts:
         warnings.warn(UnknownValuesWarning(counts), stacklevel=2)

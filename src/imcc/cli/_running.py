@@ -57,7 +57,7 @@ _RUNNING = (
         "--allow",
         metavar="PACKAGE",
         multiple=True,
-        help="Let methods be imported from this package, too; may be repeated.  Running an "
+        help="Allow methods from this package, too; may be repeated.  Running an "
         "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
         "the packages allowed here or by the file that is run.",
     ),
@@ -89,7 +89,7 @@ _RUNNING = (
         metavar="ADDRESS",
         help='Compute on a Dask cluster: the address of its scheduler, or "local".',
     ),
-    click.option("--quiet", is_flag=True, help="Say nothing until the end."),
+    click.option("--quiet", is_flag=True, help="Print nothing until the end."),
     click.option(
         "--json",
         "as_json",

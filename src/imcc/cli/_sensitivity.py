@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Path(path_type=Path),
     default=Path("sensitivity.sqlite"),
     show_default=True,
-    help="The file that takes the results.",
+    help="The file for the results.",
 )
 @click.option(
     "--metric",
@@ -39,8 +39,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     show_default=True,
     help="What to show; all five metrics are stored.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of folds and clusterings.")
-@click.option("--cv", type=click.IntRange(min=2), default=5, show_default=True, help="Folds.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of folds and clusterings."
+)
+@click.option(
+    "--cv", type=click.IntRange(min=2), default=5, show_default=True, help="Number of folds."
+)
 @running_options
 def sensitivity(
     dataset: str, store: Path, metric: str, seed: int, cv: int, as_json: bool, **running: Any

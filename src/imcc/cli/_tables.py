@@ -31,6 +31,7 @@ _FORMATS = ("csv", "parquet")
 # Columns of a table that are listed one by one.
 _MOST_SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".parquet")
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 # Of the options that say how to read a file, those that are for tables.
 _READING = ("delimiter", "header", "encoding", "max_bytes", "member")
 # What the kinds of columns are called as options.
@@ -122,6 +123,15 @@ def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
     """Whether the inputs are tables, by their names or by ``--format``."""
     if is_name(inputs):
         return False
+    for name in inputs:
+        if name.lower().endswith(_WORKBOOKS):
+            from imcc.datasets import DataFormatError
+
+            raise DataFormatError(
+                "this is a workbook of a spreadsheet program, which is not read: save the sheet "
+                "as CSV in UTF-8 (or as Parquet), and give that file",
+                name,
+            )
     wanted = reading.get("format")
     if wanted is not None:
         return wanted in _FORMATS
@@ -214,6 +224,7 @@ def located(error: TableError, file: TableFile | str, row: int | None) -> Except
 def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
     """Read tables; the rows of several files follow each other, their columns matched by name."""
     from imcc.datasets import DataFormatError
+    from imcc.tabular import joined_tables
 
     files = table_files(inputs, reading)
     tables: list[Any] = []
@@ -227,11 +238,7 @@ def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
             )
         tables.append(table.select(tables[0].column_names) if tables else table)
     starts = [sum(t.num_rows for t in tables[:k]) for k in range(len(tables))]
-    if len(tables) == 1:
-        return Input(files, tables[0], starts)
-    import pyarrow as pa
-
-    return Input(files, pa.concat_tables(tables), starts)
+    return Input(files, joined_tables(tables), starts)
 
 
 def known_columns(
@@ -386,7 +393,9 @@ def _print_kinds(schema: Schema, title: str) -> None:
     print_table(title, headings, rows)
 
 
-def make_classifier(estimator: Any, known: KnownColumns, seed: int) -> TableClassifier:
+def make_classifier(
+    estimator: Any, known: KnownColumns, seed: int, thresholds: str | None = "auto"
+) -> TableClassifier:
     """Return an unfitted classifier for a table."""
     from imcc.tabular import TableClassifier
 
@@ -397,6 +406,7 @@ def make_classifier(estimator: Any, known: KnownColumns, seed: int) -> TableClas
         drop=list(known.drop),
         missing_words=list(known.missing_words),
         separator=known.separator,
+        thresholds=thresholds,
         random_state=seed,
     )
 
@@ -541,8 +551,10 @@ def natural_frame(table: Any) -> Any:
     import pyarrow.csv as pacsv
 
     from imcc._utils.optional import require
+    from imcc.tabular import decoded
 
     pandas = require("pandas", "tables", "Reading tables")
+    table = decoded(table)
     if not all(pa.types.is_string(kind) for kind in table.schema.types):
         return table.to_pandas()  # Parquet has types of its own
     buffer = io.BytesIO()

@@ -204,7 +204,7 @@ def tune(
             else:
                 classifier = KernelEnsembleClassifier(
                     scoring=metric,
-                    cv=shuffled if _given(("folds",)) and not thresholds else "loo",
+                    cv=shuffled if _given(("folds",)) and not _tuned(thresholds) else "loo",
                     n_jobs=jobs,
                     random_state=seed,
                     verbose=int(progress is not False),
@@ -232,6 +232,7 @@ def tune(
     elif not quiet:
         if method != "imcc":
             _print_members(inner, tried)
+            say(_in_words(model, inner, len(card.label_names)) + "\n")
         title = f"The best of {tried:,} settings, by {metric}" if method == "imcc" else "The model"
         _print(card, output, title)
 
@@ -337,6 +338,11 @@ def fit(
         _print(card, output, "The setting")
 
 
+def _tuned(thresholds: str | None) -> str | None:
+    """Return what thresholds are to be tuned for; None if they are not."""
+    return None if thresholds == "none" else thresholds
+
+
 def _given(names: tuple[str, ...]) -> list[str]:
     """Return the options among some that were given, as the user types them."""
     context = click.get_current_context()
@@ -386,6 +392,8 @@ class _Data:
         """Return the classifier, fitted with what belongs before and around it."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
+        # Without a wish, a table's classifier chooses thresholds where that costs nothing.
+        default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
             wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
             model = _wrapped(classifier, self.dataset, *wanted)
@@ -394,7 +402,8 @@ class _Data:
             classifier = MultilabelCalibrator(classifier, cv=cv)
         if thresholds:
             classifier = TunedThresholds(classifier, criterion=thresholds, cv=cv)
-        return fit_table(make_classifier(classifier, self.known, seed), self.source, self.known)
+        model = make_classifier(classifier, self.known, seed, default)
+        return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
         """Return what a file says about a model of these data."""
@@ -468,7 +477,8 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
 
     tuned = first_with(model, "thresholds_")
     if isinstance(tuned, TunedThresholds):
-        name = f"cross-validated {tuned.criterion}"
+        word = "held-out" if isinstance(tuned.cv, str) else "cross-validated"
+        name = f"{word} {tuned.criterion}"
         metrics = {
             **metrics,
             f"{name}, thresholds at 0": tuned.default_score_,
@@ -515,6 +525,35 @@ def _print_members(ensemble: Any, tried: int) -> None:
         ],
         rows,
     )
+
+
+def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
+    """Return what was chosen, as a person would say it."""
+    from scipy.special import expit
+
+    from imcc.calibration import decision_thresholds
+
+    if not ensemble.members_:
+        return "No kernel helps: every row gets the share of rows that have the label."
+    best = ensemble.members_[0]
+    shares: dict[str, float] = {}
+    for member in ensemble.members_:
+        shares[member["kernel"]] = shares.get(member["kernel"], 0.0) + member["weight"]
+    kinds = " and ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    said = [
+        f"In words: {len(ensemble.members_)} kernel models are averaged ({kinds} by weight); the "
+        f"heaviest ({best['weight']:.0%}) is a {best['kernel']} kernel of {best['width_scale']:g} "
+        f"times the mean distance of the rows, on the features as {best['view']}."
+    ]
+    if ensemble.virtual_weight_ > 0:
+        said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")
+    limits = expit(decision_thresholds(model, n_labels))
+    if (limits != 0.5).any():
+        said.append(
+            "A label is predicted from a probability on that was chosen for it: "
+            f"{limits.min():.2f} to {limits.max():.2f}."
+        )
+    return " ".join(said)
 
 
 def _print(card: ModelCard, output: str, title: str) -> None:

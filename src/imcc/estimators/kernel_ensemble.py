@@ -15,16 +15,13 @@ from sklearn.model_selection import GroupKFold
 
 from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
+from imcc._core.fitting import warn_of_patterns
 from imcc._ensemble.held_out import check_folds
-from imcc._ensemble.model import KERNELS, EnsembleModel
-from imcc._ensemble.search import (
-    N_LANDMARKS,
-    RECIPE,
-    Fitted,
-    Options,
-    fit_ensemble,
-    restricted,
-)
+from imcc._ensemble.model import KERNELS, EnsembleModel, small_indices
+from imcc._ensemble.patterns import patterns_of
+from imcc._ensemble.records import Fitted, Options
+from imcc._ensemble.rows import restricted
+from imcc._ensemble.search import N_LANDMARKS, RECIPE, fit_ensemble
 from imcc._ensemble.selection import CRITERIA
 from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
 from imcc._search.folds import Fold, make_folds
@@ -41,7 +38,7 @@ from imcc._utils.validation import (
     draw_seed,
     encode_target,
 )
-from imcc.estimators.base import LogOddsClassifierMixin
+from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
@@ -79,8 +76,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Degrees eta to try to which labels are coupled through their correlations R: the penalty
         ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)`` leaves them alone.
     virtual_examples : bool, default=True
-        Whether models with virtual examples may join.  They never do with ``sample_weight`` or with
-        Nyström features.
+        Whether models with virtual examples may join.  They never do with ``sample_weight``, with
+        unknown labels or with Nyström features.
     n_members : int, default=12
         Rounds of the greedy choice, an upper bound on the number of members.
     weights : {"log_loss", "scoring"}, default="log_loss"
@@ -217,7 +214,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
+            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a table of
+            labels is an unknown label: each label is learned from the rows in which it is known,
+            and judged there.  Labels are then not coupled, virtual examples do not join, and each
+            different set of known rows costs as much as all labels known in the same rows.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts in the fit, the calibration and the metric; rows of weight 0
             are left out.  Widths and views are those of the rows without weights.
@@ -228,19 +228,57 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         -------
         self : KernelEnsembleClassifier
         """
+        self._fit(X, y, sample_weight, groups)
+        return self
+
+    @restore_on_failure
+    def fit_held_out(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> np.ndarray:
+        """Search and fit the ensemble, and return its held-out scores of the training rows.
+
+        What :class:`imcc.calibration.TunedThresholds` with ``cv="held_out"`` chooses thresholds on,
+        without fitting anything again.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Log-odds of each row by members that were fitted without it (or without its fold), as
+            ``decision_function`` has them for other rows; NaN in rows of weight 0.  Calibration and
+            the members' weights come from all rows.
+        """
+        kept, n, fitted = self._fit(X, y, sample_weight, groups)
+        base = to_numpy(fitted.model.base)
+        scores = np.full((n, len(base)), np.nan)
+        scores[kept] = base
+        if fitted.held_out is not None:
+            scores[np.ix_(kept, fitted.model.varying)] = to_numpy(fitted.held_out)
+        return scores
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[np.ndarray, int, Fitted]:
+        """Fit, and return the rows that were used, the number of rows, and what was found."""
         options = self._check_parameters()
         refuse_stream(X, y, type(self).__name__)
         X = check_features(self, X, reset=True)
         given = X
-        target = encode_target(y, X.shape[0], type(self).__name__)
-        host = _small_indices(to_numpy(X))
-        signs, weight = target.signs, None
+        target = encode_target(y, X.shape[0], type(self).__name__, unknown=True)
+        host = small_indices(to_numpy(X))
+        signs, known, weight = target.signs, target.known, None
+        kept = np.arange(X.shape[0])
         folds = self._folds(host, target, groups)
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X.shape[0])
             assert weight is not None
             kept = np.flatnonzero(weight > 0)
             host, signs, weight = host[kept], signs[kept], weight[kept]
+            known = None if known is None else known[kept]
             folds = None if folds is None else restricted(folds, kept)
             if np.all(weight == 1):
                 weight = None
@@ -248,18 +286,21 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         if is_mostly_zero(host):
             host = _as_csr(host)
         n = host.shape[0]
+        if known is not None:
+            self._check_known(known)
         if n > options.exact_rows:
             warnings.warn(
                 f"{n} rows are more than exact_rows={options.exact_rows}: kernels are replaced by "
                 f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
                 "n_landmarks to choose otherwise",
                 UserWarning,
-                stacklevel=3,  # the caller of fit, which is wrapped (imcc.estimators.base)
+                stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
             if n <= options.exact_rows:
-                n_bytes = 8.0 * EXACT_MATRICES * n**2
+                # With unknown labels, the kernel matrix of all rows beside that of some.
+                n_bytes = 8.0 * (EXACT_MATRICES + (known is not None)) * n**2
                 require_memory(n_bytes, like, f"the ensemble of exact kernels of {n} rows", REMEDY)
             fitted = fit_ensemble(
                 host,
@@ -267,13 +308,14 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 target.kind == "binary",
                 _with_views(options, views),
                 weight=weight,
+                known=known,
                 folds=folds,
                 seed=draw_seed(self.random_state),
                 say=_say if self.verbose else None,
             )
         self._remember_target(target)
         self._remember(fitted, given)
-        return self
+        return kept, given.shape[0], fitted
 
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
@@ -304,6 +346,15 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             max_seconds=None if max_time is None else check_number("max_time", max_time, above=0),
             n_jobs=self.n_jobs,
         )
+
+    def _check_known(self, known: np.ndarray) -> None:
+        """Say what cannot be done, or costs much, where some labels are unknown."""
+        if callable(self.scoring):
+            raise ValueError(
+                "scoring must be a name where some labels are unknown (NaN in y), which a function "
+                f"cannot leave out: use one of {', '.join(CRITERIA)}"
+            )
+        warn_of_patterns(len(list(patterns_of(known))), " for every kernel", stacklevel=4)
 
     def _folds(self, X: Features, target: Target, groups: Any) -> list[Fold] | None:
         cv = self.cv
@@ -336,7 +387,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Features) -> Array:
         X = check_features(self, X, reset=False)
-        host = _small_indices(to_numpy(X))
+        host = small_indices(to_numpy(X))
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             return asarray(self._model.log_odds(host), X)
 
@@ -379,16 +430,6 @@ def _with_views(options: Options, views: list[str]) -> Options:
 
 def _as_csr(X: Features) -> Features:
     return X if sp.issparse(X) else sp.csr_matrix(X)
-
-
-def _small_indices(X: Features) -> Features:
-    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return sp.csr_matrix(parts, shape=X.shape)
 
 
 def _say(text: str) -> None:

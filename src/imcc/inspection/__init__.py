@@ -32,6 +32,7 @@ from imcc.inspection._diagnostics_figures import (
     draw_reliability,
     draw_threshold_curves,
 )
+from imcc.inspection._ensemble import draw_members
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
@@ -85,6 +86,7 @@ __all__ = [
     "draw_diagnostics",
     "draw_explanation",
     "draw_map",
+    "draw_members",
     "draw_reliability",
     "draw_threshold_curves",
     "explain",

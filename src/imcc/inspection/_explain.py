@@ -14,11 +14,12 @@ from imcc._core.models import KernelModel, LinearModel, Setting
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import Features, check_choice, check_count
+from imcc.inspection._ensemble import EnsembleParts, is_ensemble
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
 from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
-EXPLANATIONS = ("evidence", "support", "features")
+EXPLANATIONS = ("evidence", "support", "features", "members")
 # How far the evidence may be from the score, relative to its size, before it is called wrong: the
 # fit may have lost digits that the eigenbasis keeps.
 _AGREEMENT = 1e-6
@@ -30,11 +31,11 @@ class Part:
 
     Attributes
     ----------
-    kind : {"row", "center", "feature"}
+    kind : {"row", "center", "feature", "landmark", "member"}
     index : int
-        Number of the training row, cluster or feature.
+        Number of the training row, cluster, feature, landmark or member.
     name : str
-        "row 3", "cluster 5", or the feature's name.
+        "row 3", "cluster 5", or the name of a feature or member.
     weight, value : float
         See :class:`Explanation`.
     contribution : float
@@ -63,21 +64,25 @@ class Explanation:
     features   x_j less the mean of training rows    its coefficient                       the mean
                                                                                            row's
                                                                                            score
+    members    its weight in the ensemble            its log-odds                          0
     =========  ====================================  ====================================  =========
+
+    For an ensemble by support, the weight is the mean similarity over the members, the value what a
+    row contributes per similarity, calibration included, and the constant is that of all members.
 
     Attributes
     ----------
     label : str
-    by : {"evidence", "support", "features"}
+    by : {"evidence", "support", "features", "members"}
     score : float
         The model's own.
     threshold : float
         From which score on the label is predicted.
     constant : float
     weights, values : dict of str to ndarray
-        For each kind of part ("row", "center", "feature").
+        For each kind of part ("row", "center", "feature", "landmark", "member").
     names : dict of str to sequence of str
-        Names of features; rows and clusters have numbers.
+        Names of features, landmarks and members; rows and clusters have numbers.
     """
 
     label: str
@@ -167,8 +172,8 @@ class Explainer:
 
     Parameters
     ----------
-    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier inside.
+    model : IMCCClassifier, KernelEnsembleClassifier, TunedThresholds, a search or a pipeline
+        Fitted; with an IMCCClassifier or a KernelEnsembleClassifier inside.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
         The training rows; needed for the evidence in a linear model, which has not kept them.
     Y : array-like of shape (n_samples, n_labels) or (n_samples,), optional
@@ -185,17 +190,30 @@ class Explainer:
     def __init__(
         self, model: Any, X: Any = None, Y: Any = None, *, label_names: Sequence[str] | None = None
     ) -> None:
+        self._ensemble: EnsembleParts | None = None
+        if is_ensemble(model):
+            self._ensemble = EnsembleParts(model, label_names)
+            self.label_names = self._ensemble.label_names
+            return
         self._inside = unwrap(model)
         self.label_names = self._inside.names_of_labels(label_names)
         self._X, self._Y = X, Y
         self._weigh: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
         self._signs: np.ndarray | None = None
 
-    def explain(self, x: Any, label: int | str, by: str = "evidence") -> Explanation:
+    def explain(
+        self, x: Any, label: int | str, by: str | None = None, member: int | None = None
+    ) -> Explanation:
         """Take the score of one label of one row apart; see :func:`explain`."""
+        if by is None:
+            by = "evidence" if self._ensemble is None else "support"
         check_choice("by", by, EXPLANATIONS)
         j = self._label(label)
-        row = self._row(x)
+        if self._ensemble is not None:
+            return self._explain_ensemble(self._ensemble, x, j, by, member)
+        if by == "members" or member is not None:
+            raise ValueError("by='members' and member are for KernelEnsembleClassifier")
+        row = self._row(x, self._inside.transform)
         model = self._inside.classifier._model
         score = float(model.scores(row)[0, j])
         way = {"evidence": self._evidence, "support": self._support, "features": self._features}
@@ -210,6 +228,28 @@ class Explainer:
             values=values,
             names=names,
         )
+        return self._checked(found)
+
+    def _explain_ensemble(
+        self, inside: EnsembleParts, x: Any, j: int, by: str, member: int | None
+    ) -> Explanation:
+        row = self._row(x, inside.transform)
+        constant, weights, values, names = inside.parts(row, j, by, member)
+        found = Explanation(
+            label=self.label_names[j],
+            by=by,
+            score=inside.score(row, j, member),
+            threshold=float(inside.thresholds[j]),
+            constant=constant,
+            weights=weights,
+            values=values,
+            names=names,
+        )
+        return self._checked(found)
+
+    def _checked(self, found: Explanation) -> Explanation:
+        """Refuse an explanation that is not one of the score."""
+        score = found.score
         gap = abs(sum(found.totals().values()) - score)
         if gap > _AGREEMENT * max(1.0, abs(score)):
             raise ValueError(
@@ -231,10 +271,10 @@ class Explainer:
             raise ValueError(f"label must be a name or a number from 0 to {count - 1}, got {label}")
         return int(label)
 
-    def _row(self, x: Any) -> Features:
+    def _row(self, x: Any, transform: Callable[[Any], Features]) -> Features:
         if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
             x = np.asarray(x)[np.newaxis]
-        row = self._inside.transform(x)
+        row = transform(x)
         if row.shape[0] != 1:
             raise ValueError(f"x must be one row, got {row.shape[0]}")
         return row.astype(np.float64)
@@ -360,30 +400,36 @@ def explain(
     x: Any,
     label: int | str,
     *,
-    by: str = "evidence",
+    by: str | None = None,
     X: Any = None,
     Y: Any = None,
     label_names: Sequence[str] | None = None,
+    member: int | None = None,
 ) -> Explanation:
     """Take the score of one label of one row apart into contributions that add up to it.
 
     Parameters
     ----------
-    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier inside.
+    model : IMCCClassifier, KernelEnsembleClassifier, TunedThresholds, a search or a pipeline
+        Fitted; with an IMCCClassifier or a KernelEnsembleClassifier inside.
     x : array-like of shape (n_features,), or one row of a data frame or sparse matrix
     label : int or str
         Its column or its name.
-    by : {"evidence", "support", "features"}, default="evidence"
+    by : {"evidence", "support", "features", "members"}, optional
+        "evidence" unless the model is an ensemble, "support" if it is one.
         "evidence": the score as a weighted mean of the labels of all real rows and the soft labels
         of all virtual examples, the weights summing to one (some may be negative); it says what
         the score would be had a label been different.  "support": similarity times coefficient of
         each row (and centre, with ``span="augmented"``), for kernel models.  "features":
         coefficients times the row's difference from the mean row, for the linear kernel.
+        "members": weight times log-odds of each member of an ensemble.
     X, Y : array-like, optional
         The training data; Y is needed for the evidence, X as well if the model is linear.
     label_names : sequence of str, optional
         Unless given, those that the model has kept.
+    member : int, optional
+        Explains the log-odds of this member of an ensemble, counted from 0 as in ``members_``, by
+        support.  Without it, that of the whole ensemble.
 
     Returns
     -------
@@ -405,4 +451,4 @@ def explain(
     >>> round(float(found.weights["row"].sum() + found.weights["center"].sum()), 6)
     1.0
     """
-    return Explainer(model, X, Y, label_names=label_names).explain(x, label, by)
+    return Explainer(model, X, Y, label_names=label_names).explain(x, label, by, member)

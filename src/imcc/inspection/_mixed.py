@@ -183,13 +183,22 @@ def make_mixer(
             raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
     if kind == "arrow":
         pa = require("pyarrow", "tables", "Mixing rows")
-        joined = pa.concat_tables([x.select(names), background.select(names)])
+        parts = [x.select(names), background.select(names)]
+        # A table that was read from text may have columns of codes that the other has as text.
+        kinds = [
+            (
+                field.name,
+                field.type.value_type if pa.types.is_dictionary(field.type) else field.type,
+            )
+            for field in parts[0].schema
+        ]
+        joined = pa.concat_tables([part.cast(pa.schema(kinds)) for part in parts])
         joined = joined.combine_chunks()
     elif kind == "pandas":
         pandas = require("pandas", "tables", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
     else:
-        polars = require("polars", "tables", "Mixing rows")
+        polars = require("polars", None, "Mixing rows")
         joined = polars.concat([x.select(names), background.select(names)])
     return FrameMixer(tuple(names), kind, joined)
 

@@ -72,19 +72,7 @@ class Unwrapped:
 
     def names_of_labels(self, given: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return a name for each column of the scores."""
-        clf = self.classifier
-        count = clf.soft_labels_.shape[1]
-        if given is not None:
-            if isinstance(given, str) or len(given) != count:
-                raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
-            return tuple(str(name) for name in given)
-        if clf.target_kind_ == "binary":
-            return (str(clf.classes_[-1]),)
-        if clf.target_kind_ == "multiclass":
-            return tuple(str(name) for name in clf.classes_)
-        if clf.label_names_ is not None:
-            return tuple(str(name) for name in clf.label_names_)
-        return tuple(f"label{j}" for j in range(count))
+        return names_of_labels(self.classifier, self.classifier.soft_labels_.shape[1], given)
 
     def names_of_features(self) -> tuple[str, ...]:
         """Return a name for each feature that the classifier sees."""
@@ -163,6 +151,29 @@ def unwrap(model: Any) -> Unwrapped:
             f"has no virtual examples in a {type(classifier).__name__}: only IMCCClassifier has "
             "them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline",
         )
+    thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
+    return Unwrapped(classifier, row_transform(model, classifier), thresholds)
+
+
+def names_of_labels(
+    classifier: Any, count: int, given: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return a name for each column of a classifier's scores: those given, or its own."""
+    if given is not None:
+        if isinstance(given, str) or len(given) != count:
+            raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
+        return tuple(str(name) for name in given)
+    if classifier.target_kind_ == "binary":
+        return (str(classifier.classes_[-1]),)
+    if classifier.target_kind_ == "multiclass":
+        return tuple(str(name) for name in classifier.classes_)
+    if classifier.label_names_ is not None:
+        return tuple(str(name) for name in classifier.label_names_)
+    return tuple(f"label{j}" for j in range(count))
+
+
+def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
+    """Return what turns the rows that a user has into those that the classifier inside sees."""
     before = transformers(model)
 
     def transform(X: Any) -> Features:
@@ -170,11 +181,15 @@ def unwrap(model: Any) -> Unwrapped:
             X = step.transform(X)
         return check_features(classifier, X, reset=False)
 
-    # On the scores of the classifier: those of a calibrated model are log-odds.
-    thresholds = decision_thresholds(model, classifier.soft_labels_.shape[1])
+    return transform
+
+
+def score_thresholds(model: Any, count: int) -> np.ndarray:
+    """Return the thresholds on the scores of the classifier inside, calibrated or not."""
+    thresholds = decision_thresholds(model, count)
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             thresholds = layer.maps_.scores_at(thresholds)
         elif hasattr(layer, "calibration_"):  # a calibrated search
             thresholds = layer.calibration_.scores_at(thresholds)
-    return Unwrapped(classifier, transform, thresholds)
+    return thresholds

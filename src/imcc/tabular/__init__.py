@@ -8,11 +8,14 @@
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
 from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
+from imcc.tabular._example import example_table, write_example
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
 from imcc.tabular._read import (
     TableFile,
+    decoded,
     is_table,
     iterate_table,
+    joined_tables,
     read_table,
     table_fingerprint,
 )
@@ -31,10 +34,13 @@ __all__ = [
     "TableFile",
     "UnknownValuesWarning",
     "check_table",
+    "decoded",
+    "example_table",
     "indicator_columns",
     "infer_schema",
     "is_table",
     "iterate_table",
+    "joined_tables",
     "read_schema",
     "read_table",
     "read_tags",
@@ -42,5 +48,6 @@ __all__ = [
     "table_fingerprint",
     "tag_matrix",
     "tag_separator",
+    "write_example",
     "write_schema",
 ]

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import column_names, encode_target, label_matrix
+from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
+from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import IMCCClassifierCV
 from imcc.tabular._columns import as_table
 from imcc.tabular._encoder import WEIGHTS, TableEncoder, blocks_of
@@ -70,6 +72,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     separator : str, optional
         What stands between the tags when labels are one column of text.  None recognises JSON
         lists, ``|``, ``;`` and ``,``.
+    thresholds : "auto", "f1", "balanced_accuracy", "accuracy", "micro_f1" or None, default="auto"
+        What the probabilities at which labels are predicted are chosen for, label by label, by
+        :class:`imcc.calibration.TunedThresholds`; None predicts where the probability is at least
+        1/2 (the score at least 0).  "auto" is "f1" where held-out scores cost nothing, as for
+        :class:`imcc.KernelEnsembleClassifier`, and None for other classifiers.  At 1/2, a rare
+        label may never be predicted, however well its probabilities are calibrated.  Classifiers
+        without held-out scores of their own are fitted five more times.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -119,6 +128,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         missing_words: Collection[str] = (),
         weights: Mapping[str, float] | str = "auto",
         separator: str | None = None,
+        thresholds: str | None = "auto",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -128,6 +138,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.missing_words = missing_words
         self.weights = weights
         self.separator = separator
+        self.thresholds = thresholds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> TableClassifier:
@@ -165,8 +176,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             weights=weights,
         )
         features = encoder.fit_schema(table, schema)
-        given = default_classifier(self.random_state) if self.estimator is None else self.estimator
-        classifier = clone(given).fit(features, Y)
+        classifier = self._classifier().fit(features, Y)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
@@ -258,6 +268,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """Return the same model with other fitted steps: without the table of a search, say."""
         found = copy.copy(self)
         found.estimator_, found.estimator = pipeline, clone(pipeline[-1])
+        found.thresholds = None  # the classifier has those that were wanted
         return found
 
     def __sklearn_tags__(self) -> Any:
@@ -289,6 +300,18 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             names = [f"label{j}" for j in range(matrix.shape[1])] if given is None else list(given)
         encode_target(matrix, table.num_rows, type(self).__name__)  # as many rows as the table
         return matrix, names, []
+
+    def _classifier(self) -> Any:
+        """Return the classifier of the features, unfitted, with thresholds if they are wanted."""
+        given = default_classifier(self.random_state) if self.estimator is None else self.estimator
+        wanted, holds_out = self.thresholds, hasattr(given, "fit_held_out")
+        if wanted is None or (wanted == "auto" and not holds_out):
+            return clone(given)
+        if wanted != "auto":
+            check_choice("thresholds", wanted, CRITERIA)
+        cv = "held_out" if holds_out else KFold(5, shuffle=True, random_state=0)
+        criterion = "f1" if wanted == "auto" else wanted
+        return TunedThresholds(clone(given), criterion=criterion, cv=cv)
 
     def _choose_weights(self, table: Any, schema: Schema, Y: np.ndarray) -> dict[str, float]:
         if isinstance(self.weights, Mapping):

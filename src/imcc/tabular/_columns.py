@@ -6,6 +6,8 @@ A table may come from pandas, polars, Arrow or a file of text; all of them becom
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -35,6 +37,10 @@ _YES_NO = (
 # A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
+# The same with a decimal comma: 1,5; and with points between thousands: 1.234,5.
+COMMA_NUMBER = r"^[+-]?\d+(,\d+)?$"
+POINTS_NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
+
 #: Formats of dates that are recognised; the two with slashes only if one of them fits all values.
 DATE_FORMATS = (
     "%Y-%m-%d",
@@ -59,6 +65,15 @@ def arrow() -> Any:
 def compute() -> Any:
     """Return pyarrow.compute, or say how to install it."""
     return require("pyarrow.compute", "tables", "Reading tables")
+
+
+def release_memory() -> None:
+    """Give memory that was freed, and is held in reserve, back to the system."""
+    arrow().default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
+        if trim is not None:
+            trim(0)
 
 
 def as_table(frame: Any) -> Any:
@@ -124,6 +139,32 @@ def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, in
 def looks_numeric(text: Any) -> Any:
     """Return which cells of a clean column of text are numbers (null where missing)."""
     return compute().match_substring_regex(text, NUMBER)
+
+
+def find_decimal(text: Any, share: float) -> str:
+    """Return how a clean column of text writes numbers: ".", "," or ".," (1.234,5).
+
+    A decimal comma is one that some cells have, if at least a share of all are such numbers.
+    """
+    pc = compute()
+    present = len(text) - text.null_count
+    for decimal, pattern in ((",", COMMA_NUMBER), (".,", POINTS_NUMBER)):
+        fits = pc.match_substring_regex(text, pattern)
+        commas = pc.any(pc.and_(fits, pc.match_substring(text, ","))).as_py()
+        if commas and (pc.sum(fits).as_py() or 0) >= share * present:
+            return decimal
+    return "."
+
+
+def with_points(text: Any, decimal: str) -> Any:
+    """Return a clean column of text with decimal points in the cells that are such numbers."""
+    if decimal == ".":
+        return text
+    pc = compute()
+    fits = pc.match_substring_regex(text, COMMA_NUMBER if decimal == "," else POINTS_NUMBER)
+    plain = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+    # What has a point all the same is no number: 1.500 may be meant either way.
+    return pc.if_else(fits, plain, pc.replace_substring(text, ".", " . "))
 
 
 def to_numbers(values: Any) -> np.ndarray:

@@ -26,9 +26,11 @@ from imcc.tabular._columns import (
     compute,
     is_text,
     looks_numeric,
+    release_memory,
     to_flags,
     to_numbers,
     to_times,
+    with_points,
 )
 from imcc.tabular._schema import Column, Schema, TableError, infer_schema
 
@@ -37,8 +39,15 @@ _MIN_FREQUENCY = 3
 # The most features of each of the two TF-IDF parts of a text column.
 _MAX_TERMS = 20_000
 # Rows that are encoded, and entries that are scaled, at a time.
-_BLOCK_ROWS = 8192
+_BLOCK_ROWS = 2048
 _BLOCK_ENTRIES = 2**20
+_FEW_ENTRIES = 2**16
+# Cells of numbers that are fitted to at a time, and what the steps learn of each column.
+_FIT_CELLS = 2**18
+_LEARNED = {"statistics_", "center_", "scale_", "mean_", "var_"}
+# Different unknown values of a column that are counted one by one, and what stands for the rest.
+_MOST_UNKNOWN = 1000
+_OTHER_VALUES = "(others)"
 # What stands for a missing value among categories.
 _MISSING_VALUE = "(missing)"
 #: The shares of the features' variance that a kind's columns have by default.
@@ -53,7 +62,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     * numbers and the parts of dates: missing values become the median, an indicator says so where
       they are frequent; scaled by the range of the middle 90 % of the values;
-    * yes/no: the more frequent of the two where missing; standardised;
+    * yes/no: the more frequent of the two where missing; standardised; other numbers that turn up
+      later in a column of 0 and 1 are taken as they are, and counted in a warning;
     * categories: one indicator per value, values with fewer than 3 rows together; a value that the
       training table does not have counts as rare, or as none, and is counted in a warning;
     * text: TF-IDF of words and pairs of words, and of parts of words (3 to 5 characters);
@@ -407,10 +417,14 @@ def _variances(features: Any) -> np.ndarray:
     sums, squares = np.zeros(n_columns), np.zeros(n_columns)
     if sp.issparse(features):
         for start in range(0, features.nnz, _BLOCK_ENTRIES):
-            part = slice(start, start + _BLOCK_ENTRIES)
-            where, values = features.indices[part], features.data[part]
-            sums += np.bincount(where, values, n_columns)
-            squares += np.bincount(where, values**2, n_columns)
+            some, more = np.zeros(n_columns), np.zeros(n_columns)
+            for first in range(start, min(start + _BLOCK_ENTRIES, features.nnz), _FEW_ENTRIES):
+                part = slice(first, min(first + _FEW_ENTRIES, start + _BLOCK_ENTRIES))
+                where, values = features.indices[part], features.data[part]
+                np.add.at(some, where, values)
+                np.add.at(more, where, values**2)
+            sums += some
+            squares += more
     else:
         for start in range(0, n_rows, _BLOCK_ROWS):
             block = features[start : start + _BLOCK_ROWS]
@@ -425,8 +439,8 @@ def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, floa
     for step, factor in scales.items():
         factors[encoder.output_indices_[step]] = factor
     if sp.issparse(features):
-        for start in range(0, features.nnz, _BLOCK_ENTRIES):
-            part = slice(start, start + _BLOCK_ENTRIES)
+        for start in range(0, features.nnz, _FEW_ENTRIES):
+            part = slice(start, start + _FEW_ENTRIES)
             features.data[part] *= factors[features.indices[part]]
     else:
         features *= factors
@@ -434,17 +448,25 @@ def _scaled(features: Any, encoder: ColumnTransformer, scales: Mapping[str, floa
 
 
 def _fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
-    """Fit the transformer of a schema's columns to a table, one step at a time.
+    """Fit the transformer of a schema's columns to a table, a few columns at a time.
 
     ``ColumnTransformer.fit`` transforms all rows, in all steps, to find out how many features there
     are; here a few rows do that, with steps that have been fitted before.
     """
     unfitted = make_column_transformer(schema)
+    few = typed_frame(table.slice(0, _BLOCK_ROWS), schema)
     steps = []
     for name, transformer, columns in unfitted.transformers:
-        typed = typed_frame(table, schema, {columns} if isinstance(columns, str) else set(columns))
-        steps.append((name, FrozenEstimator(clone(transformer).fit(typed[columns])), columns))
-    few = typed_frame(table.slice(0, _BLOCK_ROWS), schema)
+        if isinstance(columns, str):
+            fitted = clone(transformer).fit(_typed_rows(table, schema, [columns])[columns])
+        elif name == "categories":
+            fitted = clone(transformer).fit(_some_of_each(table, schema, columns))
+        elif name == "missing":
+            fitted = clone(transformer).fit(few[columns])  # of every column, whatever it holds
+        else:
+            fitted = _fit_by_columns(transformer, table, schema, columns, few)
+        steps.append((name, FrozenEstimator(fitted), columns))
+        release_memory()
     with warnings.catch_warnings():
         # A value that counts as rare among all rows.
         warnings.filterwarnings("ignore", message="Found unknown categories")
@@ -457,6 +479,63 @@ def _fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
     return encoder
 
 
+def _fit_by_columns(
+    transformer: Pipeline, table: Any, schema: Schema, columns: list[str], few: Any
+) -> Pipeline:
+    """Fit steps that look at each column by itself, to a few columns at a time.
+
+    What they learn is joined; scikit-learn would hold several copies of all columns at once.
+    """
+    size = max(1, _FIT_CELLS // max(table.num_rows, 1))
+    parts = []
+    for start in range(0, len(columns), size):
+        group = columns[start : start + size]
+        parts.append(clone(transformer).fit(_typed_rows(table, schema, group)[group]))
+    if len(parts) == 1:
+        return parts[0]
+    joined = clone(transformer).fit(few[columns])  # with what does not depend on the rows
+    for name, step in joined.named_steps.items():
+        for learned in _LEARNED & set(vars(step)):
+            values = [getattr(part.named_steps[name], learned) for part in parts]
+            setattr(step, learned, np.concatenate(values))
+        if hasattr(step, "n_samples_seen_"):
+            step.n_samples_seen_ = parts[0].named_steps[name].n_samples_seen_
+    return joined
+
+
+def _typed_rows(table: Any, schema: Schema, columns: list[str]) -> Any:
+    """Return some columns of a typed frame, with what is in between for few rows at a time."""
+    pandas = require("pandas", "tables", "Encoding tables")
+    starts = range(0, max(table.num_rows, 1), _BLOCK_ROWS)
+    parts = [typed_frame(table.slice(at, _BLOCK_ROWS), schema, set(columns)) for at in starts]
+    return parts[0] if len(parts) == 1 else pandas.concat(parts, ignore_index=True)
+
+
+def _some_of_each(table: Any, schema: Schema, columns: list[str]) -> Any:
+    """Return a frame with all values of categories, frequent ones only as often as needed.
+
+    An encoder learns from it what it would from all rows: which values there are, and which of
+    them have fewer rows than :data:`_MIN_FREQUENCY`.
+    """
+    pandas = require("pandas", "tables", "Encoding tables")
+    kept, frequent = {}, {}
+    for name in columns:
+        cells = _typed_rows(table, schema, [name])[name].to_numpy(dtype=object)
+        codes, values = pandas.factorize(cells)
+        often = np.bincount(codes)
+        kept[name] = np.repeat(values, np.minimum(often, _MIN_FREQUENCY))
+        frequent[name] = values[often.argmax()]
+    n_rows = max(map(len, kept.values()))
+    # Columns that are filled up have a frequent value: without one, all their rows are kept.
+    return pandas.DataFrame(
+        {
+            name: np.concatenate([cells, np.repeat(frequent[name], n_rows - len(cells))])
+            for name, cells in kept.items()
+        },
+        dtype=object,
+    )
+
+
 def _encoded(
     table: Any, schema: Schema, encoder: ColumnTransformer
 ) -> tuple[Any, dict[str, dict[str, int]]]:
@@ -464,7 +543,7 @@ def _encoded(
 
     A block of rows at a time, so that only the table and the features are in memory as a whole.
     """
-    parts: list[Any] = []
+    made: _Rows | None = None
     unknown: dict[str, dict[str, int]] = {}
     for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
         try:
@@ -477,33 +556,66 @@ def _encoded(
         with warnings.catch_warnings():
             # Counted above, with the values.
             warnings.filterwarnings("ignore", message="Found unknown categories")
-            parts.append(encoder.transform(typed))
-    return _stacked(parts), unknown
+            block = encoder.transform(typed)
+        made = made or (_SparseRows if sp.issparse(block) else _DenseRows)(table.num_rows, block)
+        made.append(block)
+    assert made is not None
+    return made.result(), unknown
 
 
-def _stacked(parts: list[Any]) -> Any:
-    """Return blocks of rows as one matrix; the list is emptied on the way."""
-    if len(parts) == 1:
-        return parts[0].tocsr() if sp.issparse(parts[0]) else parts[0]
-    n_rows, n_columns = sum(part.shape[0] for part in parts), parts[0].shape[1]
-    if not sp.issparse(parts[0]):
-        dense = np.empty((n_rows, n_columns))
-        end = n_rows
-        while parts:
-            part = parts.pop()
-            dense[end - part.shape[0] : end] = part
-            end -= part.shape[0]
-        return dense
-    arrays = [[part.data, part.indices, np.diff(part.indptr)] for part in map(sp.csr_matrix, parts)]
-    parts.clear()
-    joined = []
-    for j in range(3):
-        joined.append(np.concatenate([entry[j] for entry in arrays]))
-        for entry in arrays:
-            entry[j] = None
-    data, indices, counts = joined
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)
-    return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
+class _DenseRows:
+    """An array that is filled a block of rows at a time."""
+
+    def __init__(self, n_rows: int, first: np.ndarray) -> None:
+        self.array = np.empty((n_rows, first.shape[1]))
+        self.end = 0
+
+    def append(self, block: np.ndarray) -> None:
+        self.array[self.end : self.end + len(block)] = block
+        self.end += len(block)
+
+    def result(self) -> np.ndarray:
+        return self.array
+
+
+class _SparseRows:
+    """A CSR matrix that is filled a block of rows at a time, in arrays that grow where they are.
+
+    Two arrays of all entries, of which one is a list of blocks, would be twice the memory.
+    """
+
+    def __init__(self, n_rows: int, first: Any) -> None:
+        self.shape = (n_rows, first.shape[1])
+        # As many as the first block promises, and a few more.
+        room = first.nnz * n_rows // max(first.shape[0], 1)
+        self.data = np.empty(room + room // 50 + 1)
+        self.indices = np.empty(len(self.data), dtype=np.int32)
+        self.counts = [np.zeros(1, dtype=np.int64)]
+        self.end = 0
+
+    def append(self, block: Any) -> None:
+        block = sp.csr_matrix(block)
+        end = self.end + block.nnz
+        if end > len(self.data):
+            self._resize(end + len(self.data) // 16)
+        self.data[self.end : end] = block.data
+        self.indices[self.end : end] = block.indices
+        self.counts.append(np.diff(block.indptr))
+        self.end = end
+
+    def _resize(self, size: int) -> None:
+        # In place: nothing else refers to the arrays, whatever a debugger may hold.
+        self.data.resize(size, refcheck=False)
+        self.indices.resize(size, refcheck=False)
+
+    def result(self) -> Any:
+        self._resize(self.end)
+        ends = np.cumsum(np.concatenate(self.counts))
+        ends = ends.astype(np.int32) if self.end <= np.iinfo(np.int32).max else ends
+        return sp.csr_matrix((self.data, self.indices, ends), shape=self.shape)
+
+
+_Rows = _DenseRows | _SparseRows
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -545,7 +657,10 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
                 f"{taken}: rename one of them"
             )
         columns |= typed
-    return pandas.DataFrame(columns)
+    # As they are: pandas would make another copy of text, as a type of its own.
+    return pandas.DataFrame(
+        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
+    )
 
 
 def check_table(frame: Any, schema: Schema) -> None:
@@ -569,13 +684,18 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     pc = compute()
     if column.kind == "number":
         if is_text(values):
+            written, values = values, with_points(values, column.decimal)
             numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
-            _refuse(column, values, ~numeric, "is not a number")
+            _refuse(column, written, ~numeric, "is not a number")
         numbers = to_numbers(values)
         _refuse(column, values, np.isinf(numbers), "is infinite")
         return {column.name: numbers}
     if column.kind == "yes/no":
         flags, neither = to_flags(values, column.words)
+        if _may_count(column) and neither.any():
+            # The training table had only 0 and 1 in a column that, it turns out, counts.
+            others = _numbers_among(values, neither)
+            flags, neither = np.where(neither, others, flags), neither & ~np.isfinite(others)
         no, yes = column.words or ("0", "1")
         _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
         return {column.name: flags}
@@ -584,6 +704,23 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
         _refuse(column, values, wrong, f"is not a date in the format {column.date_format}")
         return _date_columns(column, times)
     return {column.name: _as_text(values, "" if column.kind == "text" else _MISSING_VALUE)}
+
+
+def _may_count(column: Column) -> bool:
+    """Whether other numbers than 0 and 1 may turn up in a yes/no column: nobody said it is one."""
+    return not column.overruled and column.words in (None, ("0", "1"), ("0.0", "1.0"))
+
+
+def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
+    """Return the numbers in some cells of a column; NaN elsewhere, and where there is no number."""
+    pc = compute()
+    found = np.full(len(wanted), np.nan)
+    where = np.flatnonzero(wanted)
+    cells = values.take(where)
+    if is_text(cells):
+        cells = pc.if_else(looks_numeric(cells), cells, None)
+    found[where] = to_numbers(cells)
+    return found
 
 
 def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
@@ -655,19 +792,42 @@ class UnknownValuesWarning(UserWarning):
             for name, values in counts.items()
         ]
         super().__init__(
-            "values that the training table does not have count as rare, or as none: "
-            + "; ".join(said)
+            "values that the training table does not have (categories count as rare or as none, "
+            "numbers as they are): " + "; ".join(said)
         )
+
+    def add_to(self, counts: dict[str, dict[str, int]]) -> None:
+        """Add these counts to others.
+
+        Parameters
+        ----------
+        counts : dict of str to dict of str to int
+        """
+        for name, values in self.counts.items():
+            for value, often in values.items():
+                _add_unknown(counts, name, value, often)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.counts,)
 
 
+def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
+    found = counts.setdefault(name, {})
+    # A column of keys by mistake: the first thousand values tell enough.
+    value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
+    found[value] = found.get(value, 0) + often
+
+
 def _count_unknown_values(
     typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
 ) -> None:
-    """Add up how often categories have values that the training table does not have."""
+    """Add up how often columns have values that the training table does not have."""
     pandas = require("pandas", "tables", "Encoding tables")
+    for name in schema.of_kind("yes/no"):
+        flags = typed[name].to_numpy()
+        others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
+        for value, often in zip(*np.unique(others, return_counts=True), strict=True):
+            _add_unknown(counts, name, f"{value:.15g}", int(often))
     names = schema.of_kind("category")
     if not names:
         return
@@ -678,5 +838,4 @@ def _count_unknown_values(
         often = np.bincount(codes, minlength=len(values))
         for j, value in enumerate(values):
             if value not in there:
-                found = counts.setdefault(name, {})
-                found[str(value)] = found.get(str(value), 0) + int(often[j])
+                _add_unknown(counts, name, str(value), int(often[j]))

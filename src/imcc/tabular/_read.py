@@ -6,14 +6,16 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
+
+import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
-from imcc.tabular._columns import arrow
+from imcc.tabular._columns import arrow, is_text, release_memory
 
 #: What may stand between the values of a file of text.
 DELIMITERS = (",", ";", "\t", "|")
@@ -22,8 +24,16 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 # How much of a file the delimiter is looked for in.
 _SAMPLE = 2**16
 # How many bytes of text, or rows of Parquet, are read at a time.
-_BLOCK_BYTES = 2**22
+_BLOCK_BYTES = 2**20
+# Bytes of text that Arrow looks at at a time, the next if a row has more.  It reads up to 32 such
+# blocks ahead, which would be all of a file that is not large.
+_BLOCK_SIZES = (2**18, 2**22, 2**26)
 _BLOCK_ROWS = 8192
+# A column is coded if it has at most so many different values: always, and if they are at most a
+# quarter of the rows of a part.
+# Bytes of a column that are put into one piece.
+_PIECE_BYTES = 2**26
+_FEW_CODES, _MOST_CODES = 64, 8192
 
 Source = str | os.PathLike[str] | Content
 
@@ -75,10 +85,22 @@ class TableFile:
         return os.path.splitext(self._file_name)[0]
 
     def read(self) -> Any:
-        """Return the whole table."""
+        """Return the whole table.
+
+        Columns of a text file in which few values occur again and again are coded (Arrow's
+        dictionary type), which takes a fraction of the memory; their cells are the same.
+        """
         # Text is read part by part here, too: reading all of it at once takes twice the memory.
-        parts = list(self.parts(whole=self._is_parquet))
-        return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
+        if self._is_parquet:
+            return next(self.parts(whole=True))
+        columns: dict[str, _Gathered] = {}
+        for part in self.parts():
+            for name in part.column_names:
+                columns.setdefault(name, _Gathered()).add(part[name])
+        del part
+        table = arrow().table({name: column.result() for name, column in columns.items()})
+        release_memory()
+        return table
 
     def parts(self, *, whole: bool = False) -> Iterator[Any]:
         """Yield the table in parts of some thousand rows, so that it need not fit into memory.
@@ -183,32 +205,20 @@ class TableFile:
         pa = arrow()
         reader = require("pyarrow.csv", "tables", "Reading tables")
         layout = self._layout(opened)
-        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
-        options = {
-            "read_options": reader.ReadOptions(
-                column_names=names,
-                skip_rows_after_names=1 if self.header else 0,
-                encoding="utf8" if utf8 else layout.encoding,
-                block_size=_BLOCK_BYTES,
-            ),
-            "parse_options": reader.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=True
-            ),
-            "convert_options": reader.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        }
-        source = opened if isinstance(opened, str) else pa.BufferReader(opened)
         n_rows = 0
         try:
             if whole:
-                parts: Any = [reader.read_csv(source, **options)]
+                source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+                parts: Any = [reader.read_csv(source, **self._options(layout, _BLOCK_SIZES[-1]))]
             else:
-                parts = (pa.Table.from_batches([b]) for b in reader.open_csv(source, **options))
+                parts = _gathered(self._pieces(opened, layout))
             for part in parts:
                 if part.num_rows:
                     n_rows += part.num_rows
                     yield part
+                    # What freed parts leave in reserve would grow with the file.
+                    del part
+                    release_memory()
         except UnicodeDecodeError as error:
             raise DataFormatError(_not_utf8(), self.path) from error
         except pa.ArrowException as error:
@@ -221,6 +231,46 @@ class TableFile:
             ) from error
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+
+    def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
+        """Return how Arrow is to read the file."""
+        pa = arrow()
+        reader = require("pyarrow.csv", "tables", "Reading tables")
+        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
+        return {
+            "read_options": reader.ReadOptions(
+                column_names=names,
+                skip_rows_after_names=1 if self.header else 0,
+                encoding="utf8" if utf8 else layout.encoding,
+                block_size=block_size,
+                use_threads=False,
+            ),
+            "parse_options": reader.ParseOptions(
+                delimiter=layout.delimiter, newlines_in_values=True
+            ),
+            "convert_options": reader.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        }
+
+    def _pieces(self, opened: str | bytes, layout: _Layout) -> Iterator[Any]:
+        """Yield the rows in small pieces; in larger ones where a row is longer than a piece."""
+        pa = arrow()
+        reader = require("pyarrow.csv", "tables", "Reading tables")
+        given_before = 0
+        for size in _BLOCK_SIZES:
+            seen = 0
+            source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+            try:
+                for batch in reader.open_csv(source, **self._options(layout, size)):
+                    again = min(max(given_before - seen, 0), batch.num_rows)
+                    seen += batch.num_rows
+                    yield pa.Table.from_batches([batch.slice(again)])
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or size == _BLOCK_SIZES[-1]:
+                    raise
+            given_before = max(given_before, seen)
 
     def _refuse_uneven(self, opened: str | bytes, layout: _Layout) -> None:
         """Say which row has another number of cells than the first."""
@@ -267,6 +317,9 @@ class TableFile:
                 if part.num_rows:
                     n_rows += part.num_rows
                     yield part
+                    # What freed parts leave in reserve would grow with the file.
+                    del part
+                    release_memory()
         except (pa.ArrowException, OSError) as error:
             said = str(error).splitlines()[0]
             raise DataFormatError(
@@ -274,6 +327,102 @@ class TableFile:
             ) from error
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+
+
+def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
+    """Yield tables one after the other as fewer, of about :data:`_BLOCK_BYTES`."""
+    waiting: list[Any] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(part.nbytes for part in waiting) >= _BLOCK_BYTES:
+            yield arrow().concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield arrow().concat_tables(waiting)
+
+
+class _Gathered:
+    """A column of text that comes in parts: coded as long as that takes less memory."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] | None = {}
+        self.parts: list[Any] = []
+
+    def add(self, values: Any) -> None:
+        """Append the cells of a part."""
+        pa = arrow()
+        for chunk in values.chunks:
+            if self.codes is None:
+                self.parts.append(chunk)
+                continue
+            coded = chunk.dictionary_encode()
+            new = [word for word in coded.dictionary.to_pylist() if word not in self.codes]
+            most = min(_MOST_CODES, max(_FEW_CODES, len(values) // 4))
+            if len(self.codes) + len(new) > most:
+                self._give_up()
+                self.parts.append(chunk)
+                continue
+            self.codes |= {word: len(self.codes) + k for k, word in enumerate(new)}
+            numbers = np.array([self.codes[w] for w in coded.dictionary.to_pylist()], np.int16)
+            self.parts.append(pa.array(numbers[coded.indices.to_numpy()], pa.int16()))
+
+    def _give_up(self) -> None:
+        """Take the cells as they are: there are too many different ones."""
+        pa = arrow()
+        assert self.codes is not None
+        words = pa.array(list(self.codes), pa.string())
+        self.parts = [words.take(part) for part in self.parts]
+        self.codes = None
+
+    def result(self) -> Any:
+        """Return the column; the parts are given up on the way."""
+        pa = arrow()
+        joined, parts = [], self.parts
+        self.parts = []
+        # In few pieces: thousands of small ones, among what has been freed, hold twice the memory.
+        while parts:
+            count = int(np.searchsorted(np.cumsum([part.nbytes for part in parts]), _PIECE_BYTES))
+            joined.append(pa.concat_arrays(parts[: count + 1], pa.system_memory_pool()))
+            del parts[: count + 1]
+        if self.codes is None:
+            return pa.chunked_array(joined, pa.string())
+        words = pa.array(list(self.codes), pa.string())
+        codes = pa.int8() if len(words) <= 128 else pa.int16()
+        return pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(part.cast(codes), words) for part in joined],
+            pa.dictionary(codes, pa.string()),
+        )
+
+
+def decoded(table: Any) -> Any:
+    """Return a table with coded columns of text as plain text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    """
+    pa = arrow()
+    for j, name in enumerate(table.column_names):
+        kind = table[name].type
+        if pa.types.is_dictionary(kind) and is_text(table[name]):
+            table = table.set_column(j, name, table[name].cast(kind.value_type))
+    return table
+
+
+def joined_tables(tables: Sequence[Any]) -> Any:
+    """Return the rows of tables with the same columns, one table after the other.
+
+    Parameters
+    ----------
+    tables : sequence of pyarrow.Table
+        The columns in the same order.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    if any(table.schema.types != tables[0].schema.types for table in tables):
+        tables = [decoded(table) for table in tables]
+    # Codes of one file may mean other words in the next.
+    return arrow().concat_tables(tables).unify_dictionaries()
 
 
 @dataclass(frozen=True)
@@ -422,9 +571,19 @@ def table_fingerprint(table: Any) -> str:
         def close(self) -> None:
             self.closed = True
 
-    for j, name in enumerate(table.column_names):
-        if pa.types.is_nested(table[name].type) or pa.types.is_dictionary(table[name].type):
-            texts = [repr(value) for value in table[name].to_pylist()]
-            table = table.set_column(j, name, pa.array(texts, pa.string()))
-    pacsv.write_csv(table, pa.PythonFile(Sink(), mode="w"))
+    odd = [
+        name
+        for name in table.column_names
+        if pa.types.is_nested(table[name].type)
+        or (pa.types.is_dictionary(table[name].type) and not is_text(table[name]))
+    ]
+    sink = pa.PythonFile(Sink(), mode="w")
+    # A block at a time: plain text takes far more memory than codes.
+    for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
+        block = decoded(table.slice(start, _BLOCK_ROWS))
+        for name in odd:
+            texts = [repr(value) for value in block[name].to_pylist()]
+            j = block.column_names.index(name)
+            block = block.set_column(j, name, pa.array(texts, pa.string()))
+        pacsv.write_csv(block, sink, pacsv.WriteOptions(include_header=start == 0))
     return digest.hexdigest()

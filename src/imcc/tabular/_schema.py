@@ -4,8 +4,10 @@ The rules, for the values that are not missing, in this order:
 
 1. **constant**: no value, or the same value in every row.
 2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
-3. **number**: every value is a finite decimal number.  If at least 80 % are but some are not, that
-   is an error: the words are a spelling of "missing" that is not known, or the column is no number.
+3. **number**: every value is a finite decimal number, with a point or, in all of the column, with a
+   comma (1,5 or 1.234,5; a column in which every comma may stand between thousands is an error).
+   If at least 80 % are but some are not, that is an error: the words are a spelling of "missing"
+   that is not known, or the column is no number.
 4. **date**: every value has one and the same date format.
 5. **id**: every value is different, there are at least 20, and they look like keys: whole numbers
    that count without a gap, or whose column is called id, key or the like; or single words with a
@@ -33,9 +35,12 @@ from imcc.tabular._columns import (
     clean_text,
     compute,
     find_date_format,
+    find_decimal,
     is_text,
     looks_numeric,
+    release_memory,
     to_numbers,
+    with_points,
     yes_no_words,
 )
 
@@ -111,6 +116,8 @@ class Column:
         Whether dates have an hour.
     overruled : bool
         Whether the kind was given by the user.
+    decimal : {".", ",", ".,"}
+        How numbers in text are written: 1.5, 1,5 or 1.234,5.
     """
 
     name: str
@@ -124,6 +131,7 @@ class Column:
     date_format: str | None = None
     has_time: bool = False
     overruled: bool = False
+    decimal: str = "."
 
     @property
     def becomes(self) -> str:
@@ -275,6 +283,8 @@ def infer_schema(
         known = "label" if name in labels else kinds.get(name)
         reader = _Reader(name, table[name], words)
         columns.append(reader.column(known, date_formats.get(name)))
+        del reader
+        release_memory()
     return Schema(tuple(columns), words)
 
 
@@ -296,6 +306,7 @@ class _Reader:
         self.name = name
         self.is_text = is_text(values)
         self.spelled = 0
+        self.decimal = "."
         if self.is_text:
             values, self.spelled = clean_text(values, words)
         elif pa.types.is_floating(values.type):
@@ -343,7 +354,8 @@ class _Reader:
         if pa.types.is_temporal(self.values.type):
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
-            return {"kind": "id" if self.counts_rows() else "number"}
+            kind = "id" if self.counts_rows() else "number"
+            return {"kind": kind, "decimal": self.decimal}
         layout = find_date_format(self.distinct)
         if isinstance(layout, list):
             raise TableError(
@@ -370,6 +382,7 @@ class _Reader:
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
+            return {"kind": kind, "decimal": self.decimal}
         if kind == "date" and self.is_text:
             layout = date_format or find_date_format(self.distinct)
             if isinstance(layout, list) or layout is None:
@@ -406,6 +419,10 @@ class _Reader:
     def all_numeric(self, forced: bool = False) -> bool:
         """Whether all values are numbers; an error if nearly all are, or if they should be."""
         pc = compute()
+        written, decimal = self.values, find_decimal(self.values, _MOSTLY)
+        if decimal != ".":
+            self._refuse_thousands(decimal)
+            self.values, self.decimal = with_points(self.values, decimal), decimal
         numeric = looks_numeric(self.values)
         n_numeric = pc.sum(numeric).as_py() or 0
         n_present = len(self.values) - self.values.null_count
@@ -414,7 +431,7 @@ class _Reader:
         if not forced and n_numeric < _MOSTLY * n_present:
             return False
         where = np.flatnonzero(~np.asarray(pc.fill_null(numeric, True).to_numpy(), dtype=bool))
-        words = list(dict.fromkeys(self.values.take(where[:1000]).to_pylist()))
+        words = list(dict.fromkeys(written.take(where[:1000]).to_pylist()))
         shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
         raise TableError(
             Message(
@@ -426,6 +443,20 @@ class _Reader:
             ),
             int(where[0]),
         )
+
+    def _refuse_thousands(self, decimal: str) -> None:
+        """Refuse commas that may stand between thousands: 1,234."""
+        pc = compute()
+        commas = self.distinct.filter(pc.match_substring(self.distinct, ","))
+        if (
+            decimal == ","
+            and pc.all(pc.match_substring_regex(commas, r"^[+-]?\d{1,3},\d{3}$")).as_py()
+        ):
+            raise TableError(
+                f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
+                "comma may stand for decimals or between thousands: write them with a decimal "
+                "point, or say that it is no number with " + given("kinds", {self.name: "category"})
+            )
 
     def counts_rows(self) -> bool:
         """Whether numbers are keys: whole, all different, and counting or called so."""

@@ -1,0 +1,50 @@
+"""
+Thresholds for rare labels
+==========================
+
+A label is predicted where its score is at least 0. The scores of a rare label seldom reach that, so
+its recall is low. :class:`~imcc.TunedThresholds` chooses one threshold per label on held-out scores.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.metrics import f1_score
+
+from imcc import IMCCClassifier, TunedThresholds, load_dataset
+from imcc.inspection import threshold_curve
+
+data = load_dataset("yeast")
+train, test = data[:1000], data[1000:]
+tuned = TunedThresholds(IMCCClassifier(32, beta=0.1, random_state=0), criterion="f1")
+tuned.fit(train.X, train.Y)
+
+# %%
+# F1 of each label on the test rows, with all thresholds at 0 and with the chosen ones. The labels
+# are in the order of their frequency.
+share = np.asarray(train.Y).mean(axis=0)
+order = np.argsort(-share)
+plain = f1_score(test.Y, tuned.predict(test.X, thresholds=0), average=None, zero_division=0)
+chosen = f1_score(test.Y, tuned.predict(test.X), average=None, zero_division=0)
+figure, axes = plt.subplots(figsize=(7.4, 3.6))
+places = np.arange(len(order))
+axes.bar(places - 0.2, plain[order], 0.38, color="#8c8c8c", label="all thresholds at 0")
+axes.bar(places + 0.2, chosen[order], 0.38, color="#2f7fc1", label="one threshold per label")
+axes.set_xticks(places, [f"{data.label_names[i]}\n{share[i]:.0%}" for i in order], fontsize=7)
+axes.set(ylabel="F1", title="F1 per label; below the name, the share of training rows with it")
+axes.legend()
+plt.show()
+print(f"macro F1: {plain.mean():.3f} at 0, {chosen.mean():.3f} with chosen thresholds")
+
+# %%
+# Precision, recall and F1 of one rare label against the threshold. The dashed line is the chosen
+# threshold; it was chosen on the training rows, so it is near the best one here, not at it.
+rare = order[-3]
+scores = tuned.decision_function(test.X)
+curve = threshold_curve(test.Y, scores, label_names=test.label_names)[rare]
+figure, axes = plt.subplots(figsize=(7, 3.4))
+for name, colour in (("precision", "#2f9e6b"), ("recall", "#e0812f"), ("f1", "#2f7fc1")):
+    axes.plot(curve.thresholds, getattr(curve, name), color=colour, label=name)
+axes.axvline(tuned.thresholds_[rare], color="#8c8c8c", linestyle="--")
+axes.set(xlabel="threshold", title=data.label_names[rare])
+axes.legend()
+plt.show()

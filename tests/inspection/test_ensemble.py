@@ -1,0 +1,150 @@
+"""Scores of an ensemble, taken apart: by training rows, by members, and per member."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_multilabel_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc import IMCCClassifier, KernelEnsembleClassifier
+from imcc.calibration import TunedThresholds
+from imcc.inspection import Explainer, draw_members, explain
+from imcc.inspection._ensemble import member_name
+
+FAST = {
+    "views": ("raw", "standard"),
+    "width_scales": (0.5, 1.0),
+    "penalties": (0.1, 1.0, 10.0),
+    "coupling": (0.0, 0.2),
+    "virtual_examples": False,
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, Y = make_multilabel_classification(90, n_features=8, n_classes=4, n_labels=2, random_state=1)
+    Y[:, 2] = 1  # a constant label
+    return X.astype(float), Y
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    X, Y = data
+    return KernelEnsembleClassifier(**FAST).fit(X[:80], Y[:80])
+
+
+def test_training_rows_add_up_to_the_log_odds(data, fitted):
+    X, _ = data
+    assert len(fitted.members_) > 1
+    explainer = Explainer(fitted)
+    for i in (80, 85):
+        for j in range(4):
+            found = explainer.explain(X[i], j)
+            assert found.by == "support"
+            score = fitted.decision_function(X[i : i + 1])[0, j]
+            np.testing.assert_allclose(found.score, score)
+            np.testing.assert_allclose(sum(found.totals().values()), score, atol=1e-9)
+            if j != 2:
+                assert found.weights["row"].shape == (80,)
+                assert (found.weights["row"] <= 1 + 1e-12).all()
+    assert "others" in repr(found)
+
+
+def test_contributions_are_what_the_score_loses_without_a_row(data, fitted):
+    """Set the coefficients of one training row to zero in every member."""
+    from dataclasses import replace
+
+    X, _ = data
+    found = explain(fitted, X[82], 1, by="support")
+    i = found.top(1)[0].index
+    model = fitted._model
+    members = []
+    for member in model.members:
+        coef = member.coef.copy()
+        coef[i] = 0
+        members.append(replace(member, coef=coef))
+    without = replace(model, members=tuple(members)).log_odds(X[82:83])[0, 1]
+    np.testing.assert_allclose(found.contributions("row")[i], found.score - without, atol=1e-9)
+
+
+def test_members_add_up_and_each_is_explained(data, fitted):
+    X, _ = data
+    whole = explain(fitted, X[81], 0, by="members")
+    assert whole.constant == 0
+    weights = [member["weight"] for member in fitted.members_]
+    np.testing.assert_allclose(whole.weights["member"], weights)
+    np.testing.assert_allclose(whole.totals()["member"], whole.score, atol=1e-9)
+    assert whole.top(1)[0].name in [member_name(member) for member in fitted.members_]
+    for k in range(len(weights)):
+        one = explain(fitted, X[81], 0, member=k)
+        np.testing.assert_allclose(one.score, whole.values["member"][k])
+        np.testing.assert_allclose(sum(one.totals().values()), one.score)
+
+
+def test_inside_of_a_pipeline_with_thresholds_and_sparse_rows(data):
+    X, Y = data
+    tuned = TunedThresholds(
+        make_pipeline(StandardScaler(), KernelEnsembleClassifier(**FAST)), cv=2
+    ).fit(X[:60], Y[:60])
+    found = explain(tuned, X[70], 1, label_names=list("abcd"))
+    assert found.label == "b"
+    assert found.threshold == pytest.approx(tuned.thresholds_[1])
+    assert found.score == pytest.approx(tuned.decision_function(X[70:71])[0, 1])
+    rng = np.random.RandomState(0)
+    S = sp.random(60, 30, 0.1, "csr", random_state=rng)
+    T = (S @ rng.standard_normal((30, 3)) > 0.1).astype(int)
+    clf = KernelEnsembleClassifier(width_scales=(1.0,), random_state=0).fit(S, T)
+    long = sp.csr_matrix((S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64)), S.shape)
+    found = explain(clf, long[5], 0)
+    assert found.score == pytest.approx(clf.decision_function(S[5])[0, 0])
+
+
+@pytest.mark.filterwarnings("ignore:80 rows are more than exact_rows")
+def test_landmarks_and_binary_targets(data):
+    X, Y = data
+    options = {**FAST, "exact_rows": 50, "n_landmarks": 20}
+    clf = KernelEnsembleClassifier(**options).fit(X[:80], np.where(Y[:80, 0] > 0, "yes", "no"))
+    found = explain(clf, X[80], "yes")
+    assert found.weights["landmark"].shape == (20,)
+    assert found.top(1)[0].name.startswith("landmark ")
+    assert found.score == pytest.approx(clf.decision_function(X[80:81])[0])
+
+
+def test_what_cannot_be_explained(data, fitted):
+    X, Y = data
+    with pytest.raises(ValueError, match="by='evidence' is not for an ensemble"):
+        explain(fitted, X[0], 0, by="evidence")
+    with pytest.raises(ValueError, match="member must be a number from 0"):
+        explain(fitted, X[0], 0, member=99)
+    with pytest.raises(ValueError, match="member is for by='support'"):
+        explain(fitted, X[0], 0, by="members", member=0)
+    imcc = IMCCClassifier(4, random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="for KernelEnsembleClassifier"):
+        explain(imcc, X[0], 0, by="members")
+    assert explain(fitted, X[0], 2).totals() == {"constant": pytest.approx(np.log(80.5 / 0.5))}
+
+
+# The picture.
+
+
+def test_bars_are_the_weights(fitted, tmp_path):
+    pytest.importorskip("matplotlib")
+    axes = draw_members(fitted)
+    widths = [bar.get_width() for bar in axes.patches]
+    np.testing.assert_allclose(widths, [member["weight"] for member in fitted.members_])
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == [member_name(member) for member in fitted.members_]
+    path = draw_members(fitted, tmp_path / "members.png")
+    assert path.stat().st_size > 5000
+    again = draw_members(fitted, ax=axes)
+    assert again is axes
+    with pytest.raises(ValueError, match="path or ax"):
+        draw_members(fitted, tmp_path / "m.png", ax=axes)
+
+
+def test_only_ensembles_have_members(data):
+    X, Y = data
+    with pytest.raises(TypeError, match="no members in a IMCCClassifier"):
+        draw_members(IMCCClassifier(4, random_state=0).fit(X, Y))
