@@ -26,7 +26,7 @@ def write(folder):
             return write_report(
                 store,
                 folder / f"{EXPERIMENT}.html",
-                title="The paper’s fifteen data sets",
+                title="The paper's fifteen data sets",
             )
 
 

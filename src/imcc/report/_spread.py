@@ -170,10 +170,10 @@ def draw_time(
     texts = [
         f"{one_line(point.times.method)} on a {point.times.place}: "
         + (seconds_text(point.x) if unit is None else f"{point.x:.2g}")
-        + f", {label} {number(point.y, 3 if single else 2)}"
+        + f" and {number(point.y, 3 if single else 2)}"
         for point in sorted(points, key=lambda point: (-point.y if up else point.y, point.x))
     ]
-    return Picture(figure, caption, f"Scatter of time and quality. {'; '.join(texts)}.")
+    return Picture(figure, caption, f"Scatter of time and {label}. {'; '.join(texts)}.")
 
 
 def _points(
