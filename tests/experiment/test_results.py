@@ -11,8 +11,10 @@ from benchmarks.reproduction import cost, labels, paper, rows, tests
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH
 from imcc.published import compare_with_published
+from imcc.report import _verdict
 from imcc.report._cost import gather_times, place
 from imcc.report._ranked import differences, shared, split_methods
+from imcc.report._results import compare_common_runs
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,24 @@ def test_every_block_is_used_and_every_figure_is_shown(built):
     assert set(re.findall(r"<!-- make reproduce: ([\w-]+) -->", marked)) == set(built.blocks)
     shown = re.findall(r"\(images/reproduction/([\w.]+)\)", built.page)
     assert sorted(shown) == sorted(built.figures)
+
+
+def test_the_report_says_the_same(store, built):
+    """The first screen of the report and the page follow one rule."""
+    compared = compare_common_runs(store.scores("average_precision"), control="imcc")
+    page = " ".join(built.page.split())
+    said = _verdict.verdict(compared)
+    who = re.search(
+        r"Who wins\?\*\* `(\w+)` has the best average rank .*?, ([\d.]+) (of .*?)\.", page
+    )
+    assert said.winner.short == who[1] == rows.CONTROL
+    assert f", {float(who[2]):g} {who[3]}" in said.winner.long
+    alike = re.search(r"By Nemenyi's test (.*?) (?:is|are) not significantly", page)[1]
+    assert f"not significantly different from {alike} at the level" in said.significant.long
+    numbers = re.findall(r"(\+[\d.]+ ± [\d.]+) against (\w+)", said.lead.long)
+    assert len(numbers) == 3  # the next, the control, and the nearest of all
+    for number, method in numbers:
+        assert f"{number} against {method}" in page or f"| {method} | {number}" in page
 
 
 def test_a_number_that_was_changed_by_hand_is_found(built, tmp_path, monkeypatch):

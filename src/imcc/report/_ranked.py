@@ -59,8 +59,9 @@ def calibrated(method: str, methods: Sequence[str]) -> bool:
 def split_methods(scores: ScoreTable) -> Split:
     """Return which methods have runs on all data sets, on most, and on few.
 
-    A method that lacks data sets takes none away from the others.  Data sets that more than half
-    of the methods lack are left out, since an experiment that is running has just begun with them.
+    A method that lacks data sets takes none away from the others.  Only where no two methods have
+    all data sets, those that half of the methods or more lack are left out, with which a running
+    experiment has just begun; and if that is not enough, all methods are ranked on what they share.
 
     Parameters
     ----------
@@ -75,11 +76,11 @@ def split_methods(scores: ScoreTable) -> Split:
     plain = [m for m in enough if not calibrated(m, scores.methods)]
     if len(plain) < 2:
         plain = enough
-    kept = begun
-    if plain:
+    complete = [m for m in plain if column[m][begun].all()]
+    if len(complete) < 2 <= len(plain):  # without the data sets that have just begun
         kept = begun & (np.mean([column[m] for m in plain], axis=0) > 0.5)
-    complete = [m for m in plain if column[m][kept].all()]
-    if len(complete) < 2 <= len(plain):  # no two have them all: all of them, on what they share
+        complete = [m for m in plain if column[m][kept].all()]
+    if len(complete) < 2 <= len(plain):  # all of them, on the data sets that they share
         complete = plain
     return Split(
         tuple(complete),
