@@ -282,7 +282,7 @@ def test_other_metrics_and_methods_that_lack_data_sets():
     found = when_not(
         compare_common_runs(table(values)), [compare_common_runs(o) for o in others], []
     )
-    assert found.short == "Where c can be used and by 1 of 3 metrics"
+    assert found.short == "On the 6 data sets of c and by 1 of 3 metrics"
     assert (
         "c, not ranked above, has a better mean rank on the 6 data sets that it has: 1, not 2"
         in (found.long)

@@ -361,14 +361,16 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
                 f"{len(partial.datasets)} data sets that it has: "
                 f"{_rank(partial.ranks[partial.method])}, not {_rank(partial.ranks[winner])}."
             )
-            short.append(f"where {_name(partial.method)} can be used")
+            n_own = counted(len(partial.datasets), "data set")
+            short.append(f"on the {n_own} of {_name(partial.method)}")
     metrics = list(_other_metrics(winner, others))
     lost = [f"{title} ({name})" for title, name in metrics if name]
     if lost:
         texts.append(f"By other metrics it is not the best: {joined(lost)}.")
         short.append(f"by {len(lost)} of {counted(len(metrics) + 1, 'metric')}")
     elif metrics:
-        texts.append(f"It is the best by all {len(metrics) + 1} metrics.")
+        every = "both" if len(metrics) == 1 else f"all {len(metrics) + 1}"
+        texts.append(f"It is the best by {every} metrics.")
     texts += [text for _, text in times] or [
         "No two methods have times with the same device and number of threads, so that nothing "
         "can be said about cost."
