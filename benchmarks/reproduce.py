@@ -43,7 +43,16 @@ CALIBRATION = RESULTS / "calibration.csv"
 MARKED = (ROOT / "README.md", RESULTS / "README.md", ROOT / "docs" / "probabilities.md")
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
 # The README shows these, in this order.
-_SHOWN = ("kernel_ridge", "imcc", "extra_trees", "lift", "brsvm")
+_SHOWN = (
+    "logistic",
+    "lightgbm",
+    "xgboost",
+    "extra_trees",
+    "brsvm",
+    "kernel_ridge",
+    "kernel_ridge_calibrated",
+    "imcc",
+)
 
 
 @dataclass

@@ -32,10 +32,10 @@ def test_the_numbers_of_the_front_page_are_those_of_their_sources():
     front = text("docs", "index.md")
     shown = re.findall(r"grid-item-card} ([+\d][^\n]*)", front)
     accuracy, speed, rows = shown
-    brsvm = re.search(r"^\| brsvm \|.*\| ([+-][\d.]+) ± [\d.]+ \((\d+ of \d+)\) \|$",
+    lightgbm = re.search(r"^\| lightgbm \|.*\| ([+-][\d.]+) ± [\d.]+ \((\d+ of \d+)\) \|$",
                       text("docs", "reproduction.md"), re.M)  # fmt: skip
-    assert brsvm[1] == accuracy
-    assert f"better on\n{brsvm[2]}" in front
+    assert lightgbm[1] == accuracy
+    assert f"better on\n{lightgbm[2]}" in front
     assert f"{speed} faster" in text("docs", "performance.md")
     line = re.search(r"^\| nystroem \| 1,000,000 \| ([\d.]+ s) ", text("docs", "scale.md"), re.M)
     assert rows == "1,000,000 rows"
