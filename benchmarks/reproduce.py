@@ -35,6 +35,7 @@ from benchmarks.reproduction.rows import (
 )
 from imcc.experiment import Store
 from imcc.metrics import METRICS
+from imcc.report import draw_time
 
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
@@ -106,7 +107,7 @@ def costs(store: Store, built: Built) -> Iterator[str]:
     ).get("average_precision")
     yield from cost.costs(store, compared)
     if compared is not None:
-        picture = cost.draw(store, compared)
+        picture = draw_time(compared, store.runs(), reference=cost.REFERENCE)
         built.figures["cost.svg"] = picture
         yield "\n" + prose(
             "The same as a picture, for the methods that are ranked together: left is fast, up is "
@@ -127,7 +128,9 @@ def build() -> Built:
         prose(
             "Every number on this page is computed from the rows in `results/` by `make "
             "reproduce`, in about a minute and without training anything. `make reproduce-full` "
-            "computes the rows; [](experiments.md) says how."
+            "computes the rows; [](experiments.md) says how. The "
+            '<a href="reports/paper.html">report of these rows</a> ([](report.md)) is built with '
+            "this documentation: it has every data set, setting and time."
         ),
     ]
     with tempfile.TemporaryDirectory() as name:

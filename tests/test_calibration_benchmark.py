@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import brier_score_loss
 
 from benchmarks import calibration
-from imcc import IMCCClassifier
+from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import METRICS, evaluate
@@ -16,13 +16,17 @@ def tiny(monkeypatch, small_problem):
     X, Y, *_ = small_problem
     data = Dataset(X, Y, name="tiny")
     monkeypatch.setattr(calibration, "load_dataset", lambda _: data)
-    models = {"IMCC": IMCCClassifier(4, random_state=0)}
+    one = {"alphas": 1.0, "betas": (0.1, 1.0), "gammas": 0.1, "n_clusters": (4,)}
+    models = {
+        "LIFT": IMCCClassifier(4, random_state=0),
+        "IMCC": IMCCClassifierCV(**one, width_scales=1.0, random_state=0),
+    }
     monkeypatch.setattr(calibration, "MODELS", models)
     return data
 
 
 def test_it_measures_the_same_model_before_and_after(tiny):
-    before, after = calibration.measure(calibration.Run("tiny", 1, "IMCC"))
+    before, after = calibration.measure(calibration.Run("tiny", 1, "LIFT"))
     assert set(before) == set(after) == set(calibration.COLUMNS)
     train, test = paper_splits(tiny, 2)[1]
     folds = calibration.KFold(5, shuffle=True, random_state=1)
@@ -37,6 +41,16 @@ def test_it_measures_the_same_model_before_and_after(tiny):
     brier = [brier_score_loss(tiny.Y[test][:, j], chances[:, j]) for j in range(4)]
     assert before["brier"] == pytest.approx(np.mean(brier))
     assert after["log_loss"] < before["log_loss"] + 1
+
+
+def test_a_search_calibrates_from_its_own_held_out_scores(tiny):
+    before, after = calibration.measure(calibration.Run("tiny", 0, "IMCC"))
+    train, test = paper_splits(tiny, 1)[0]
+    search = calibration.seeded(calibration.MODELS["IMCC"], 0).set_params(calibrate=True)
+    search.fit(tiny.X[train], tiny.Y[train])
+    raw = search.best_estimator_.decision_function(tiny.X[test])
+    for found, scores in ((before, raw), (after, search.decision_function(tiny.X[test]))):
+        assert {name: found[name] for name in METRICS} == evaluate(tiny.Y[test], scores)
 
 
 def row(data, split, method, stage, value):

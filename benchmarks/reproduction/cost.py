@@ -4,89 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduction.rows import CONTROL, listed, prose, table
+from benchmarks.reproduction.rows import listed, prose, table
 from imcc.comparison import Comparison
 from imcc.experiment import Run, Store
-from imcc.report import Picture
+from imcc.report._cost import PLACES, gather_times, place, ratio
 
-PLACES = ("CPU", "GPU")
 #: What the other times are divided by, data set by data set.
 REFERENCE = "brsvm"
 # A line through fewer data sets than this says nothing.
 _ENOUGH = 8
-INK, MUTED, GRID, ACCENT = "#1b2128", "#59636f", "#d9dde3", "#0b62b0"
-
-
-def place(run: Run) -> str:
-    """Return where a row was computed."""
-    return "GPU" if run.environment.get("device") else "CPU"
-
-
-def threads(run: Run) -> int:
-    """Return with how many threads."""
-    return int(run.environment.get("threads") or 0)
-
-
-@dataclass(frozen=True)
-class Times:
-    """The training times of a method at one place.
-
-    Attributes
-    ----------
-    method, place : str
-    seconds : dict of str to float
-        The median over the splits, search included, for each data set.
-    predict : dict of str to float
-        The same of scoring the test rows.
-    n_runs : int
-    """
-
-    method: str
-    place: str
-    seconds: dict[str, float]
-    predict: dict[str, float]
-    n_runs: int
-
-
-def gather(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
-    """Return the usual number of threads, the times with it, and how many rows have another."""
-    usual = Counter(threads(run) for run in runs).most_common(1)[0][0]
-    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
-    for run in runs:
-        if threads(run) == usual:
-            of_method = cells.setdefault((run.key.method, place(run)), {})
-            of_method.setdefault(run.key.dataset, []).append(run)
-    times = [
-        Times(
-            method,
-            where,
-            {d: float(np.median([r.fit_seconds for r in of])) for d, of in of_method.items()},
-            {d: float(np.median([r.predict_seconds for r in of])) for d, of in of_method.items()},
-            sum(len(of) for of in of_method.values()),
-        )
-        for (method, where), of_method in sorted(cells.items())
-    ]
-    return usual, times, sum(threads(run) != usual for run in runs)
-
-
-def ratio(times: Times, reference: Times) -> float | None:
-    """Return the geometric mean of the times divided by those of the reference; None without."""
-    common = [d for d in times.seconds if d in reference.seconds]
-    if not common:
-        return None
-    logs = [np.log(times.seconds[d] / reference.seconds[d]) for d in common]
-    return float(np.exp(np.mean(logs)))
 
 
 def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
     """Yield the table of times beside ranks."""
     runs = store.runs()
-    usual, times, others = gather(runs)
+    usual, times, others = gather_times(runs)
     n_sets = len(store.experiment.datasets)
     reference = next(t for t in times if (t.method, t.place) == (REFERENCE, "CPU"))
     machines = Counter(
@@ -155,7 +90,7 @@ def _other_machines(runs: Sequence[Run]) -> str:
 def growth(store: Store) -> Iterator[str]:
     """Yield the exponents of rows and labels in the training time."""
     runs = store.runs()
-    _, times, _ = gather(runs)
+    _, times, _ = gather_times(runs)
     sizes = {run.key.dataset: (run.n_train, run.n_labels, run.n_features) for run in runs}
     yield prose(
         "How the time grows: the exponents a and b of seconds ~ rows^a labels^b, by least squares "
@@ -195,102 +130,6 @@ def _seconds(value: float) -> str:
     if value < 0.1:
         return f"{1000 * value:.2g} ms"
     return f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
-
-
-def draw(store: Store, compared: Comparison) -> Picture:
-    """Draw the average rank against the training time, divided by that of the reference."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    _, times, _ = gather(store.runs())
-    n_sets = len(store.experiment.datasets)
-    reference = next(t for t in times if (t.method, t.place) == (REFERENCE, "CPU"))
-    rank = dict(zip(compared.methods, compared.mean_ranks, strict=True))
-    points = []
-    for t in times:
-        factor = ratio(t, reference)
-        if t.method in rank and factor is not None:
-            points.append((t, factor, float(rank[t.method])))
-    style = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "imcc",
-        "font.family": "DejaVu Sans",
-        "font.size": 9.0,
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(8.2, 4.3))
-        axes = figure.add_axes((0.08, 0.13, 0.6, 0.82))
-        axes.set_xscale("log")
-        for t, x, y in points:
-            colour = ACCENT if t.method == CONTROL else INK
-            whole = len(t.seconds) == n_sets
-            axes.plot(
-                [x],
-                [y],
-                "o" if t.place == "CPU" else "s",
-                ms=7,
-                color=colour,
-                mfc=colour if whole else "white",
-                mew=1.3,
-                zorder=3,
-            )
-        low, high = min(x for _, x, _ in points), max(x for _, x, _ in points)
-        axes.set_xlim(low / 1.6, high * 1.6)
-        ranks = [y for _, _, y in points]
-        axes.set_ylim(max(ranks) + 0.5, min(ranks) - 0.5)
-        ticks = [v for v in _TICKS if low / 1.6 <= v <= high * 1.6]
-        axes.set_xticks(ticks, [f"{v:g}" for v in ticks])
-        axes.minorticks_off()
-        _label(axes, points, n_sets)
-        axes.grid(color=GRID, lw=0.7)
-        axes.set_axisbelow(True)
-        axes.tick_params(length=0, colors=INK)
-        axes.spines[:].set_visible(False)
-        axes.set_xlabel(
-            f"training time, search included, divided by that of {REFERENCE}", color=MUTED
-        )
-        axes.set_ylabel("average rank by average precision, best on top", color=MUTED)
-    texts = [f"{t.method} on {t.place}: {x:.2g}, rank {y:.2f}" for t, x, y in points]
-    return Picture(
-        figure,
-        "Average rank by average precision against training time.",
-        "Scatter of rank and time. " + "; ".join(texts) + ".",
-    )
-
-
-_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
-
-
-def _label(axes: Any, points: list[tuple[Times, float, float]], n_sets: int) -> None:
-    """Write the names beside the axes, one below the other, with a line to each point."""
-    order = sorted(points, key=lambda point: (point[2], point[1]))
-    bottom, top = axes.get_ylim()
-    wanted = [(y - bottom) / (top - bottom) for _, _, y in order]
-    gap = min(0.052, 1 / max(len(order), 1))
-    heights: list[float] = []
-    for height in wanted:  # from the top down, each at least a gap below the one before
-        heights.append(min(height, heights[-1] - gap) if heights else min(height, 1.0))
-    short = 0.01 - heights[-1]
-    if short > 0:  # too low: move up from the end, as far as needed
-        heights[-1] = 0.01
-        for i in range(len(heights) - 2, -1, -1):
-            heights[i] = max(heights[i], heights[i + 1] + gap)
-    for (t, x, y), height in zip(order, heights, strict=True):
-        several = sum(other.method == t.method for other, _, _ in order) > 1
-        text = t.method + (f", {t.place}" if several or t.place == "GPU" else "")
-        if len(t.seconds) < n_sets:
-            text += f" ({len(t.seconds)} sets)"
-        axes.annotate(
-            text,
-            (x, y),
-            (1.03, height),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=8.5,
-            color=ACCENT if t.method == CONTROL else INK,
-            weight="bold" if t.method == CONTROL else "normal",
-            arrowprops={"arrowstyle": "-", "color": MUTED, "lw": 0.5, "relpos": (0, 0.5)},
-        )
 
 
 def origins(store: Store, methods: Sequence[str]) -> str:

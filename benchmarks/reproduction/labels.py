@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.label_frequency import bin_names, bin_of, by_frequency, common_labels, read
-from benchmarks.reproduction.rows import CONTROL, FEW, RESULTS, listed, prose, table
+from benchmarks.reproduction.rows import CONTROL, RESULTS, listed, prose, table
 from imcc.comparison import effect_size
+from imcc.report._ranked import FEW
 
 FILE = RESULTS / "label_frequency.csv"
 

@@ -7,20 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.reproduction.rows import (
-    FEWEST,
-    TITLES,
-    WORDS,
-    listed,
-    present,
-    prose,
-    shared,
-    table,
-)
+from benchmarks.reproduction.rows import TITLES, WORDS, listed, present, prose, table
 from imcc.experiment import EACH, Run, Store
 from imcc.metrics import METRICS
 from imcc.published import DECIMALS, Cell, compare_with_published
 from imcc.published import table as published_table
+from imcc.report._ranked import FEWEST, shared
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}

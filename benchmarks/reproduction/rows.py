@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from imcc.comparison import Comparison, ScoreTable
 from imcc.experiment import Store, load_experiment, merge
 from imcc.metrics import METRICS
+from imcc.report._ranked import calibrated
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -30,10 +30,6 @@ CONTROL = "kernel_ensemble"
 #: Differences up to this size do not matter: one point of a hundred; of Hamming loss, where most
 #: labels of a row are absent and all methods agree on them, one label of a thousand.
 ROPES = dict.fromkeys(METRICS, 0.01) | {"hamming_loss": 0.001}
-#: Fewer data sets than this are not tested: Wilcoxon's test could find nothing.
-FEWEST = 6
-#: Fewer than this have no interval that would say anything.
-FEW = 3
 
 
 def files(experiment: str) -> list[Path]:
@@ -73,55 +69,6 @@ def present(scores: ScoreTable) -> ScoreTable:
     return scores.select(methods=methods)
 
 
-@dataclass(frozen=True)
-class Split:
-    """Which methods are ranked together, and which by themselves.
-
-    Attributes
-    ----------
-    complete : tuple of str
-        The methods with a run on every data set: they are ranked and tested together.  Not those
-        with calibrated scores, since two methods that are nearly the same change the ranks of all
-        others.
-    partial : tuple of str
-        The others that have at least ``FEWEST`` data sets: each is ranked among the complete
-        ones on the data sets that it has.
-    few : tuple of str
-        The rest, which are only in the tables.
-    """
-
-    complete: tuple[str, ...]
-    partial: tuple[str, ...]
-    few: tuple[str, ...]
-
-
-def split_methods(scores: ScoreTable) -> Split:
-    """Return which methods have runs on all data sets, on most, and on few."""
-    n_sets = dict(zip(scores.methods, (scores.counts > 0).sum(axis=0), strict=True))
-    total = len(scores.datasets)
-    complete = tuple(m for m, n in n_sets.items() if n == total and not calibrated(m))
-    few = tuple(m for m, n in n_sets.items() if n < min(FEWEST, total))
-    partial = tuple(m for m in n_sets if m not in complete and m not in few)
-    return Split(complete, partial, few)
-
-
-def calibrated(method: str) -> bool:
-    """Return whether a method is another one with calibrated scores."""
-    return method.endswith("_calibrated")
-
-
-def shared(scores: ScoreTable, methods: Sequence[str]) -> ScoreTable:
-    """Return the runs of the splits that all of some methods have; data sets without are left out.
-
-    All means are then over the same splits.
-    """
-    picked = scores.select(methods=methods)
-    common = np.isfinite(picked.values).all(axis=1)
-    values = np.where(common[:, np.newaxis, :], picked.values, np.nan)
-    kept = [d for d, any_ in zip(picked.datasets, common.any(axis=1), strict=True) if any_]
-    return replace(picked, values=values).select(datasets=kept)
-
-
 def splits_text(scores: ScoreTable) -> str:
     """Return how many splits each data set of a table of shared runs has, in a few words."""
     n = scores.counts[:, 0]
@@ -154,7 +101,7 @@ def means_table(scores: ScoreTable, compared: Comparison | None) -> str:
             text = f"**{text}**" if (name, method) in first else text
             cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
         rows.append([name, str(usual), *cells])
-    plain = [j for j, m in enumerate(scores.methods) if not calibrated(m)]
+    plain = [j for j, m in enumerate(scores.methods) if not calibrated(m, scores.methods)]
     others = [j for j in range(len(scores.methods)) if j not in plain]
     blocks = [
         table(

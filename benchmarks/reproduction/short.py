@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from benchmarks.reproduction import cost, paper
-from benchmarks.reproduction.rows import CONTROL, FEWEST, ROPES, WORDS, listed, prose
-from benchmarks.reproduction.tests import DECIMALS, Tables, differences
-from imcc.comparison import Comparison, bayesian_signed_rank, effect_size
+from benchmarks.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
+from benchmarks.reproduction.tests import Tables
+from imcc.comparison import Comparison, bayesian_signed_rank
 from imcc.experiment import EACH, Store
+from imcc.report._cost import PLACES, gather_times, ratio
+from imcc.report._ranked import DECIMALS, FEWEST, behind, gaps, not_different
 
 METRIC = "average_precision"
 
@@ -37,12 +37,7 @@ def _who(found: Comparison) -> str:
     text = (
         f"**Who wins?** `{best}` has the best average rank by average precision, {rank:.2f} {of}."
     )
-    assert found.nemenyi is not None
-    alike = [
-        found.methods[j]
-        for j in found.order[1:]
-        if not found.nemenyi.significant[found.order[0], j]
-    ]
+    alike = not_different(found, best)
     if alike:
         verb = "is" if len(alike) == 1 else "are"
         text += f" By Nemenyi's test {listed(alike)} {verb} not significantly different from it."
@@ -52,38 +47,32 @@ def _who(found: Comparison) -> str:
 
 
 def _how_much(tables: Tables) -> str:
-    scores = tables[METRIC]
-    gaps = {m: differences(scores, CONTROL, m) for m in scores.methods if m != CONTROL}
-    gaps = {m: gap for m, gap in gaps.items() if len(gap) >= FEWEST}
-    nearest = sorted(gaps, key=lambda m: float(gaps[m].mean()))[:3]
+    nearest = [gap for gap in gaps(tables[METRIC], CONTROL) if gap.n >= FEWEST][:3]
     parts = []
-    for method in nearest:
-        size = effect_size(gaps[method])
-        found = bayesian_signed_rank(gaps[method], rope=ROPES[METRIC], decimals=DECIMALS)
+    for gap in nearest:
+        found = bayesian_signed_rank(gap.values, rope=ROPES[METRIC], decimals=DECIMALS)
         parts.append(
-            f"{size.mean:+.4f} ± {size.mean_interval[1] - size.mean:.4f} against {method} "
-            f"({size.n} data sets; probability of more than {ROPES[METRIC]:g}: {found.greater:.2f})"
+            f"{gap.size.mean:+.4f} ± {gap.half:.4f} against {gap.method} "
+            f"({gap.n} data sets; probability of more than {ROPES[METRIC]:g}: {found.greater:.2f})"
         )
     return (
-        f"**By how much?** In average precision `{CONTROL}` is nearest to {listed(nearest)}: mean "
+        f"**By how much?** In average precision `{CONTROL}` is nearest to "
+        f"{listed(gap.method for gap in nearest)}: mean "
         f"difference {'; '.join(parts)}."
     )
 
 
 def _not_first(compared: Mapping[str, Comparison]) -> str:
-    places, n = [], 0
+    places, n, n_behind = [], 0, 0
     for metric, found in compared.items():
         if CONTROL not in found.methods:
             continue
-        own = found.ranks[:, found.methods.index(CONTROL)]
-        n += len(own)
-        behind = [
-            f"{found.datasets[i]} ({found.methods[int(np.argmin(found.ranks[i]))]})"
-            for i in np.flatnonzero(own > found.ranks.min(axis=1))
-        ]
-        if behind:
-            places.append(f"{WORDS[metric]}: {', '.join(behind)}")
-    n_behind = sum(text.count("(") for text in places)
+        n += len(found.datasets)
+        others = behind(found, CONTROL)
+        n_behind += len(others)
+        if others:
+            cells = (f"{dataset} ({first[0]})" for dataset, first in others)
+            places.append(f"{WORDS[metric]}: {', '.join(cells)}")
     text = f"**Where not?** `{CONTROL}` is first, alone or in a tie, in {n - n_behind} of {n} cells"
     return text + (f"; not by {'; by '.join(places)}." if places else ".")
 
@@ -102,13 +91,13 @@ def _reproduced(store: Store) -> str:
 
 
 def _cost(store: Store) -> str:
-    _, times, _ = cost.gather(store.runs())
+    _, times, _ = gather_times(store.runs())
     by = {(t.method, t.place): t for t in times}
     reference = by[cost.REFERENCE, "CPU"]
     parts = []
-    for where in cost.PLACES:
+    for where in PLACES:
         found = by.get((CONTROL, where))
-        factor = None if found is None else cost.ratio(found, reference)
+        factor = None if found is None else ratio(found, reference)
         if found is not None and factor is not None:
             parts.append(
                 f"{factor:.2g} times as long as {cost.REFERENCE} on a {where} "

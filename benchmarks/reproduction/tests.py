@@ -7,19 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduction.rows import (
-    CONTROL,
-    FEW,
-    FEWEST,
-    ROPES,
-    TITLES,
-    listed,
-    prose,
-    shared,
-    split_methods,
-    splits_text,
-    table,
-)
+from benchmarks.reproduction.rows import CONTROL, ROPES, TITLES, listed, prose, splits_text, table
 from imcc.comparison import (
     Comparison,
     ScoreTable,
@@ -29,10 +17,17 @@ from imcc.comparison import (
     holm,
     wilcoxon_p,
 )
+from imcc.report._ranked import (
+    DECIMALS,
+    FEW,
+    FEWEST,
+    differences,
+    rank_among,
+    shared,
+    split_methods,
+)
 
 Tables = Mapping[str, ScoreTable]
-# Of differences between means of scores with 12 digits.
-DECIMALS = 12
 
 
 def compare_complete(tables: Tables) -> dict[str, Comparison]:
@@ -115,23 +110,15 @@ def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]
     for method in partial:
         cells, n = [], 0
         for scores in tables.values():
-            runs = shared(scores, (*complete, method))
-            n = len(runs.datasets)
-            if n < 2:
+            found = rank_among(scores, complete, method)
+            n, by_name = len(found.datasets), found.ranks
+            if not by_name:
                 cells.append("no split in common")
                 continue
-            found = compare(runs)
-            by_name = dict(zip(found.methods, found.mean_ranks, strict=True))
             text = f"{by_name[method]:.2f}"
             cells.append(text + (f" ({by_name[CONTROL]:.2f})" if CONTROL in by_name else ""))
         rows.append([method, f"{n}", f"{len(complete) + 1}", *cells])
     yield table(["average rank", "data sets", "methods", *(TITLES[m] for m in tables)], rows)
-
-
-def differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
-    """Return control minus method, a mean for each data set, over the splits that both have."""
-    means = shared(scores, (control, method)).mean()
-    return means[:, 0] - means[:, 1]
 
 
 def against_all(tables: Tables, control: str = CONTROL) -> dict[str, list[str]]:

@@ -149,6 +149,7 @@ def test_a_rare_label_gets_the_usual_number_of_trees(problem):
     clf = LightGBMBaseline(random_state=0).fit(X, np.hstack([Y, rare]))
     assert clf.n_trees_[3] == int(np.median(clf.n_trees_[:3]))
     assert LightGBMBaseline(random_state=0).fit(X, rare).n_trees_.tolist() == [20]
+    assert LightGBMBaseline(3, random_state=0).fit(X, rare).n_trees_.tolist() == [3]
 
 
 def test_constant_labels_have_the_log_odds_of_their_share(booster, problem):
@@ -162,6 +163,8 @@ def test_constant_labels_have_the_log_odds_of_their_share(booster, problem):
 def test_few_rows(booster):
     X, Y = np.arange(4.0)[:, np.newaxis], np.array([[0, 1], [0, 1], [1, 0], [1, 1]])
     assert np.isfinite(booster(random_state=0).fit(X, Y).decision_function(X)).all()
+    fitted = booster(3, random_state=0).fit(X, Y)
+    assert np.max(fitted.n_steps_ if booster is XGBoostBaseline else fitted.n_trees_) == 3
 
 
 def test_explicit_zeros_are_zeros(booster, problem):

@@ -593,7 +593,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["inspect", model, "--row", "0"], 2, "--rows"),
         (["inspect", model, "--label", "sad"], 2, "--row"),
         (["inspect", model, "--rows", train, "--row", "999"], 2, "there is no row 999"),
-        (["inspect", model, "--rows", train, "--row", "0", "--label", "x"], 2, "none of the"),
+        (["inspect", model, "--rows", train, "--row", "0", "--label", "x"], 2, "none of"),
         (["inspect", model, "--rows", train, "--row", "0", "--by", "features"], 2, "linear"),
     ]
     for arguments, code, message in cases:

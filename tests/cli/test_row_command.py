@@ -72,6 +72,13 @@ def test_a_row_by_its_id(inspect, folder):
     assert again["columns"]["labels"][0]["baseline"] != found["columns"]["labels"][0]["baseline"]
 
 
+def test_a_row_is_not_its_own_neighbour(inspect, folder):
+    start = (folder / "train.csv", "--row", 3, "--json")
+    for more in ((), ("--data", folder / "train.csv")):
+        nearest = json.loads(inspect(*start, *more).stdout)["row"]["nearest"]
+        assert 3 not in [one["row"] for one in nearest]
+
+
 def test_as_text(inspect, folder):
     start = (folder / "train.csv", "--row", 3)
     text = inspect(*start, "--label", "senior", "--label", "remote").stdout
@@ -140,6 +147,7 @@ def test_pictures_and_the_page(inspect, folder, tmp_path):
         (["--row", "1"], "Name the file after the model"),
         (["train.csv", "--rows", "test.csv", "--row", "1"], "not both"),
         (["train.csv", "--row", "1", "--by", "support", "--draw-columns", "x.png"], "by columns"),
+        (["train.csv", "--row", "1", "--by", "support", "--background", "x.csv"], "by columns"),
     ],
 )
 def test_what_is_wrong(inspect, folder, arguments, message, monkeypatch):

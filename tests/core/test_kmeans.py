@@ -95,6 +95,13 @@ def test_empty_clusters_are_filled(library):
     assert set(lloyd(X, far)) == set(range(5))
 
 
+def test_a_heavy_row_on_its_centre_does_not_keep_a_cluster_empty(library):
+    X = array(library, [[1e-13], [0.5], [1.0]])
+    weights = array(library, [1e30, 1.0, 1.0])
+    found = lloyd(X, array(library, [[0.0], [0.6], [50.0]]), weights=weights)
+    assert len(set(found)) == 3
+
+
 def test_clusters_stay_empty_where_all_rows_lie_on_centres(library, monkeypatch):
     """Nothing can fill them: without an end, all steps would be spent on trying."""
     tries = []

@@ -11,6 +11,10 @@ from benchmarks.reproduction import cost, labels, paper, rows, tests
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH
 from imcc.published import compare_with_published
+from imcc.report import _verdict
+from imcc.report._cost import gather_times, place
+from imcc.report._ranked import differences, shared, split_methods
+from imcc.report._results import compare_common_runs
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,24 @@ def test_every_block_is_used_and_every_figure_is_shown(built):
     assert sorted(shown) == sorted(built.figures)
 
 
+def test_the_report_says_the_same(store, built):
+    """The first screen of the report and the page follow one rule."""
+    compared = compare_common_runs(store.scores("average_precision"), control="imcc")
+    page = " ".join(built.page.split())
+    said = _verdict.verdict(compared)
+    who = re.search(
+        r"Who wins\?\*\* `(\w+)` has the best average rank .*?, ([\d.]+) (of .*?)\.", page
+    )
+    assert said.winner.short == who[1] == rows.CONTROL
+    assert f", {float(who[2]):g} {who[3]}" in said.winner.long
+    alike = re.search(r"By Nemenyi's test (.*?) (?:is|are) not significantly", page)[1]
+    assert f"not significantly different from {alike} at the level" in said.significant.long
+    numbers = re.findall(r"(\+[\d.]+ ± [\d.]+) against (\w+)", said.lead.long)
+    assert len(numbers) == 3  # the next, the control, and the nearest of all
+    for number, method in numbers:
+        assert f"{number} against {method}" in page or f"| {method} | {number}" in page
+
+
 def test_a_number_that_was_changed_by_hand_is_found(built, tmp_path, monkeypatch):
     text = reproduce.PAGE.read_text("utf-8")
     at = text.index("0.", text.index("### Average precision")) + 3
@@ -76,7 +98,7 @@ def test_the_verdicts_are_those_of_the_command(store, selection):
 def test_cells_on_the_splits_of_another_method(store):
     """Fewer splits leave a wider margin, so both sides must have the same."""
     scores = store.scores("coverage")
-    n = rows.shared(scores, ("imcc", "brsvm"))
+    n = shared(scores, ("imcc", "brsvm"))
     for method in ("imcc", "brsvm"):
         other = {"imcc": "brsvm", "brsvm": "imcc"}[method]
         found = [
@@ -112,17 +134,17 @@ class TestSharedRuns:
     def test_means_are_over_the_same_splits(self):
         nan = np.nan
         table = scores([[[1, 2, 9], [3, 4, nan], [nan, 6, 7]], [[1, 1, 1], [2, 2, 2], [nan] * 3]])
-        found = rows.shared(table, ("kernel_ensemble", "a"))
+        found = shared(table, ("kernel_ensemble", "a"))
         assert found.mean().tolist() == [[1.5, 3.5], [1, 2]]
         assert rows.splits_text(found) == "2 splits each (d1 3)"
-        all_three = rows.shared(table, table.methods)
+        all_three = shared(table, table.methods)
         assert all_three.datasets == ("d0",)
         assert all_three.mean().tolist() == [[2, 4, 6]]
 
     def test_a_method_that_lacks_data_sets_takes_none_away(self):
         values = np.random.default_rng(0).random((8, 3, 2))
         values[0, 2] = np.nan
-        split = rows.split_methods(scores(values))
+        split = split_methods(scores(values))
         assert (split.complete, split.partial, split.few) == (("kernel_ensemble", "a"), ("b",), ())
         compared = tests.compare_complete({"average_precision": scores(values)})
         assert len(compared["average_precision"].datasets) == 8
@@ -132,7 +154,7 @@ class TestSharedRuns:
     def test_calibrated_scores_do_not_change_the_ranks_of_others(self):
         values = np.random.default_rng(0).random((8, 3, 2))
         table = scores(values, ("kernel_ensemble", "a", "a_calibrated"))
-        split = rows.split_methods(table)
+        split = split_methods(table)
         assert split.complete == ("kernel_ensemble", "a")
         assert split.partial == ("a_calibrated",)
         assert rows.means_table(table, None).count("| d0 |") == 2  # in a table of their own
@@ -140,7 +162,7 @@ class TestSharedRuns:
     def test_differences_are_of_the_splits_that_both_have(self):
         values = np.random.default_rng(1).random((8, 3, 3))
         values[2:, 1, 1:] = np.nan
-        gap = tests.differences(scores(values), "kernel_ensemble", "a")
+        gap = differences(scores(values), "kernel_ensemble", "a")
         assert gap[0] == pytest.approx(values[0, 0].mean() - values[0, 1].mean())
         assert gap[2] == pytest.approx(values[2, 0, 0] - values[2, 1, 0])
         line = tests.against_all({"average_precision": scores(values)})["a"][0]
@@ -163,7 +185,7 @@ def test_times_are_compared_at_equal_threads(store):
     other = [
         replace(r, environment={**r.environment, "threads": 8}, fit_seconds=1e6) for r in runs[:5]
     ]
-    usual, times, n_others = cost.gather([*runs, *other])
+    usual, times, n_others = gather_times([*runs, *other])
     assert (usual, n_others) == (1, 5)
     assert all(seconds < 1e6 for t in times for seconds in t.seconds.values())
 
@@ -193,7 +215,7 @@ class TestLabelFrequency:
     def test_the_models_are_those_of_the_rows(self, store):
         """The average precision over all labels is that of the same row of the experiment."""
         known = store.scores("average_precision")
-        on_gpu = {run.key for run in store.runs() if cost.place(run) == "GPU"}
+        on_gpu = {run.key for run in store.runs() if place(run) == "GPU"}
         lines = {
             (line["dataset"], line["method"]): float(line["row_average_precision"])
             for line in label_frequency.read(labels.FILE)

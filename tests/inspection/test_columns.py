@@ -171,6 +171,15 @@ def test_many_columns_are_pooled():
         explain_columns(ridge, X[0], X, max_columns=40, max_evaluations=1000)
 
 
+def test_more_columns_than_a_power_of_two_has_room_for():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 1100))
+    clf = IMCCClassifier(n_clusters=3, random_state=0).fit(X, (X[:, :2] > 0).astype(int))
+    found = explain_columns(clf, X[0], X[1:2], max_columns=1100)
+    assert found.n_pairs == 7
+    np.testing.assert_allclose(sums(found), found.scores, atol=1e-9)
+
+
 def test_sparse_rows(data):
     X, Y = data
     X = np.where(X > 0.3, X, 0.0)
@@ -241,6 +250,19 @@ def test_kinds_of_tables(table, tabular):
     as_dict = frame.iloc[10:20].to_dict("list")
     found = explain_columns(tabular, frame.iloc[3].to_dict(), as_dict)
     np.testing.assert_allclose(found.contributions, expected, atol=1e-12)
+    # A dict has other types than a column: whole numbers, and missing values without a type.
+    x = {**frame.iloc[3].to_dict(), "age": 40, "town": None}
+    expected = explain_columns(tabular, x, frame.iloc[10:20])
+    assert expected.values[:2] == ("missing", "40")
+    as_text = frame.iloc[10:20].astype(object).where(frame.notna(), "").astype(str)
+    for background in (
+        pl.from_pandas(frame.iloc[10:20]),
+        pa.Table.from_pandas(frame.iloc[10:20]),
+        pa.Table.from_pandas(as_text),
+    ):
+        found = explain_columns(tabular, x, background)
+        assert found.values == expected.values
+        np.testing.assert_allclose(found.contributions, expected.contributions, atol=1e-12)
     with pytest.raises(InvalidArgumentError, match="one row"):
         explain_columns(tabular, frame.iloc[:2], frame)
     with pytest.raises(InvalidArgumentError, match="lacks columns"):

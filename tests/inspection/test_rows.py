@@ -101,6 +101,15 @@ def test_nearest_rows_of_arrays():
     assert dense.names == tuple(map(str, dense.rows))
     assert dense.labels is None
     assert nearest_rows(clf, sp.csr_array(X[4:5]), sp.csr_array(X)).rows == dense.rows
+    # What is not known is not listed.
+    Y = np.where(X > 0, 1.0, 0.0)
+    Y[4] = [np.nan, 1, 0]
+    named = nearest_rows(clf, X[4], X, Y, label_names=np.array(["a", "b", "c"]), n_nearest=1)
+    assert named.labels == (("b",),)
+    assert nearest_rows(clf, X[4], X[:3], leave_out=[0, 0]).rows in ((1, 2), (2, 1))
+    for rows, left_out in ((X[:0], ()), (X[:2], (0, 1))):
+        with pytest.raises(InvalidArgumentError, match="no rows"):
+            nearest_rows(clf, X[4], rows, leave_out=left_out)
 
 
 def test_a_group_in_words(table, model):

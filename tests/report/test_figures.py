@@ -285,15 +285,45 @@ def _with_nan(scores):
     return scores.metric, scores.greater_is_better, scores.datasets, scores.methods, values
 
 
-def test_times_of_different_devices_are_marked(results):
+def test_times_on_a_gpu_are_points_of_their_own(results):
     found = results("three")
     comparison = found.main.compared.comparison
-    assert "different devices" not in draw_time(comparison, found.runs).caption
+    plain = draw_time(comparison, found.runs)
+    assert "GPU" not in plain.caption
+    assert "divided by" not in plain.figure.axes[0].get_xlabel()
     first, *rest = found.runs
     moved = replace(first, environment={**first.environment, "device": "cuda: a GPU"})
-    assert (
-        "different devices or numbers of threads" in draw_time(comparison, [moved, *rest]).caption
+    drawn = draw_time(comparison, [moved, *rest])
+    assert "Circles are times on a CPU, squares on a GPU" in drawn.caption
+    assert "fewer data sets" in drawn.caption  # the GPU has one
+    assert "divided by" in drawn.figure.axes[0].get_xlabel()
+    markers = [line.get_marker() for line in drawn.figure.axes[0].lines]
+    assert sorted(markers) == ["o"] * len(comparison.methods) + ["s"]
+
+
+def test_times_are_those_of_equal_threads(results):
+    found = results("three")
+    comparison = found.main.compared.comparison
+    runs = [replace(r, environment={**r.environment, "threads": 1}) for r in found.runs]
+    slow = [replace(r, environment={"threads": 8}, fit_seconds=1e6) for r in runs[:4]]
+    drawn = draw_time(comparison, [*runs, *slow])
+    assert "All with 1 thread (4 runs with another number left out)." in drawn.caption
+    same = draw_time(comparison, runs)
+    assert drawn.seen == same.seen
+
+
+def test_times_divided_by_those_of_a_method(results):
+    found = results("three")
+    comparison = found.main.compared.comparison
+    axes = draw_time(comparison, found.runs, reference="extra_trees").figure.axes[0]
+    drawn = sorted(line.get_xdata()[0] for line in axes.lines)
+    seconds = sorted(
+        line.get_xdata()[0] for line in draw_time(comparison, found.runs).figure.axes[0].lines
     )
+    assert drawn[-1] == pytest.approx(1)  # the slowest
+    np.testing.assert_allclose(drawn, np.array(seconds) / seconds[-1])
+    with pytest.raises(ValueError, match="reference must be a method with runs"):
+        draw_time(comparison, found.runs, reference="nobody")
 
 
 def test_time_is_the_geometric_mean_of_the_data_sets(results):
@@ -304,7 +334,7 @@ def test_time_is_the_geometric_mean_of_the_data_sets(results):
     expected = set()
     for j, method in enumerate(comparison.methods):
         logs = [
-            np.mean([np.log(r.fit_seconds) for r in found.runs if r.key[1:3] == (d, method)])
+            np.log(np.median([r.fit_seconds for r in found.runs if r.key[1:3] == (d, method)]))
             for d in comparison.datasets
         ]
         expected.add((np.exp(np.mean(logs)), comparison.mean_ranks[j]))

@@ -70,7 +70,7 @@ def test_rows_with_gaps_are_shown_but_not_ranked():
     assert [cell.text() for cell in block.cells[1]] == ["0.800±0.141", DASH]
     assert not any(cell.best for cell in block.cells[1])
     assert block.mean_ranks == (1.5, 1.5)  # of the two complete rows
-    assert block.notes == ("d1: no repetition that all methods have",)
+    assert block.notes == ("d1: no repetition that all of the ranked methods have",)
 
 
 def test_numbers_are_over_the_repetitions_that_all_methods_have():
@@ -87,7 +87,7 @@ def test_a_method_that_hardly_ran_does_not_spoil_the_rest():
     block = paper_table(small(values))
     assert block.mean_ranks == (2.0, 1.0, None)
     assert block.rows()[-1][-1] == (DASH, False)
-    assert "m2: no runs on more than half of the data sets" in block.notes
+    assert "m2: runs on fewer than 2 data sets of 3" in block.notes
 
 
 def test_one_method_has_no_rank():

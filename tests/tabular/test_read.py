@@ -11,6 +11,7 @@ from imcc.tabular import (
     read_table,
     table_fingerprint,
 )
+from imcc.tabular._read import _Gathered
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -118,6 +119,16 @@ def test_columns_of_few_values_are_coded_with_the_same_cells(tmp_path):
     assert plain.to_pydict() == columns
     assert table_fingerprint(found) == table_fingerprint(plain)
     assert joined_tables([found, plain]).to_pydict() == {k: v * 2 for k, v in columns.items()}
+
+
+def test_a_short_last_part_does_not_undo_the_codes():
+    words = [f"v{i}" for i in range(500)]
+    column = _Gathered()
+    for part in (words * 8, words[:3]):
+        column.add(pa.chunked_array([part]))
+    found = column.result()
+    assert pa.types.is_dictionary(found.type)
+    assert found.to_pylist() == words * 8 + words[:3]
 
 
 def test_the_fingerprint_of_a_table_does_not_change():

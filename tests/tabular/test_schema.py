@@ -177,6 +177,8 @@ def test_numbers_with_a_decimal_comma():
     with pytest.raises(TableError, match="between thousands"):
         infer_schema({"sum": ["1,234", "22,500", "7"] * 10})
     assert infer_schema({"sum": ["1,234", "22,500", "7"] * 10}, kinds={"sum": "category"})
+    # No number begins with a zero before its thousands.
+    assert infer_schema({"share": ["0,125", "0,250", "1,000"] * 10})["share"].decimal == ","
     with pytest.raises(TableError, match=r"27 of its 30 values are numbers"):
         infer_schema({"size": ["1,5"] * 27 + ["abc"] * 3})
     with pytest.raises(TableError, match=r"\('k\.A\.'\)"):

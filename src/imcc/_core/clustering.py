@@ -548,8 +548,9 @@ def _filled(
         distances = distances * to_numpy(weights)
     new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
     empty = np.flatnonzero(new_sizes == 0)
-    farthest = np.argsort(-distances, kind="stable")[: len(empty)]
-    farthest = farthest[off_centre[farthest]]
+    # However heavy, a row that lies on its centre does not come before one that does not.
+    candidates = np.flatnonzero(off_centre)
+    farthest = candidates[np.argsort(-distances[candidates], kind="stable")[: len(empty)]]
     for cluster, row in zip(empty, farthest, strict=False):
         values = to_numpy(take_rows(X, np.array([row])))[0]
         old = int(nearest[int(row)])

@@ -108,7 +108,7 @@ class Spectrum:
 
     @cached_property
     def _ones(self) -> tuple[Array, Array]:
-        """S = S 1, and U' s, which all penalties share."""
+        """The vectors S 1 and U' S 1, which all penalties share."""
         ones = self._rooted(zeros((self.n_samples, 1), self.vectors) + 1.0)
         return ones, self.vectors.T @ ones
 

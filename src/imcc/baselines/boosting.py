@@ -70,7 +70,8 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
     -----
     A label that is on in all training rows or in none has the log-odds of its smoothed share.  A
     label with fewer than five rows of either kind gets as many trees as the other labels have in
-    the middle (their median; 20 if there is no other).
+    the middle (their median; 20, or ``max_trees``
+    if that is less, if there is no other).
 
     References
     ----------
@@ -136,7 +137,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
             rng = np.random.default_rng(seed)
             for j in learned:
                 trees[j] = self._count_trees(lightgbm, rows, on[:, j], params, rng)
-            trees[learned] = _fill_untried(trees[learned])
+            trees[learned] = _fill_untried(trees[learned], self.max_trees)
             for j in learned:
                 rows.set_label(on[:, j].astype(np.float32))
                 booster = lightgbm.train(params, rows, num_boost_round=int(trees[j]))
@@ -237,7 +238,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
     sparse rows with the same numbers give the same trees.
 
     A label that is on in all training rows or in none has the log-odds of its smoothed share.
-    Fewer than ten rows are too few to hold some out: 20 steps.
+    Fewer than ten rows are too few to hold some out: 20 steps, or ``max_steps`` if that is less.
 
     References
     ----------
@@ -313,7 +314,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
                 )
 
             everything = np.arange(len(on))
-            steps = _TREES_UNTRIED
+            steps = min(_TREES_UNTRIED, self.max_steps)
             if len(on) >= 2 * _ENOUGH:
                 order = np.random.default_rng(seed).permutation(len(on))
                 n_held_out = int(_HELD_OUT * len(on))
@@ -372,8 +373,8 @@ def _plain(X: Features) -> Any:
     return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
 
 
-def _fill_untried(trees: np.ndarray) -> np.ndarray:
+def _fill_untried(trees: np.ndarray, max_trees: int) -> np.ndarray:
     """Give labels that have no number of trees (0) the median of the others."""
     tried = trees[trees > 0]
-    usual = int(np.median(tried)) if len(tried) else _TREES_UNTRIED
+    usual = int(np.median(tried)) if len(tried) else min(_TREES_UNTRIED, max_trees)
     return np.where(trees > 0, trees, usual)

@@ -112,8 +112,8 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
                 )
             usual = np.nanmedian(found) if np.isfinite(found).any() else Cs[len(Cs) // 2]
             found[[j for j in learned if np.isnan(found[j])]] = usual
-            models = parallel(delayed(_fit)(scaled, on[:, j], weights, [found[j]]) for j in learned)
-        for j, (model,) in zip(learned, models, strict=True):
+            models = parallel(delayed(_fit)(scaled, on[:, j], weights, found[j]) for j in learned)
+        for j, model in zip(learned, models, strict=True):
             coef[j], intercept[j] = model[:-1] / scale, model[-1]
         self.C_ = found
         self.coef_ = coef
@@ -166,8 +166,7 @@ def _choose(
         loss = 0.0
         for k, (X_in, X_out, inside, outside) in enumerate(parts):
             given = None if weights is None else weights[inside]
-            (model,) = _fit(X_in, on[inside], given, [C], starts[k])
-            starts[k] = model
+            starts[k] = model = _fit(X_in, on[inside], given, C, starts[k])
             margins = signs[outside] * (np.asarray(X_out @ model[:-1]).ravel() + model[-1])
             loss += float(counts[outside] @ np.logaddexp(0, -margins))
         if loss >= best_loss:
@@ -180,19 +179,15 @@ def _fit(
     X: Features,
     on: np.ndarray,
     weights: np.ndarray | None,
-    Cs: list[float],
+    C: float,
     start: np.ndarray | None = None,
-) -> list[np.ndarray]:
-    """Return the weights, and the intercept at their end, for each C in turn."""
-    model = LogisticRegression(max_iter=_MAX_ITER, warm_start=True)
+) -> np.ndarray:
+    """Return the weights, and the intercept at their end."""
+    model = LogisticRegression(C=float(C), max_iter=_MAX_ITER, warm_start=True)
     if start is not None:
         model.coef_, model.intercept_ = start[np.newaxis, :-1].copy(), start[-1:].copy()
-    found = []
-    for C in Cs:
-        model.set_params(C=float(C))
-        with warnings.catch_warnings():
-            # Where the penalty is weak, the last digits of the weights do not matter.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, on, sample_weight=weights)
-        found.append(np.append(model.coef_.ravel(), model.intercept_))
-    return found
+    with warnings.catch_warnings():
+        # Where the penalty is weak, the last digits of the weights do not matter.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, on, sample_weight=weights)
+    return np.append(model.coef_.ravel(), model.intercept_)

@@ -208,6 +208,8 @@ def inspect(
             "rows, --background, --label, --by and --draw-columns are about one row: say which "
             "with --row"
         )
+    if by != "columns" and (background_inputs or columns_file):
+        raise click.UsageError("--background and --draw-columns are for --by columns")
     drawn = [
         file
         for file in (html, clusters_file, pairs_file, map_file, columns_file)
@@ -259,9 +261,7 @@ def inspect(
                 inspection.draw_correlations(found, pairs_file)
             if map_file is not None:
                 inspection.draw_map(found, map_file)
-        if columns_file is not None:
-            if report is None:
-                raise InvalidArgumentError("draw_columns", "is for explanations by columns")
+        if report is not None and columns_file is not None:
             inspection.draw_columns(report.attribution, columns_file, top=top)
         if html is not None:
             inspection.write_page(

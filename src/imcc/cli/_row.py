@@ -147,7 +147,9 @@ def report_row(
     if labels:
         attribution = attribution.select(labels)
     around = training or background or rows
-    itself = [number] if around is rows else []
+    # The training data may have been named twice: as the rows, and with --data.
+    same = around is rows or (rows.is_training is True and around.is_training is True)
+    itself = [number] if same else []
     nearest, group, group_name = None, None, ""
     if around.X.shape[0] > len(itself):
         with counted("looking for the nearest rows", quiet=quiet) as progress:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from imcc._utils.validation import check_count, check_number
-from imcc.comparison._ranks import check_matrix
+from imcc.comparison._ranks import ahead_of_others, check_differences
 
 #: Half the width of the region of practical equivalence, unless another one is given.
 ROPE = 0.01
@@ -127,9 +127,7 @@ def bayesian_signed_rank(
     >>> round(found.greater, 2), round(found.equivalent, 2), round(found.less, 2)
     (0.97, 0.03, 0.0)
     """
-    values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise ValueError("differences must be a list of at least one finite number")
+    values = check_differences(differences)
     random = check_random_state(random_state)
     shares = _probabilities(
         values[:, np.newaxis], rope, prior_strength, n_samples, random, decimals
@@ -173,13 +171,7 @@ def bayesian_control(
     >>> test.better.round(2).tolist(), test.equivalent.round(2).tolist()
     ([0.0, 0.0, 0.99], [1.0, 1.0, 0.01])
     """
-    matrix = check_matrix(values)
-    k = matrix.shape[1]
-    if not 0 <= control < k:
-        raise ValueError(f"control must be a position from 0 to {k - 1}, got {control}")
-    ahead = matrix[:, [control]] - matrix
-    if not greater_is_better:
-        ahead = -ahead
+    ahead = ahead_of_others(values, control, greater_is_better)
     random = check_random_state(random_state)
     worse, equivalent, better = _probabilities(
         ahead, rope, prior_strength, n_samples, random, decimals

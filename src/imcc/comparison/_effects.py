@@ -14,7 +14,7 @@ from scipy.stats import norm, rankdata
 from scipy.stats import t as student
 
 from imcc._utils.validation import check_share
-from imcc.comparison._ranks import check_matrix
+from imcc.comparison._ranks import ahead_of_others, check_differences
 from imcc.comparison._wilcoxon import COUNTED, signed_rank_chances
 
 
@@ -123,9 +123,7 @@ def effect_size(
     >>> round(found.rank_biserial, 3)
     0.917
     """
-    values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise ValueError("differences must be a list of at least one finite number")
+    values = check_differences(differences)
     check_share("level", level)
     n, mean = len(values), float(values.mean())
     half = math.inf
@@ -167,13 +165,7 @@ def effect_control(
     level, decimals
         As for :func:`effect_size`.
     """
-    matrix = check_matrix(values)
-    k = matrix.shape[1]
-    if not 0 <= control < k:
-        raise ValueError(f"control must be a position from 0 to {k - 1}, got {control}")
-    ahead = matrix[:, [control]] - matrix
-    if not greater_is_better:
-        ahead = -ahead
+    ahead = ahead_of_others(values, control, greater_is_better)
     found = [effect_size(column, level=level, decimals=decimals) for column in ahead.T]
     ends = np.array([size.mean_interval for size in found])
     median_ends = np.array([size.median_interval for size in found])

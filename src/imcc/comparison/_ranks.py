@@ -54,6 +54,28 @@ def check_matrix(values: Any, name: str = "values") -> np.ndarray:
     return matrix
 
 
+def check_control(control: int, n_methods: int) -> None:
+    """Refuse a control that is not the position of a method."""
+    if not 0 <= control < n_methods:
+        raise ValueError(f"control must be a position from 0 to {n_methods - 1}, got {control}")
+
+
+def check_differences(differences: Any) -> np.ndarray:
+    """Return the differences of two methods as a vector of finite numbers, at least one."""
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise ValueError("differences must be a list of at least one finite number")
+    return values
+
+
+def ahead_of_others(values: Any, control: int, greater_is_better: bool) -> np.ndarray:
+    """Return by how much a control is better than every method, row by row."""
+    matrix = check_matrix(values)
+    check_control(control, matrix.shape[1])
+    ahead = matrix[:, [control]] - matrix
+    return ahead if greater_is_better else -ahead
+
+
 def round_as_printed(values: np.ndarray, decimals: int) -> np.ndarray:
     """Round correctly, as ``format`` does; ``numpy.round`` scales first and may differ by one."""
     if not isinstance(decimals, numbers.Integral) or isinstance(decimals, bool) or decimals < 0:

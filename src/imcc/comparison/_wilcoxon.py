@@ -15,7 +15,7 @@ from scipy.stats import norm, rankdata
 
 from imcc._utils.validation import check_share
 from imcc.comparison._posthoc import cliques, holm
-from imcc.comparison._ranks import check_matrix
+from imcc.comparison._ranks import check_control, check_matrix
 
 # Up to so many differences the distribution is counted out: 10 ms a test at most.
 COUNTED = 200
@@ -171,8 +171,7 @@ def wilcoxon_control(
     check_share("alpha", alpha)
     matrix = check_matrix(values)
     k = matrix.shape[1]
-    if not 0 <= control < k:
-        raise ValueError(f"control must be a position from 0 to {k - 1}, got {control}")
+    check_control(control, k)
     others = np.flatnonzero(np.arange(k) != control)
     p, holm_p = np.ones(k), np.ones(k)
     p[others] = [_pair(matrix[:, control], matrix[:, j], decimals) for j in others]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,13 @@ def _outcome(differences: np.ndarray, alpha: float, overlap: float, noise: float
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
     # Values that differ in their last bits only are equal.
-    significant = abs(mean) > max(error * float(student.isf(alpha / 2, n - 1)), noise)
+    significant = abs(mean) > max(error * _critical(alpha, n - 1), noise)
     return math.copysign(1.0, mean) if significant else 0.0
+
+
+@lru_cache(maxsize=128)  # SciPy takes longer for this than for all the rest of a pair
+def _critical(alpha: float, freedom: int) -> float:
+    return float(student.isf(alpha / 2, freedom))
 
 
 def _counted(

@@ -571,7 +571,7 @@ class _Plan:
 
 def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
     counts = differs.sum(axis=1).astype(np.float64)
-    everything = np.maximum(2.0**counts - 2, 0)
+    everything = np.maximum(2.0 ** np.minimum(counts, 1000) - 2, 0)  # more would overflow
     if everything.sum() <= max_evaluations:
         return _Plan(0, int(everything.sum()))
     per_pair = 2 * np.maximum(counts - 1, 0)

@@ -118,11 +118,7 @@ def draw_diagnostics(
         raise ValueError("there is nothing to draw: no labels were given")
     panels: list[tuple[str, list[Estimate], float]] = [
         (words, [found.labels[j].estimate(name) for j in order], 1.0)
-        for name, words in (
-            ("average_precision", "average precision"),
-            ("f1", "F1"),
-            ("auc", "AUC"),
-        )
+        for name, words in _MEASURES.items()
     ]
     if calibration is not None:
         errors = [calibration.labels[j].calibration_error for j in order]

@@ -166,7 +166,10 @@ def make_mixer(
     """
     if isinstance(x, Mapping):
         x = as_rows({name: [v] if np.ndim(v) == 0 else v for name, v in x.items()})
-        x = x.to_pandas() if _frame_kind(background) == "pandas" else x
+        if _frame_kind(background) == "pandas":
+            x = x.to_pandas()
+        elif _frame_kind(background) == "polars":
+            x = require("polars", None, "Mixing rows").from_arrow(x)
     kind = _frame_kind(background)
     if kind is None:
         return _array_mixer(model, x, background, feature_names)
@@ -183,24 +186,39 @@ def make_mixer(
             raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
     if kind == "arrow":
         pa = require("pyarrow", "tables", "Mixing rows")
-        parts = [x.select(names), background.select(names)]
-        # A table that was read from text may have columns of codes that the other has as text.
-        kinds = [
-            (
-                field.name,
-                field.type.value_type if pa.types.is_dictionary(field.type) else field.type,
-            )
-            for field in parts[0].schema
-        ]
-        joined = pa.concat_tables([part.cast(pa.schema(kinds)) for part in parts])
-        joined = joined.combine_chunks()
+        parts = [_plain_codes(part.select(names)) for part in (x, background)]
+        types = map(_common_type, parts[0].schema.types, parts[1].schema.types)
+        schema = pa.schema(list(zip(names, types, strict=True)))
+        joined = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
     elif kind == "pandas":
         pandas = require("pandas", "tables", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
     else:
         polars = require("polars", None, "Mixing rows")
-        joined = polars.concat([x.select(names), background.select(names)])
+        parts = [x.select(names), background.select(names)]
+        joined = polars.concat(parts, how="vertical_relaxed")
     return FrameMixer(tuple(names), kind, joined)
+
+
+def _plain_codes(table: Any) -> Any:
+    """Return an Arrow table with the values of columns of codes: another table may have text."""
+    pa = require("pyarrow", "tables", "Mixing rows")
+    kinds = [
+        (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(kinds))
+
+
+def _common_type(own: Any, other: Any) -> Any:
+    """Return the Arrow type for a column of the one row and of background rows.
+
+    A single row says little about a column: a missing value has no type, and 40 is an integer.
+    """
+    types = require("pyarrow", "tables", "Mixing rows").types
+    is_text = types.is_string(other) or types.is_large_string(other)
+    widened = types.is_integer(own) and (types.is_integer(other) or types.is_floating(other))
+    return other if types.is_null(own) or is_text or widened else own
 
 
 def as_rows(table: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_count, label_matrix
+from imcc._utils.validation import check_count, known_labels
 from imcc._utils.wrappers import layers, transformers
 from imcc.inspection._columns import ColumnAttribution
 from imcc.inspection._mixed import (
@@ -136,7 +136,7 @@ def nearest_rows(
     X : the same of some rows
         Where to look: the training rows, most often.
     Y : array-like of shape (n_samples, n_labels), optional
-        Their labels.
+        Their labels.  NaN in a dense matrix is a label that is not known, and not listed.
     n_nearest : int, default=5
     names : sequence, optional
         What the rows of X are called: their ids.  Their numbers unless given.
@@ -167,6 +167,9 @@ def nearest_rows(
     check_count("n_nearest", n_nearest)
     X = as_rows(X)
     n_rows = int(X.shape[0])
+    left_out = sorted(set(leave_out))
+    if len(left_out) >= n_rows:
+        raise InvalidArgumentError("X", "has no rows, or none but those in leave_out")
     names = None if names is None else list(names)
     for name, given in (("names", names), ("Y", Y)):
         count = (
@@ -174,7 +177,7 @@ def nearest_rows(
         )
         if count != n_rows:
             raise InvalidArgumentError(name, f"has {count} entries for {n_rows} rows")
-    mixer = make_mixer(model, x, background_rows(X, np.arange(min(1, n_rows))), feature_names)
+    mixer = make_mixer(model, x, background_rows(X, np.arange(1)), feature_names)
     one = np.ones((1, len(mixer.columns)), dtype=bool)
     here = _features(model, mixer.mixed(np.zeros(1, dtype=int), one))
     distances = np.empty(n_rows)
@@ -184,17 +187,17 @@ def nearest_rows(
         distances[part] = euclidean_distances(there, here)[:, 0]
         if progress is not None:
             progress(int(part[-1]) + 1, n_rows)
-    distances[list(leave_out)] = np.inf
-    order = np.argsort(distances, kind="stable")[: min(n_nearest, n_rows - len(leave_out))]
+    distances[left_out] = np.inf
+    order = np.argsort(distances, kind="stable")[: min(n_nearest, n_rows - len(left_out))]
     values = [
         tuple(values_of_row(make_mixer(model, background_rows(X, [i]), background_rows(X, [i]))))
         for i in order
     ]
     labels = None
     if Y is not None:
-        on = label_matrix(background_rows(as_rows(Y), order), "Y")
-        words = label_names or [f"label{j}" for j in range(on.shape[1])]
-        labels = tuple(tuple(str(words[int(j)]) for j in np.flatnonzero(row)) for row in on)
+        on, _ = known_labels(as_rows(Y), "Y")
+        words = [f"label{j}" for j in range(on.shape[1])] if label_names is None else label_names
+        labels = tuple(tuple(str(words[int(j)]) for j in np.flatnonzero(row)) for row in on[order])
     return NearestRows(
         rows=tuple(int(i) for i in order),
         names=tuple(str(i if names is None else names[int(i)]) for i in order),

@@ -26,7 +26,15 @@ from imcc.metrics import METRICS
 from imcc.published import PublishedComparison, compare_with_published
 from imcc.published import datasets as published_datasets
 from imcc.published import table as published_table
-from imcc.report._words import counted, joined, one_line
+from imcc.report._ranked import (
+    PartialRank,
+    Split,
+    calibrated,
+    rank_among,
+    shared,
+    split_methods,
+)
+from imcc.report._words import counted, joined, one_line, rank_text
 
 #: The method that others are compared with, where an experiment has it and no other is given.
 DEFAULT_CONTROL = "imcc"
@@ -194,17 +202,20 @@ class Compared:
     scores : ScoreTable
         All of it.
     comparison : Comparison or None
-        Of the data sets on which all its methods have a repetition in common.
+        Of the methods that are ranked together, on the data sets and repetitions they share.
     reason : str or None
         Why there is no comparison.
     left_out : tuple of str
         What is not in the comparison because runs are missing, in sentences.
+    partial : tuple of PartialRank
+        The methods that lack data sets, each ranked among the others on those that it has.
     """
 
     scores: ScoreTable
     comparison: Comparison | None
     reason: str | None
     left_out: tuple[str, ...]
+    partial: tuple[PartialRank, ...] = ()
 
 
 def compare_common_runs(
@@ -217,9 +228,10 @@ def compare_common_runs(
 ) -> Compared:
     """Compare the methods on the runs that they have in common.
 
-    Methods without runs on more than half of the data sets are left out first, then the data sets
-    on which one of the others has no repetition in common with the rest, then the repetitions
-    that not all of them have.
+    The methods with runs on all data sets are ranked and tested together, on the repetitions that
+    all of them have.  A method that lacks data sets does not take these away from the others: it is
+    ranked among them on the data sets that it has (see
+    :func:`imcc.report._ranked.split_methods`).
 
     Parameters
     ----------
@@ -234,27 +246,15 @@ def compare_common_runs(
     rope : float
         Likewise.
     """
-    have = ~np.isnan(scores.values)
-    begun = have.any(axis=(1, 2))
-    if not begun.any():
+    if np.isnan(scores.values).all():
         return Compared(scores, None, "there are no runs yet", ())
-    share = have.any(axis=2)[begun].mean(axis=0)
-    kept_methods = share >= 0.5
-    common = have[:, kept_methods].all(axis=1).any(axis=1) & bool(kept_methods.any())
-    left_out = []
-    names = [one_line(m) for m, keep in zip(scores.methods, kept_methods, strict=True) if not keep]
-    if names:
-        left_out.append(f"{joined(names)}: no runs on more than half of the data sets")
-    names = [one_line(d) for d, keep in zip(scores.datasets, common, strict=True) if not keep]
-    if names:
-        left_out.append(f"{joined(names)}: no repetition that all methods have")
-    if not common.any():
+    split = split_methods(scores)
+    part = shared(scores, split.complete)
+    partial = tuple(rank_among(scores, split.complete, method) for method in split.partial)
+    left_out = [*_methods_left_out(scores, split, partial), *_datasets_left_out(scores, part)]
+    if not part.datasets:
         reason = "there is no data set on which all methods have a repetition in common"
-        return Compared(scores, None, reason, tuple(left_out))
-    part = scores.select(
-        [d for d, keep in zip(scores.datasets, common, strict=True) if keep],
-        [m for m, keep in zip(scores.methods, kept_methods, strict=True) if keep],
-    )
+        return Compared(scores, None, reason, tuple(left_out), partial)
     comparison = compare(
         part,
         control=control if control in part.methods else None,
@@ -263,11 +263,52 @@ def compare_common_runs(
         test_size=test_size,
         rope=rope,
     )
-    left_out += [
-        f"{one_line(dataset)}: {counted(lost, 'run')} of repetitions that not all methods have"
-        for dataset, lost in comparison.dropped.runs.items()
-    ]
-    return Compared(scores, comparison, None, tuple(left_out))
+    # All runs of the ranked methods, before those of other repetitions were left out.
+    n_all = int(scores.select(part.datasets, part.methods).counts.sum())
+    lost = n_all - int(part.counts.sum())
+    if lost:
+        left_out.append(
+            f"{counted(lost, 'run')} of repetitions that not all of the ranked methods have"
+        )
+    return Compared(scores, comparison, None, tuple(left_out), partial)
+
+
+def _methods_left_out(
+    scores: ScoreTable, split: Split, partial: tuple[PartialRank, ...]
+) -> Iterator[str]:
+    """Yield which methods are not ranked with the others, why, and how they do where they are."""
+    n_sets = dict(zip(scores.methods, (scores.counts > 0).sum(axis=0).tolist(), strict=True))
+    total = int((scores.counts > 0).any(axis=1).sum())
+    for found in partial:
+        name = one_line(found.method)
+        if n_sets[found.method] < total:
+            text = f"{name}: runs on {n_sets[found.method]} of {total} data sets"
+        elif calibrated(found.method, scores.methods):
+            text = f"{name}: another of the methods with calibrated scores"
+        else:  # the others lack data sets
+            text = f"{name}: runs on all {total} data sets, but only some are ranked"
+        if found.ranks:
+            rank = rank_text(found.ranks[found.method])
+            where = counted(len(found.datasets), "data set")
+            best = min(split.complete, key=lambda m: found.ranks[m])
+            text += (
+                f"; ranked among the others on {where} its mean rank is {rank} of "
+                f"{len(found.ranks)} ({one_line(best)}: {rank_text(found.ranks[best])})"
+            )
+        yield text
+    few = [one_line(m) for m in split.few if n_sets[m]]
+    if few:
+        less = counted(split.fewest, "data set")
+        yield f"{joined(few)}: runs on fewer than {less} of {total}"
+    none = [one_line(m) for m in split.few if not n_sets[m]]
+    if none:
+        yield f"{joined(none)}: no runs"
+
+
+def _datasets_left_out(scores: ScoreTable, part: ScoreTable) -> Iterator[str]:
+    names = [one_line(d) for d in scores.datasets if d not in part.datasets]
+    if names:
+        yield f"{joined(names)}: no repetition that all of the ranked methods have"
 
 
 def is_known(results: Results, dataset: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from imcc.datasets import dataset_info
 from imcc.experiment import Run
 from imcc.report._results import OWN, Panel, Results, cardinality, is_known
-from imcc.report._verdict import Verdict, verdict
+from imcc.report._verdict import Answer, verdict, when_not
 from imcc.report._words import (
     DASH,
     TIMES,
@@ -120,9 +120,23 @@ def _between(ends: np.ndarray) -> str:
     return f"{signed(ends[0])} to {signed(ends[1])}"
 
 
-def headline(results: Results) -> Verdict | None:
-    """Return the verdict by the experiment's own metric; None without any run."""
-    return None if results.main is None else verdict(results.main.compared)
+def headline(results: Results) -> list[tuple[str, Answer]]:
+    """Return the questions and their answers by the experiment's own metric; none without runs."""
+    main = results.main
+    if main is None:
+        return []
+    found = verdict(main.compared)
+    others = [
+        panel.compared
+        for panel in results.panels
+        if OWN in panel.selections and panel.metric != main.metric
+    ]
+    return [
+        ("Who wins?", found.winner),
+        ("By how much?", found.lead),
+        ("Is it significant?", found.significant),
+        ("When not to use it?", when_not(main.compared, others, results.runs)),
+    ]
 
 
 def progress(results: Results) -> dict[str, Any]:

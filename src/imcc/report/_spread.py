@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from sklearn.isotonic import IsotonicRegression
 
 from imcc.comparison import Comparison, ScoreTable
 from imcc.experiment import Run
+from imcc.report._cost import Times, gather_times, ratio
 from imcc.report._picture import ACCENT, INK, MUTED, PAPER, Picture, new_figure, style, text_width
 from imcc.report._words import (
     arrow,
     capital,
     counted,
     direction,
+    joined,
     metric_title,
     number,
     one_line,
@@ -29,6 +32,7 @@ _FINE = (
     *(f * 10**e for e in range(-4, 1) for f in (1, 2, 5)),
     *(10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000, 72000, 180000),
 )
+_FACTORS = tuple(round(f * 10.0**e, 6) for e in range(-5, 6) for f in (1, 2, 5))
 _NAME_LINE = 0.17  # inches between two names
 
 
@@ -90,87 +94,181 @@ def draw_spread(scores: ScoreTable, dataset: str, *, control: str | None = None)
     return Picture(figure, caption, seen)
 
 
-def draw_time(comparison: Comparison, runs: Sequence[Run]) -> Picture:
-    """Draw quality against training time, a point for each method.
+@dataclass(frozen=True)
+class _Point:
+    """A method at one place: how long it takes, and how good it is.
+
+    Attributes
+    ----------
+    times : Times
+    x : float
+        Seconds, or the time divided by that of the reference.
+    y : float
+        The quality.
+    """
+
+    times: Times
+    x: float
+    y: float
+
+
+def draw_time(
+    comparison: Comparison, runs: Sequence[Run], *, reference: str | None = None
+) -> Picture:
+    """Draw quality against training time, a point for each method and place.
+
+    Times are compared at equal threads: runs with another number than most are left out.  Times on
+    a GPU are points of their own.  Where not all points have all data sets, seconds would compare
+    different data sets; then times are divided by those of one method on the same data sets.
 
     Parameters
     ----------
     comparison : Comparison
         Gives the quality: the mean rank over data sets, the mean value on a single one.
     runs : sequence of Run
-        Give the time: search and fit, the geometric mean over the data sets of the comparison.
+        Give the time: search and fit, the median over the splits of a data set, the geometric mean
+        over the data sets of the comparison.
+    reference : str, optional
+        The method whose times the others are divided by; by default the fastest of those with the
+        most data sets, and only where it is needed.
     """
     single = len(comparison.datasets) == 1
-    times = _times(comparison, runs)
-    quality = comparison.means[0] if single else comparison.mean_ranks
     title = metric_title(comparison.metric)
     label = title if single else f"mean rank by {title}"
     up = comparison.greater_is_better if single else False
+    threads, points, unit, others = _points(comparison, runs, reference)
+    n_sets = len(comparison.datasets)
+    places = sorted({point.times.place for point in points})
+    names = [_point_name(point, points, n_sets) for point in points]
+    x, y = (np.array([getattr(point, axis) for point in points]) for axis in "xy")
+    control = [point.times.method == comparison.control for point in points]
     with style():
-        edge = max(text_width(shorten(m), 8.5, "bold") for m in comparison.methods) + 0.2
-        wide, high = 4.4, max(3.2, _NAME_LINE * len(comparison.methods))
+        edge = max(text_width(name, 8.5, "bold") for name in names) + 0.2
+        wide, high = 4.4, max(3.2, _NAME_LINE * len(names))
         figure = new_figure(0.68 + wide + edge, 0.65 + high)
         w, h = figure.get_size_inches()
         axes = figure.add_axes((0.68 / w, 0.55 / h, wide / w, high / h))
         axes.set_xscale("log")
-        _set_limits(axes, times, quality, up)
-        colours = [ACCENT if m == comparison.control else INK for m in comparison.methods]
-        for x, y, colour, method in zip(times, quality, colours, comparison.methods, strict=True):
-            marker = "D" if method == comparison.control else "o"
-            axes.plot([x], [y], marker, ms=6.5, color=colour, mfc=colour, zorder=3)
+        _set_limits(axes, x, y, up, relative=unit is not None)
+        colours = [ACCENT if own else INK for own in control]
+        for point, colour, own in zip(points, colours, control, strict=True):
+            if len(places) > 1:
+                marker = "o" if point.times.place == "CPU" else "s"
+            else:
+                marker = "D" if own else "o"
+            whole = len(point.times.seconds) == n_sets
+            fill = colour if whole else PAPER
+            axes.plot([point.x], [point.y], marker, ms=6.5, color=colour, mfc=fill, zorder=3)
         axes.grid()
         axes.tick_params(length=0, which="both")
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("training time, search included (log scale)")
+        by = "" if unit is None else f", divided by that of {shorten(unit.method)}"
+        axes.set_xlabel(f"training time, search included{by} (log scale)")
         axes.set_ylabel(f"{label}, best on top")
-        _label_points(axes, times, quality, comparison, colours)
-    where = (
-        f"on {one_line(comparison.datasets[0])}"
-        if single
-        else f"over {counted(len(comparison.datasets), 'data set')}"
-    )
-    what = "geometric mean over data sets and splits" if not single else "geometric mean of splits"
-    caption = (
-        f"Time against quality {where}: left is fast, up is good. Across: seconds to search the "
-        f"parameters and fit, {what}; up: {label}."
-    )
-    if comparison.control is not None:
-        caption += f" {one_line(comparison.control)} is the diamond."
-    if len(_computed_on(comparison, runs)) > 1:
-        caption += (
-            " The runs had different devices or numbers of threads: their times cannot be compared "
-            "without that."
-        )
+        _label_points(axes, x, y, names, colours, control)
+    caption = _time_caption(comparison, label, threads, places, points, unit, others)
     texts = [
-        f"{one_line(comparison.methods[i])}: {seconds_text(float(times[i]))}, "
-        f"{label} {number(float(quality[i]), 3 if single else 2)}"
-        for i in comparison.order
+        f"{one_line(point.times.method)} on a {point.times.place}: "
+        + (seconds_text(point.x) if unit is None else f"{point.x:.2g}")
+        + f" and {number(point.y, 3 if single else 2)}"
+        for point in sorted(points, key=lambda point: (-point.y if up else point.y, point.x))
     ]
-    return Picture(figure, caption, f"Scatter of time and quality. {'; '.join(texts)}.")
+    return Picture(figure, caption, f"Scatter of time and {label}. {'; '.join(texts)}.")
 
 
-def _computed_on(comparison: Comparison, runs: Sequence[Run]) -> set[tuple[str, str]]:
-    """Return the devices and numbers of threads of the runs that the times are of."""
-    return {
-        (str(run.environment.get("device")), str(run.environment.get("threads")))
-        for run in runs
-        if run.key[1] in comparison.datasets and run.key[2] in comparison.methods
-    }
+def _points(
+    comparison: Comparison, runs: Sequence[Run], reference: str | None
+) -> tuple[int, list[_Point], Times | None, int]:
+    """Return the usual number of threads, the points, what times are divided by, and the rest.
+
+    The rest is how many runs have another number of threads.
+    """
+    used = [r for r in runs if r.key[1] in comparison.datasets and r.key[2] in comparison.methods]
+    threads, times, others = gather_times(used)
+    quality = comparison.means[0] if len(comparison.datasets) == 1 else comparison.mean_ranks
+    by_method = dict(zip(comparison.methods, quality.tolist(), strict=True))
+    unit = None
+    if reference is not None or any(len(t.seconds) < len(comparison.datasets) for t in times):
+        of = [t for t in times if reference is None or t.method == reference]
+        if not of:
+            raise ValueError(f"reference must be a method with runs, got {reference!r}")
+        # Those with the most data sets, on a CPU if there are any, and of these the fastest.
+        unit = min(of, key=lambda t: (-len(t.seconds), t.place, _mean_seconds(t)))
+    points = []
+    for t in times:
+        x = _mean_seconds(t) if unit is None else ratio(t, unit)
+        if x is not None:
+            points.append(_Point(t, x, by_method[t.method]))
+    return threads, points, unit, others
 
 
-def _times(comparison: Comparison, runs: Sequence[Run]) -> np.ndarray:
-    logs: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        _, dataset, method, _ = run.key
-        if dataset in comparison.datasets and method in comparison.methods:
-            of_method = logs.setdefault(method, {}).setdefault(dataset, [])
-            of_method.append(np.log(max(run.fit_seconds, 1e-6)))
-    return np.array(
-        [
-            np.exp(np.mean([np.mean(values) for values in logs[method].values()]))
-            for method in comparison.methods
-        ]
+def _mean_seconds(times: Times) -> float:
+    logs = [np.log(max(seconds, 1e-6)) for seconds in times.seconds.values()]
+    return float(np.exp(np.mean(logs)))
+
+
+def _point_name(point: _Point, points: Sequence[_Point], n_sets: int) -> str:
+    """Return a method's name, its place where there are several, and how many sets it has."""
+    name = shorten(point.times.method)
+    if len({other.times.place for other in points}) > 1:
+        name += f", {point.times.place}"
+    n = len(point.times.seconds)
+    return name if n == n_sets else f"{name} ({counted(n, 'set')})"
+
+
+def _time_caption(
+    comparison: Comparison,
+    label: str,
+    threads: int,
+    places: Sequence[str],
+    points: Sequence[_Point],
+    unit: Times | None,
+    others: int,
+) -> str:
+    n_sets = len(comparison.datasets)
+    single = n_sets == 1
+    where = f"on {one_line(comparison.datasets[0])}" if single else f"over {n_sets} data sets"
+    if unit is None and single:
+        what = "seconds to search the parameters and fit, median of the splits"
+    elif unit is None:
+        what = (
+            "seconds to search the parameters and fit, geometric mean over data sets of the "
+            "medians over splits"
+        )
+    else:
+        what = (
+            f"time to search the parameters and fit divided by that of "
+            f"{one_line(unit.method)} on a {unit.place}, geometric mean over the data "
+            "sets that both have there"
+        )
+    caption = (
+        f"Time against quality {where}: left is fast, up is good. Across: {what}; up: {label}."
     )
+    caption += (
+        f" All with {counted(threads, 'thread')}" if threads else " The threads are not known"
+    )
+    if others:
+        caption += f" ({counted(others, 'run')} with another number left out)"
+    caption += "."
+    if len(places) > 1:
+        caption += " Circles are times on a CPU, squares on a GPU."
+    if any(len(point.times.seconds) < n_sets for point in points):
+        caption += " Open ones are over fewer data sets, whose number is given."
+    if comparison.control is not None:
+        shown = "the diamond" if len(places) == 1 else "in bold"
+        caption += f" {one_line(comparison.control)} is {shown}."
+    if any(
+        len({m for p in points if p.times.place == at for m in p.times.machines}) > 1
+        for at in places
+    ):
+        caption += (
+            " The runs were computed on different machines: small differences between their times "
+            "mean nothing."
+        )
+    missing = [m for m in comparison.methods if m not in {p.times.method for p in points}]
+    if missing:
+        caption += f" Without comparable times: {joined(one_line(m) for m in missing)}."
+    return caption
 
 
 def _widen(axes: Any) -> None:
@@ -187,14 +285,20 @@ def _few_ticks() -> Any:
     return MaxNLocator(nbins=5, min_n_ticks=2)
 
 
-def _set_limits(axes: Any, times: np.ndarray, quality: np.ndarray, up: bool) -> None:
+def _set_limits(
+    axes: Any, times: np.ndarray, quality: np.ndarray, up: bool, *, relative: bool
+) -> None:
     from matplotlib.ticker import NullLocator
 
     low, high = times.min() / 2.5, times.max() * 2.5
     axes.set_xlim(low, high)
     coarse, fine = ([at for at in ticks if low <= at <= high] for ticks in (_COARSE, _FINE))
     ticks = coarse if len(coarse) >= 3 else fine
-    axes.set_xticks(ticks, [seconds_text(at) for at in ticks])
+    if relative:
+        fine = [at for at in _FACTORS if low <= at <= high]
+        coarse = [at for at in fine if at in _FACTORS[::3]]
+        ticks = coarse if len(coarse) >= 3 else fine
+    axes.set_xticks(ticks, [f"{at:g}" if relative else seconds_text(at) for at in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     margin = 0.12 * float(np.ptp(quality)) or 0.05 * abs(float(quality[0])) or 0.05
     bottom, top = quality.min() - margin, quality.max() + margin
@@ -203,21 +307,24 @@ def _set_limits(axes: Any, times: np.ndarray, quality: np.ndarray, up: bool) -> 
 
 
 def _label_points(
-    axes: Any, times: np.ndarray, quality: np.ndarray, comparison: Comparison, colours: list[str]
+    axes: Any,
+    times: np.ndarray,
+    quality: np.ndarray,
+    names: Sequence[str],
+    colours: Sequence[str],
+    bold: Sequence[bool],
 ) -> None:
     """Write the names in a column on the right, each joined to its point by a thin line.
 
     In the order of the points and at least a line apart, so that no name covers another one
     however close the points are.
     """
-    names = [shorten(name) for name in comparison.methods]
     # As a fraction of the height of the axes, from the bottom.
     heights = axes.transAxes.inverted().transform(
         axes.transData.transform(np.column_stack([times, quality]))
     )[:, 1]
     line = _NAME_LINE / (axes.get_window_extent().height / axes.figure.dpi)
     for i, y in zip(np.argsort(heights), spread_out(np.sort(heights), line), strict=True):
-        bold = comparison.methods[i] == comparison.control
         axes.annotate(
             names[i],
             (times[i], quality[i]),
@@ -226,7 +333,7 @@ def _label_points(
             fontsize=8.5,
             va="center",
             color=colours[i],
-            weight="bold" if bold else "normal",
+            weight="bold" if bold[i] else "normal",
             arrowprops={"arrowstyle": "-", "color": MUTED, "lw": 0.5, "relpos": (0, 0.5)},
         )
 

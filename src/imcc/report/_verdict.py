@@ -1,14 +1,36 @@
-"""Which method is best, by how much, and whether that is significant, in plain English."""
+"""Which method is best, by how much, whether that is significant, and when not to use it.
+
+In plain English, all of it from the numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from imcc.comparison import Comparison
+from imcc.experiment import Run
+from imcc.report._cost import TimeRatio, gather_times, time_ratio
+from imcc.report._ranked import Gap, behind, gaps, not_different
 from imcc.report._results import Compared
-from imcc.report._words import counted, joined, metric_title, number, p_text, rank_text, shorten
+from imcc.report._words import (
+    capital,
+    counted,
+    joined,
+    metric_title,
+    number,
+    p_text,
+    rank_text,
+    shorten,
+    signed,
+)
+
+# Times are often measured under load: smaller factors than this mean nothing.
+_SLOWER = 1.5
+# More data sets than this are counted and not named.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,7 @@ def verdict(compared: Compared) -> Verdict:
     leaders = _leaders(comparison)
     if len(comparison.datasets) == 1:
         return _one_dataset(comparison, leaders)
-    return _many_datasets(comparison, leaders)
+    return _many_datasets(compared, comparison, leaders)
 
 
 def _leaders(comparison: Comparison) -> list[int]:
@@ -142,7 +164,7 @@ def _one_dataset(comparison: Comparison, leaders: list[int]) -> Verdict:
     )
 
 
-def _many_datasets(comparison: Comparison, leaders: list[int]) -> Verdict:
+def _many_datasets(compared: Compared, comparison: Comparison, leaders: list[int]) -> Verdict:
     names = [_name(comparison.methods[i]) for i in leaders]
     first, n = leaders[0], len(comparison.datasets)
     rest = [i for i in comparison.order if i not in leaders]
@@ -151,13 +173,14 @@ def _many_datasets(comparison: Comparison, leaders: list[int]) -> Verdict:
     of = f"of {counted(len(comparison.methods), 'method')} on {counted(n, 'data set')}"
     winner = Answer(
         joined(names),
-        f"{joined(names)} {share} {of}: {rank}. {_firsts(comparison, leaders)}",
+        f"{joined(names)} {share} by {metric_title(comparison.metric)}, {rank} {of}. "
+        f"{_firsts(comparison, leaders)}",
     )
     if not rest:
         none = Answer("Not at all", "All methods have the same mean rank.")
         no = Answer("No", "The mean ranks do not differ, so there is nothing to test.")
         return Verdict(comparison.metric, winner, none, no, comparison.methods)
-    lead = _lead(comparison, first, rest[0])
+    lead = _lead(compared, comparison, first, rest[0])
     if len(leaders) > 1:
         no = Answer("No", f"{joined(names)} have the same mean rank: there is no single winner.")
         alike = tuple(comparison.methods[i] for i in leaders)
@@ -167,26 +190,50 @@ def _many_datasets(comparison: Comparison, leaders: list[int]) -> Verdict:
 
 
 def _firsts(comparison: Comparison, leaders: list[int]) -> str:
-    counts = [
-        f"{_name(comparison.methods[i])} on {int(comparison.podium.n_first[i])}" for i in leaders
-    ]
-    return f"First of all (alone or in a tie): {joined(counts)} of {comparison.podium.n_rows}."
+    n_first, n = comparison.podium.n_first, comparison.podium.n_rows
+    if len(leaders) == 1:
+        return f"It is first, alone or in a tie, on {int(n_first[leaders[0]])} of {n}."
+    counts = [f"{_name(comparison.methods[i])} on {int(n_first[i])}" for i in leaders]
+    return f"First, alone or in a tie: {joined(counts)} of {n}."
 
 
-def _lead(comparison: Comparison, first: int, second: int) -> Answer:
-    metric = metric_title(comparison.metric)
-    difference = comparison.means[:, first] - comparison.means[:, second]
-    better = difference if comparison.greater_is_better else -difference
-    mean = float(better.mean())
+def _lead(compared: Compared, comparison: Comparison, first: int, second: int) -> Answer:
+    """Say how far ahead of the next the winner is, and of the control and the nearest method."""
+    name, following = comparison.methods[first], comparison.methods[second]
     ranks = comparison.mean_ranks
-    wins = comparison.wins
-    gap = rank_text(float(ranks[second] - ranks[first]))
+    found = gaps(compared.scores, name)
+    by_name = {gap.method: gap for gap in found}
+    if following not in by_name:  # hardly a data set in common, although ranked together
+        gap = rank_text(float(ranks[second] - ranks[first]))
+        short = f"{gap} rank" if gap == "1" else f"{gap} ranks"
+        return Answer(short, f"Next is {_name(following)}, mean rank {_rank(ranks[second])}.")
+    shown = [following]
+    if comparison.control is not None:
+        shown.append(comparison.control)
+    shown.append(found[0].method)  # of all methods, also of those that lack data sets
+    shown = [m for m in dict.fromkeys(shown) if m in by_name and m != name]
+    nearest = found[0].method
+    parts = [_difference(by_name[m], m == nearest and len(found) > 2) for m in shown]
+    interval = ", with 95 % intervals" if by_name[following].half is not None else ""
     return Answer(
-        f"{gap} rank" if gap == "1" else f"{gap} ranks",
-        f"Next is {_name(comparison.methods[second])}, mean rank "
-        f"{rank_text(float(ranks[second]))}. Against it: better on {wins.wins[first, second]}, "
-        f"equal on {wins.ties[first, second]}, worse on {wins.losses[first, second]} data sets; "
-        f"{metric} {number(abs(mean))} {'better' if mean >= 0 else 'worse'} on average.",
+        f"{signed(by_name[following].size.mean)} against {_name(following)}",
+        f"Next is {_name(following)}, mean rank {_rank(ranks[second])}. Mean difference in "
+        f"{metric_title(comparison.metric)}, positive where {_name(name)} is better{interval}: "
+        f"{'; '.join(parts)}.",
+    )
+
+
+def _rank(rank: float) -> str:
+    return rank_text(float(rank))
+
+
+def _difference(gap: Gap, nearest: bool) -> str:
+    half = "" if gap.half is None else f" ± {gap.half:.4f}"
+    equal = f", equal on {gap.n_equal}" if gap.n_equal else ""
+    return (
+        f"{signed(gap.size.mean)}{half} against {_name(gap.method)}"
+        + (", the nearest of all" if nearest else "")
+        + f" (better on {gap.n_better} of {counted(gap.n, 'data set')}{equal})"
     )
 
 
@@ -212,14 +259,32 @@ def _tested(
     if control is not None and control.control == first:
         different, test = control.bonferroni_dunn_significant, "Bonferroni and Dunn's"
     else:
-        different, test = nemenyi.significant[first], "Nemenyi's"
+        same = not_different(comparison, comparison.methods[first])
+        different = np.array([method not in same for method in comparison.methods])
+        test = "Nemenyi's"
     beaten = [i for i in rest if different[i]]
     alike = tuple(comparison.methods[i] for i in rest if i not in beaten)
     text = (
         f"The methods differ (Friedman's test, {p_text(p)}). By {test} test of the mean ranks, "
         f"{_differs(_name(comparison.methods[first]), beaten, alike, comparison)} {level}."
+        + _by_pairs(comparison, first, alike)
     )
     return Answer(_against(len(beaten), len(rest)), text), alike, f"Friedman, {p_text(p)}"
+
+
+def _by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> str:
+    """Say what Wilcoxon's test, which does not depend on the other methods, finds of these."""
+    pairs = comparison.wilcoxon
+    if pairs is None or not alike:
+        return ""
+    significant = pairs.significant[first]
+    differ = [m for m in alike if significant[comparison.methods.index(m)]]
+    test = " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) "
+    if not differ:
+        return test + ("it does not differ from any of these." if len(alike) > 1 else "neither.")
+    same = [m for m in alike if m not in differ]
+    text = f"{test}it differs from {joined(_name(m) for m in differ)}"
+    return text + (f", not from {joined(_name(m) for m in same)}." if same else " as well.")
 
 
 def _tested_pair(
@@ -253,3 +318,129 @@ def _against(n: int, of: int) -> str:
     if n == of:
         return {1: "Yes", 2: "Yes, against both"}.get(of, f"Yes, against all {of}")
     return "No" if n == 0 else f"Against {n} of {of}"
+
+
+def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]) -> Answer:
+    """Return where the winner is not first, and what it costs.
+
+    Parameters
+    ----------
+    compared : Compared
+        By the main metric.
+    others : sequence of Compared
+        By the other metrics.
+    runs : sequence of Run
+        They have the times.
+    """
+    comparison = compared.comparison
+    if comparison is None or len(comparison.methods) == 1:
+        return Answer("Not known", "There is nothing to compare it with.")
+    found = verdict(compared)
+    leaders = _leaders(comparison)
+    winner = comparison.methods[leaders[0]]
+    short, texts = [], []
+    times = list(_times(comparison, winner, found.not_different, runs))
+    if any(factor >= _SLOWER for factor, _ in times):
+        short.append("where training time matters")
+    if len(leaders) > 1:
+        texts.append(
+            f"{joined(_name(comparison.methods[i]) for i in leaders)} are equally good; what "
+            f"follows is about {_name(winner)}."
+        )
+    n_sets = len(comparison.datasets)
+    elsewhere = behind(comparison, winner)
+    if elsewhere:
+        short.append(f"on {len(elsewhere)} of {counted(n_sets, 'data set')}")
+        texts.append(f"It is not first on {_places(elsewhere)}.")
+    elif n_sets > 1:
+        texts.append(f"It is first, alone or in a tie, on all {n_sets} data sets.")
+    for partial in compared.partial:
+        if partial.ranks and partial.ranks[partial.method] < partial.ranks[winner]:
+            texts.append(
+                f"{_name(partial.method)}, not ranked above, has a better mean rank on the "
+                f"{len(partial.datasets)} data sets that it has: "
+                f"{_rank(partial.ranks[partial.method])}, not {_rank(partial.ranks[winner])}."
+            )
+            n_own = counted(len(partial.datasets), "data set")
+            short.append(f"on the {n_own} of {_name(partial.method)}")
+    metrics = list(_other_metrics(winner, others))
+    lost = [f"{title} ({name})" for title, name in metrics if name]
+    if lost:
+        texts.append(f"By other metrics it is not the best: {joined(lost)}.")
+        short.append(f"by {len(lost)} of {counted(len(metrics) + 1, 'metric')}")
+    elif metrics:
+        every = "both" if len(metrics) == 1 else f"all {len(metrics) + 1}"
+        texts.append(f"It is the best by {every} metrics.")
+    texts += [text for _, text in times] or [
+        "No two methods have times with the same device and number of threads, so that nothing "
+        "can be said about cost."
+    ]
+    return Answer(capital(joined(short)) or "No case found", " ".join(texts))
+
+
+def _places(places: list[tuple[str, list[str]]]) -> str:
+    """Return data sets with the methods that are first there, the first few of them by name."""
+    texts = [
+        f"{_name(dataset)} ({joined(_name(m) for m in first)})"
+        for dataset, first in places[:_NAMED]
+    ]
+    more = len(places) - _NAMED
+    return joined([*texts, *([f"{more} more"] if more > 0 else [])])
+
+
+def _other_metrics(winner: str, others: Sequence[Compared]) -> Iterator[tuple[str, str]]:
+    """Yield other metrics that rank the winner, with the methods that are best; "" if it is."""
+    for other in others:
+        found = other.comparison
+        if found is None or winner not in found.methods or len(found.methods) < 2:
+            continue
+        best = [found.methods[i] for i in _leaders(found)]
+        title = metric_title(found.metric)
+        yield title, "" if winner in best else joined(_name(m) for m in best)
+
+
+def _times(
+    comparison: Comparison, winner: str, alike: Sequence[str], runs: Sequence[Run]
+) -> Iterator[tuple[float, str]]:
+    """Yield, in one sentence, how long the training takes beside others, and the largest factor.
+
+    Beside the best method that is not significantly different and faster (or the next one), the
+    control, and the fastest.
+    """
+    if not runs:
+        return
+    threads, times, _ = gather_times(runs)
+    ratios = {
+        comparison.methods[i]: found
+        for i in comparison.order
+        if comparison.methods[i] != winner
+        and (found := time_ratio(times, winner, comparison.methods[i])) is not None
+    }
+    if not ratios:
+        return
+    faster = [m for m in ratios if m in alike and ratios[m].factor >= _SLOWER]
+    names = [next(iter(faster or ratios)), max(ratios, key=lambda m: ratios[m].factor)]
+    if comparison.control in ratios:
+        names.insert(1, comparison.control)
+    chosen = [ratios[m] for m in dict.fromkeys(names)]
+    parts = [_ratio_text(r, r.method in alike) for r in chosen]
+    with_threads = f" (with {counted(threads, 'thread')})" if threads else ""
+    yield (
+        max(r.factor for r in chosen),
+        f"Its search and training{with_threads} take {joined(parts)}.",
+    )
+
+
+def _ratio_text(found: TimeRatio, alike: bool) -> str:
+    machines = "" if found.same_machine else ", on different machines"
+    how = "not significantly different; " if alike else ""
+    return (
+        f"{_factor(found.factor)} as long as {_name(found.method)} ({how}{found.place}, "
+        f"{counted(found.n, 'data set')}{machines})"
+    )
+
+
+def _factor(value: float) -> str:
+    if 0.95 < value < 1.05:
+        return "about"
+    return (f"{value:.2g}" if value < 99.5 else f"{value:,.0f}") + " times"

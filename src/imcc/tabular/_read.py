@@ -29,10 +29,10 @@ _BLOCK_BYTES = 2**20
 # blocks ahead, which would be all of a file that is not large.
 _BLOCK_SIZES = (2**18, 2**22, 2**26)
 _BLOCK_ROWS = 8192
-# A column is coded if it has at most so many different values: always, and if they are at most a
-# quarter of the rows of a part.
 # Bytes of a column that are put into one piece.
 _PIECE_BYTES = 2**26
+# A column is coded if it has at most so many different values: always, and if they are at most a
+# quarter of the rows of a part.
 _FEW_CODES, _MOST_CODES = 64, 8192
 
 Source = str | os.PathLike[str] | Content
@@ -358,7 +358,7 @@ class _Gathered:
             coded = chunk.dictionary_encode()
             new = [word for word in coded.dictionary.to_pylist() if word not in self.codes]
             most = min(_MOST_CODES, max(_FEW_CODES, len(values) // 4))
-            if len(self.codes) + len(new) > most:
+            if new and len(self.codes) + len(new) > most:
                 self._give_up()
                 self.parts.append(chunk)
                 continue

@@ -450,7 +450,7 @@ class _Reader:
         commas = self.distinct.filter(pc.match_substring(self.distinct, ","))
         if (
             decimal == ","
-            and pc.all(pc.match_substring_regex(commas, r"^[+-]?\d{1,3},\d{3}$")).as_py()
+            and pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py()
         ):
             raise TableError(
                 f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
