@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import calibration, clustering_page
-from benchmarks.reproduction import cost, labels, paper, short, tests
+from benchmarks.reproduction import cost, labels, paper, per_set, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -96,6 +96,9 @@ def section(store: Store, built: Built) -> Iterator[str]:
             yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
     yield f"\n### `{CONTROL}` against each\n"
     yield from tests.against(tables, CONTROL, detailed=list(METRICS))
+    yield "\n### By data set\n"
+    shown = {metric: tables[metric] for metric in ("average_precision", "ranking_loss")}
+    yield from per_set.by_data_set(shown, CONTROL, ("kernel_ridge", "kernel_ridge_calibrated"))
     yield "\n### `imcc` against each\n"
     yield from tests.against(tables, "imcc", detailed=["average_precision"])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import label_frequency, reproduce
-from benchmarks.reproduction import cost, labels, paper, rows, tests
+from benchmarks.reproduction import cost, labels, paper, per_set, rows, tests
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH
 from imcc.published import compare_with_published
@@ -246,3 +246,13 @@ class TestLabelFrequency:
         # A label that one method lacks is left out for all.
         assert label_frequency.by_frequency(lines[:-4])[0] == [2, 1, 0, 0]
         assert label_frequency.by_frequency([*lines[:4], *lines[5:]])[0] == [1, 1, 0, 0]
+
+
+def test_intervals_of_one_data_set_allow_for_shared_training_rows():
+    gap = np.array([0.01, 0.03, 0.02, 0.06])
+    mean, half = per_set.interval(gap)
+    assert mean == pytest.approx(0.03)
+    variance = sum((g - 0.03) ** 2 for g in gap) / 3 * (1 / 4 + 0.25)
+    assert half == pytest.approx(3.182446 * variance**0.5, rel=1e-6)
+    assert per_set._cell(np.array([np.nan, np.nan])) == "not run"
+    assert per_set._cell(np.array([0.02, np.nan, 0.04])) == "+0.0300 (2)"
