@@ -1,5 +1,6 @@
 import contextlib
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,11 @@ from threadpoolctl import threadpool_limits
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 
 DATA = Path(__file__).parent / "data"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
 
 
 class FixedClusters:
@@ -93,3 +99,25 @@ def config():
 
     with contextlib.ExitStack() as stack:
         yield lambda **settings: stack.enter_context(config_context(**settings))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The system's Chromium; without it the test is skipped, under CI it fails.
+
+    One for all tests: a second Playwright cannot be started in the same process.
+    """
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        reason = "there is no Chromium, or no playwright, to open a page with"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield browser
+        browser.close()

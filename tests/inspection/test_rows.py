@@ -24,7 +24,6 @@ from imcc.inspection import (
     page,
 )
 from imcc.tabular import TableClassifier
-from tests.report.conftest import browser  # noqa: F401
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -226,7 +225,7 @@ def test_figures(report, table, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_fits_on_a_phone(report, model, tmp_path, browser):  # noqa: F811
+def test_the_page_fits_on_a_phone(report, model, tmp_path, browser):
     file = tmp_path / "p.html"
     file.write_text(page(inspect_model(model), rows=[(report, ["old", HOSTILE])]), "utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 844})

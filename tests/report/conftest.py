@@ -1,16 +1,7 @@
-import os
-import shutil
-
 import pytest
 
 from imcc.datasets import list_datasets
 from tests.report.synthetic import FIFTEEN, HOSTILE, make_store
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 
 
 @pytest.fixture(scope="session")
@@ -43,22 +34,3 @@ def stores(tmp_path_factory):
         return path if path.exists() else make_store(path, **recipes[name])
 
     return get
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """The system's Chromium; without it the test is skipped, under CI it fails."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        reason = "there is no Chromium, or no playwright, to open a page with"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
-        yield browser
-        browser.close()
