@@ -29,7 +29,7 @@ from imcc.baselines import (
     XGBoostBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
-from imcc.persistence import load_model, read_card, save_model, untrusted_types
+from imcc.persistence import UntrustedModelError, load_model, read_card, save_model, untrusted_types
 from imcc.tabular import TableClassifier, TableEncoder
 
 pytest.importorskip("skops")
@@ -73,6 +73,12 @@ MODELS = {
     "LightGBM": LightGBMBaseline(5, random_state=0),
     "XGBoost": XGBoostBaseline(5, random_state=0),
     "logistic regression": LogisticRegressionBaseline(random_state=0),
+}
+# What must be trusted by name; other libraries read the texts of the boosters.
+FOREIGN = {
+    "extra trees": ["sklearn.tree._tree.Tree"],
+    "LightGBM": ["imcc.baselines.boosting.LightGBMBaseline"],
+    "XGBoost": ["imcc.baselines.boosting.XGBoostBaseline"],
 }
 FEATURES, LABELS = [f"word {j}" for j in range(5)], list("pqrs")
 
@@ -163,8 +169,11 @@ def test_round_trip(problem, tmp_path, name, rows):
     card = read_card(file)
     if "frame" in rows:
         assert (card.feature_names, card.label_names) == (tuple(FEATURES), tuple(LABELS))
-    foreign = ["sklearn.tree._tree.Tree"] if name == "extra trees" else []
+    foreign = FOREIGN.get(name, [])
     assert untrusted_types(file) == foreign
+    if foreign:
+        with pytest.raises(UntrustedModelError, match=foreign[0]):
+            load_model(file)
     again = load_model(file, trusted=foreign)
     np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
     if hasattr(model, "decision_function"):

@@ -2,7 +2,8 @@
 
 skops rebuilds objects of the types that a file names.  It trusts NumPy's, SciPy's and
 scikit-learn's estimators by itself.  Of imcc, only the classes in the table of names are added: not
-"everything in imcc", which would let a file name functions that write to the disk.
+"everything in imcc", which would let a file name functions that write to the disk.  Classes whose
+models another library reads are not added: its parser is not made for hostile text.
 """
 
 from __future__ import annotations
@@ -37,10 +38,17 @@ SPARSE = (
     "scipy.sparse._csr.csr_matrix",
 )
 
+# LightGBM's and XGBoost's parsers read what these keep, when rows are scored.
+READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
+
 #: The names of the types that imcc trusts besides those that skops does.
 TRUSTED = frozenset(
     {
-        *(where.replace(":", ".") for where in (*CLASSES.values(), *PARTS.values())),
+        *(
+            where.replace(":", ".")
+            for name, where in (CLASSES | PARTS).items()
+            if name not in READ_ELSEWHERE
+        ),
         *(f"sklearn.model_selection._split.{name}" for name in SPLITTERS),
         *SPARSE,
         "numpy.dtype",  # which imputers keep
