@@ -142,7 +142,7 @@ class TableFile:
         """Return about how many rows there are, from the size; None if that cannot be said."""
         opened = self._opened()
         if self._is_parquet:
-            return None
+            return self._parquet_rows(opened)
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
             size = file.seek(0, os.SEEK_END)
@@ -303,6 +303,19 @@ class TableFile:
                 before = rows.line_num
 
     # Parquet
+
+    def _parquet_rows(self, opened: str | bytes) -> int | None:
+        """Return how many rows a file says it has; None if it is damaged: reading will say so."""
+        pa = arrow()
+        parquet = require("pyarrow.parquet", "tables", "Reading tables")
+        try:
+            return int(
+                parquet.read_metadata(
+                    opened if isinstance(opened, str) else pa.BufferReader(opened)
+                ).num_rows
+            )
+        except (pa.ArrowException, OSError):
+            return None
 
     def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
         pa = arrow()
