@@ -25,6 +25,7 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
@@ -86,6 +87,8 @@ def calibrate(
     from imcc._utils.wrappers import first_with
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
+    if method != "isotonic":
+        refuse_options(["min_support"], "--method isotonic")
     with problems_reported():
         check_output(output, force)
         model, card = open_saved(model_file, trust)

@@ -21,6 +21,7 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
@@ -127,6 +128,10 @@ def evaluate(
     from imcc.calibration import decision_thresholds, label_scores
     from imcc.metrics import evaluate as evaluate_metrics
 
+    if not as_json and draw_calibration is None:
+        refuse_options(["calibration"], "--draw-calibration and --json")
+    if not resamples:
+        refuse_options(["seed"], "the intervals that --resamples 0 leaves out")
     with problems_reported():
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "evaluate")

@@ -22,6 +22,7 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
 from imcc.cli._predictions import (
     Wanted,
@@ -31,7 +32,7 @@ from imcc.cli._predictions import (
     write_predictions,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import are_tables, table_files, table_model
+from imcc.cli._tables import are_tables, refuse_labels, table_files, table_model
 from imcc.cli._terminal import problems_reported, say
 
 FORMS = ("csv", "json", "jsonl", "parquet", "xlsx")
@@ -118,7 +119,9 @@ def predict(
     if top is not None and top_k is not None:
         raise click.UsageError("--top and --top-k: give one of the two")
     output = None if output == STDIN else output
-    form = "json" if as_json else form or _form_of(output)
+    form = _chosen_form(form, as_json, output)
+    if form != "csv":
+        refuse_options(["raw_csv"], "csv")
     with problems_reported():
         if output is not None:
             check_output(output, force)
@@ -138,6 +141,7 @@ def predict(
             )
         wanted = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
         if table_model(model) is not None and are_tables(inputs, reading):
+            refuse_labels(reading)
             files = table_files(inputs, reading)
             parts = predicted_tables(model, files, wanted, ignore_extra)
         else:
@@ -161,12 +165,34 @@ def _is_packed(output: str) -> bool:
     return output.lower().endswith(_PACKED)
 
 
-def _form_of(output: str | None) -> str:
-    """Return the format that the name of a file says; no suffix is CSV."""
+def _chosen_form(form: str | None, as_json: bool, output: str | None) -> str:
+    """Return the format to write: what is asked for, which the name of a file must not deny."""
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --to {form}: give one of the two")
+    asked = "json" if as_json else form
+    if asked is None:
+        return _form_of(output)
+    suffix = Path(_unpacked(output)).suffix.removeprefix(".")
+    if suffix in FORMS and suffix != asked:
+        flag = "--json" if as_json else f"--to {form}"
+        raise click.UsageError(
+            f"{flag} and {output}: a file of that name is {suffix}; leave out {flag}, or give "
+            "another name"
+        )
+    return asked
+
+
+def _unpacked(output: str | None) -> str:
+    """Return the name of a file in small letters, without the suffix of a packed one."""
     name = "" if output is None else Path(output).name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)
-    suffix = Path(name).suffix.removeprefix(".")
+    return name
+
+
+def _form_of(output: str | None) -> str:
+    """Return the format that the name of a file says; no suffix is CSV."""
+    suffix = Path(_unpacked(output)).suffix.removeprefix(".")
     if suffix in FORMS or not suffix:
         return suffix or "csv"
     if suffix in ("txt", "tsv", "xls", "xlsm", "ods", "arff", "html", "md", "feather"):

@@ -29,7 +29,9 @@ from imcc.cli._options import (
     Numbers,
     Words,
     examples,
+    given_options,
     reading_options,
+    refuse_options,
 )
 from imcc.cli._progress import working
 from imcc.cli._tables import (
@@ -169,8 +171,10 @@ def tune(
 
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
-    if method != "imcc" and (others := _given(_OF_THE_SEARCH)):
+    if method != "imcc" and (others := given_options(*_OF_THE_SEARCH)):
         raise click.UsageError(f"{others[0]} is an option of --method imcc")
+    if results is None:
+        refuse_options(["raw_csv"], "--results")
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         for file in (output, results):
@@ -203,7 +207,7 @@ def tune(
         else:
             classifier = KernelEnsembleClassifier(
                 scoring=metric,
-                cv=shuffled if _given(("folds",)) and not _tuned(thresholds) else "loo",
+                cv=shuffled if given_options("folds") and not _tuned(thresholds) else "loo",
                 n_jobs=jobs,
                 random_state=seed,
             )
@@ -310,6 +314,8 @@ def fit(
     from imcc.estimators import IMCCClassifier
     from imcc.persistence import require_skops
 
+    if not calibrate and _tuned(thresholds) is None:
+        refuse_options(["folds"], "--calibrate and --thresholds")
     with problems_reported():
         require_skops()
         check_output(output, force)
@@ -342,17 +348,6 @@ def _tuned(thresholds: str | None) -> str | None:
     return None if thresholds == "none" else thresholds
 
 
-def _given(names: tuple[str, ...]) -> list[str]:
-    """Return the options among some that were given, as the user types them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    return [
-        f"--{name.replace('_', '-')}"
-        for name in names
-        if context.get_parameter_source(name) not in (default, None)
-    ]
-
-
 class _Data:
     """What a model is fitted to: a table, or a data set of numbers."""
 
@@ -367,7 +362,7 @@ class _Data:
         self.is_table = are_tables(inputs, reading)
         self.scale, self.fill_missing = scale, fill_missing
         if self.is_table:
-            for option in _given(("scale", "fill_missing")):
+            for option in given_options("scale", "fill_missing"):
                 raise click.UsageError(
                     f"{option} is for data sets of numbers: the columns of a table are always "
                     "scaled, and their missing values filled in"
