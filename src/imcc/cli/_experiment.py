@@ -10,7 +10,7 @@ import click
 
 from imcc._utils.text import printable
 from imcc.cli._options import examples
-from imcc.cli._progress import duration
+from imcc.cli._progress import duration, working
 from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
@@ -433,7 +433,7 @@ def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_jso
             if source.suffix not in (".csv", ".parquet"):
                 with Store(source, read_only=True) as other:
                     Store.create(store, other.experiment).close()
-        with Store(store) as opened:
+        with Store(store) as opened, working("merging"):
             merged = merge(opened, sources)
     if as_json:
         print_json(

@@ -20,6 +20,7 @@ from imcc._utils.errors import given
 from imcc._utils.files import write_whole
 from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
+from imcc._utils.progress import tell
 from imcc._utils.text import defused
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
@@ -147,7 +148,9 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
 def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
     """Return the results in exported CSV and Parquet files, and in stores."""
     found: list[Run | Study] = []
-    for path in map(Path, sources):
+    paths = [Path(source) for source in sources]
+    for number, path in enumerate(paths):
+        tell(number, len(paths), f"reading {path.name}")
         if path.suffix in _SUFFIXES:
             found += _read_results(path)
             continue

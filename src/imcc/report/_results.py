@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.progress import tell
 from imcc.comparison import ROPE, Comparison, ScoreTable, compare
 from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
@@ -179,7 +180,9 @@ def _panels(
 ) -> Iterator[Panel]:
     protocol = source.experiment.protocol
     searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
-    for metric in (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring)):
+    metrics = (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring))
+    for number, metric in enumerate(metrics):
+        tell(number, len(metrics), f"comparing by {metric}")
         # A search chooses by the five metrics; the other ones come with its main choice.
         differ = searched and metric in METRICS and metric != protocol.scoring
         both = (OWN, EACH) if searched else (OWN,)
