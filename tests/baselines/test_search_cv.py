@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError, search_cv
-from imcc.baselines._proximal import Problem
+from imcc.baselines._proximal import Problem, solve
 from imcc.baselines._sparse_linear import scaled
 from imcc.metrics import METRICS, evaluate
+from tests.calls import recorded_calls
 
 EXACT = {"max_iter": 5000, "tol": 1e-9}
 AXES = {
@@ -54,30 +55,15 @@ def test_default_grids_are_the_papers():
     np.testing.assert_array_equal(jfsc["eta"], [0.1, 1, 10])
 
 
-def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(
-    small_problem, monkeypatch
-):
+def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(small_problem):
     X, Y, *_ = small_problem
-    problems, starts = [], []
-    of, solve = Problem.of, search_cv.solve
-
-    def counted(*arguments, **options):
-        problems.append(1)
-        return of(*arguments, **options)
-
-    def recorded(problem, weights, start, max_iter, tol):
-        solution = solve(problem, weights, start, max_iter, tol)
-        starts.append((weights.beta, start, solution.W))
-        return solution
-
-    monkeypatch.setattr(Problem, "of", counted)
-    monkeypatch.setattr(search_cv, "solve", recorded)
-    LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
+    with recorded_calls(Problem.of) as problems, recorded_calls(solve) as calls:
+        LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
     assert len(problems) == 2
-    assert [beta for beta, *_ in starts] == [10.0, 1.0, 0.1] * 2
+    assert [call.arguments["weights"].beta for call in calls] == [10.0, 1.0, 0.1] * 2
     for before, after in ((0, 1), (1, 2), (3, 4), (4, 5)):
-        assert starts[after][1] is starts[before][2]
-    assert starts[3][1] is not starts[2][2]
+        assert calls[after].arguments["start"] is calls[before].result.W
+    assert calls[3].arguments["start"] is not calls[2].result.W
 
 
 def test_a_budget_draws_from_the_grid_and_is_recorded(small_problem):

@@ -16,6 +16,7 @@ from imcc._ensemble.model import distances, make_kernel
 from imcc._ensemble.records import Kernel
 from imcc.metrics import evaluate
 from tests.backends import BACKENDS, array, host
+from tests.calls import recorded_calls
 
 FAST = {
     "views": ("raw", "standard"),
@@ -178,17 +179,12 @@ def test_screening_proceeds_from_parts_to_all_rows(config):
     assert [len(kernels[n]) for n in (60, 90, 120)] == [8, 5, 2]
 
 
-def test_distances_are_computed_once_for_each_view_and_kernel(monkeypatch, config):
+def test_distances_are_computed_once_for_each_view_and_kernel(config):
     X, Y = make()
     config(screen_rows=(60,), screen_keep=(6,))
-    computed = []
-
-    def counted(name, rows, *others):
-        computed.append((name, rows.shape[0]))
-        return distances(name, rows, *others)
-
-    monkeypatch.setattr("imcc._ensemble.members.distances", counted)
-    table = fast().fit(X, Y).search_results_
+    with recorded_calls(distances) as calls:
+        table = fast().fit(X, Y).search_results_
+    computed = [call for call in calls if call.caller == "imcc._ensemble.members"]
     at_all = table["stage"] == "all rows"
     pairs = set(zip(table["param_view"][at_all], table["param_kernel"][at_all], strict=True))
     assert len(computed) == len(pairs) < 6
