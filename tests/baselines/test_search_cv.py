@@ -117,29 +117,20 @@ def test_unbounded_settings_are_ranked_last_and_counted(small_problem):
         JFSCCV(alphas=0.1, betas=0.1, gammas=1e5, etas=1.0).fit(X, Y)
 
 
-def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
-    small_problem, monkeypatch
-):
+def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(small_problem):
+    """Labels that are equal in the rows of the folds do not pull at each other there."""
     X, Y, *_ = small_problem
-    search = LLSFCV(alphas=0.1, betas=[0.2, 3.0], gammas=1.0, cv=3)
-    best, fit = search.fit(X, Y).best_index_, LLSF.fit
-    betas = [setting["beta"] for setting in search.cv_results_["params"]]
-
-    def unbounded_for_the_best(self, X, y, sample_weight=None):
-        if self.beta == betas[best]:
-            raise UnboundedError("no")
-        return fit(self, X, y)
-
-    monkeypatch.setattr(LLSF, "fit", unbounded_for_the_best)
+    Y = np.stack([Y[:, 0], Y[:, 0]], axis=1)
+    Y[60:, 1] = 1 - Y[60:, 0]
+    cv = [(np.arange(0, 40), np.arange(40, 60)), (np.arange(20, 60), np.arange(0, 20))]
+    search = LLSFCV(alphas=[1e5, 0.1], betas=0.2, gammas=1.0, cv=cv, scoring="hamming_loss")
     with pytest.warns(ConvergenceWarning, match="ranked next"):
         search.fit(X, Y)
-    assert search.best_index_ == 1 - best
-    assert search.best_estimator_.beta == search.best_params_["beta"] == betas[1 - best]
-
-    def unbounded(self, X, y, sample_weight=None):
-        raise UnboundedError("no")
-
-    monkeypatch.setattr(LLSF, "fit", unbounded)
+    assert search.cv_results_["bounded"].all()
+    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], 1)
+    assert search.best_index_ == 1
+    assert search.best_estimator_.alpha == search.best_params_["alpha"] == 0.1
+    search.set_params(alphas=[1e5, 1e6])
     with (
         pytest.warns(ConvergenceWarning, match="ranked next"),
         pytest.raises(UnboundedError, match="no setting that is bounded on the folds"),
