@@ -61,7 +61,7 @@ def test_without_river_the_message_says_what_to_install(no_river, no_network):
 
 
 def test_other_data_sets_do_not_talk_of_river(no_network):
-    with pytest.raises(DataFetchError, match="could not get the file") as caught:
+    with pytest.raises(DataFetchError, match="could not obtain the file") as caught:
         load_dataset("scene", timeout=1)
     assert "river" not in str(caught.value)
 
@@ -79,7 +79,7 @@ def test_what_is_not_here():
 def test_data_that_are_not_those_of_the_registry(monkeypatch):
     info = dataset_info("yeast")
     monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, fingerprint="0"))
-    with pytest.raises(DataFetchError, match="does not hold the data of 'yeast'"):
+    with pytest.raises(DataFetchError, match="does not contain the data of 'yeast'"):
         load_dataset("yeast")
     monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, n_labels=13))
     with pytest.raises(DataFetchError, match="rows, features and labels"):
