@@ -137,9 +137,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(wide, form, model):
     X[17, 3] = 1e200
     with pytest.raises(ValueError, match="too large to compute with"):
         clf.fit(form(X), Y)
-    with pytest.raises(
-        ValueError, match=r"squared norm of row 17 .* overflows: scale the features"
-    ):
+    with pytest.raises(ValueError, match=r"squared norm of row 17 .* overflows"):
         linear_gram(form(X))
     np.testing.assert_array_equal(clf.decision_function(X_new), before)
 

@@ -145,7 +145,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
         return fit(self, X, y)
 
     monkeypatch.setattr(LLSF, "fit", unbounded_for_the_best)
-    with pytest.warns(ConvergenceWarning, match="ranked next"):
+    with pytest.warns(ConvergenceWarning, match="next best setting"):
         search.fit(X, Y)
     assert search.best_index_ == 1 - best
     assert search.best_estimator_.beta == search.best_params_["beta"] == betas[1 - best]
@@ -155,7 +155,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
 
     monkeypatch.setattr(LLSF, "fit", unbounded)
     with (
-        pytest.warns(ConvergenceWarning, match="ranked next"),
+        pytest.warns(ConvergenceWarning, match="next best setting"),
         pytest.raises(UnboundedError, match="no setting that is bounded on the folds"),
     ):
         search.fit(X, Y)
