@@ -69,7 +69,7 @@ def draw_threshold_curves(
     limits = [0.0] * len(curves) if thresholds is None else list(thresholds)
     if len(limits) != len(curves):
         raise ValueError(
-            f"thresholds must have one entry per curve, got {len(limits)} entries for {len(curves)} curves"
+            f"thresholds must have one entry per curve ({len(curves)}), got {len(limits)}"
         )
 
     def draw(axes: Any, index: int) -> None:
