@@ -265,7 +265,7 @@ STUDIED = {
         (("experiment", "status", "none.sqlite"), 1, "no results store"),
         (("compare", "none.sqlite"), 1, "no results store"),
         (("sensitivity", "yeats"), 2, "yeast"),
-        (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "may you write"),
+        (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "you may write"),
         (("experiment", "run", "quick", "-o", "/none/x.sqlite"), 1, "no folder"),
         (("experiment", "run", "quick", "-j", "0"), 2, "--jobs"),
     ],
