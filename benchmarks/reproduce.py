@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import calibration, clustering_page
-from benchmarks.reproduction import cost, labels, paper, per_set, short, tests
+from benchmarks.reproduction import calibrated, cost, labels, missing, paper, per_set, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -83,6 +83,8 @@ def section(store: Store, built: Built) -> Iterator[str]:
         better = "larger" if scores.greater_is_better else "smaller"
         yield f"### {TITLES[metric]} ({better} is better)\n"
         yield means_table(scores, compared.get(metric)) + "\n"
+    yield "### What was not run\n"
+    yield from missing.reasons(store)
     yield "### Ranks and tests\n"
     yield from tests.ranks(tables, compared)
     drawn = dict(tests.figures(compared, name))
@@ -163,9 +165,10 @@ def build() -> Built:
             parts += paper.power(store)
             parts.append("\n### The cells of IMCC that are worse\n")
             parts += paper.failing(store)
-            if labels.FILE.exists():
-                parts.append("\n## Rare and frequent labels\n")
-                parts += labels.frequencies()
+            parts.append("\n## Does calibration alone explain it?\n")
+            parts += calibrated.calibration(tables)
+            parts.append("\n## Rare and frequent labels\n")
+            parts += labels.frequencies(folder)
             parts.append("\n## Cost beside quality\n")
             parts += costs(store, built)
             parts.append("\n## Where the rows come from\n")
