@@ -134,8 +134,9 @@ def build() -> Built:
             "Every number on this page is computed from the rows in `results/` by `make "
             "reproduce`, in about a minute and without training anything. `make reproduce-full` "
             "computes the rows; [](experiments.md) says how. The "
-            '<a href="reports/paper.html">report of these rows</a> ([](report.md)) is built with '
-            "this documentation: it has every data set, setting and time."
+            'reports of these rows, <a href="reports/paper.html">of the paper\'s data sets</a> and '
+            '<a href="reports/outside.html">of five others</a> ([](report.md)), are built with '
+            "this documentation: they have every data set, setting and time."
         ),
     ]
     with tempfile.TemporaryDirectory() as name:
