@@ -213,6 +213,10 @@ def test_the_command_compares_at_once(files, monkeypatch):
     for metric in ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"):
         assert re.search(rf"{metric} \(\w+ is better\).* 2 runs\n +mine +dice +other", out)
     assert "Wins/ties/losses of mine: dice " in out
+    assert re.search(
+        r"\naverage_precision: mine has mean rank [\d.]+ of 3 methods; first is \w+ with [\d.]+\.$",
+        out.rstrip(),
+    )
     again = call(*command, "--rows", "rows.csv", "-o", "a.sqlite", "--json").stdout
     last = json.loads(again.splitlines()[-1])
     assert (last["computed"], last["left_out"]) == (0, [])
@@ -224,6 +228,18 @@ def test_the_command_compares_at_once(files, monkeypatch):
     out = call(*command, "--no-rows", "--repeats", 1, "-o", "c.sqlite").stdout
     assert "imcc compare c.sqlite" in out
     assert "rank" not in out
+
+
+def test_the_command_says_when_there_are_no_rows(files, monkeypatch, pets_file):
+    """Then only the methods of the file are run, and no study of another one."""
+    monkeypatch.chdir(files)
+    with Path("theirs.toml").open("a") as file:
+        file.write(f'[sensitivity]\ndatasets = ["{pets_file}"]\n')
+    command = ("experiment", "run", "theirs.toml", "--methods", "mine.toml", "--no-isolate")
+    out = " ".join(call(*command, "--repeats", 1, "-o", "d.sqlite").stdout.split())
+    assert "There is no results/theirs.csv here: only mine will be run." in out
+    assert "1 of 1 results are in d.sqlite" in out
+    assert "no results" not in call(*command, "--repeats", 1, "-o", "d.sqlite", "--json").stdout
 
 
 def test_the_command_says_who_lacks_rows(files, monkeypatch, pets_file):
@@ -272,7 +288,7 @@ def test_the_page_shows_it(tmp_path, monkeypatch):
 
     # Which methods have rows changes with every row that is added.
     shown = [line for line in shape(block[2]) if line and not line.endswith("...")]
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert re.search(r"^ +forest +imcc ", out, re.M)
     found = shape(out)
     missing = [line for line in shown if line not in found]
