@@ -4,9 +4,9 @@
     python -m benchmarks.reproduce --check    fail if they are not what the rows give
 
 Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
-``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and
-docs/probabilities.md are written with it.  ``make reproduce-full`` computes the rows
-(``benchmarks.reproduce_full``).
+``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md,
+docs/probabilities.md and docs/baselines.md are written with it.  ``make reproduce-full`` computes
+the rows (``benchmarks.reproduce_full``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ from imcc.report import draw_time
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
 CALIBRATION = RESULTS / "calibration.csv"
-MARKED = (ROOT / "README.md", RESULTS / "README.md", ROOT / "docs" / "probabilities.md")
+MARKED = (
+    ROOT / "README.md",
+    RESULTS / "README.md",
+    ROOT / "docs" / "probabilities.md",
+    ROOT / "docs" / "baselines.md",
+)
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
 # The README shows these, in this order.
 _SHOWN = (
@@ -205,6 +210,7 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         f"better and {each['worse']} worse; with average precision choosing for all of them, "
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
+    yield "baselines", paper.some_cells(store)
     yield "calibration", calibration.page_table(calibration.stored_rows(CALIBRATION))
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, cost.origins(source, present(source.scores("coverage")).methods)

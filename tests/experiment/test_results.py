@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import reproduce
+from benchmarks import calibration, reproduce
 from benchmarks.reproduction import calibrated, cost, labels, missing, paper, per_set, rows, tests
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH
@@ -292,6 +292,20 @@ class TestCalibrated:
         table = replace(table, values=values)
         short = calibrated._answer(table, {"kernel_ridge_calibrated": "kernel_ridge"})
         assert "it may explain all of the lead over kernel_ridge_calibrated" in short
+
+
+def test_what_the_page_says_about_calibration():
+    """A sentence of docs/probabilities.md beside its table."""
+    found = calibration.stored_rows(reproduce.CALIBRATION)
+    changes = {}
+    for method in ("IMCC", "kernel ridge", "LLSF", "extra-trees"):
+        at = calibration.MEASURES.index("ranking_loss")
+        means = calibration._means(found, method).values()
+        before, after = (np.mean([m[stage][at] for m in means]) for stage in ("before", "after"))
+        changes[method] = 100 * (1 - after / before)
+    text = " ".join((rows.ROOT / "docs" / "probabilities.md").read_text("utf-8").split())
+    low, high = min(changes.values()), max(changes.values())
+    assert f"the ranking loss falls by {low:.0f} to {high:.0f} %" in text
 
 
 def test_intervals_of_one_data_set_allow_for_shared_training_rows():
