@@ -98,7 +98,9 @@ def test_which_columns_of_parquet_are_labels(toy, tmp_path):
         open_stream(plain, labels=["nine"])
     words = tmp_path / "words.parquet"
     parquet.write_table(arrow.table({"x": ["red", "blue"], "y": [0, 1]}), words)
-    with pytest.raises(DataFormatError, match="'x' has the type string; streams support only numbers"):
+    with pytest.raises(
+        DataFormatError, match="'x' has the type string; streams support only numbers"
+    ):
         open_stream(words, labels=["y"])
     holes = tmp_path / "holes.parquet"
     parquet.write_table(arrow.table({"x": [1.0, None], "y": [0, None]}), holes)
