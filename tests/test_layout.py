@@ -42,7 +42,7 @@ INSIDE = {
         *("wrappers", "files", "validation"),
     ],
     "_core": [
-        *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
+        *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": [

@@ -62,6 +62,8 @@ class Config:
         Parts that are merged in one task of Dask.
     pair_entries : int
         Comparisons of labels that the metrics hold at a time: about what a core's cache holds.
+    draw_entries : int
+        Random weights that Bayesian comparisons draw at a time.
     gram_bytes : int
         The largest kernel matrix from which support vector machines are trained: 11,585 rows.
     screen_rows, screen_keep : tuple of int
@@ -91,6 +93,7 @@ class Config:
     chunks_ahead: int = 2
     dask_merge: int = 8
     pair_entries: int = 2**19
+    draw_entries: int = 2**20
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
