@@ -446,9 +446,10 @@ def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) ->
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
     """Take into a store results that were computed elsewhere: exported files or other stores."""
+    from imcc._utils.files import removed_on_failure
     from imcc.experiment import Store, load_experiment, merge
 
-    with problems_reported():
+    with problems_reported(), removed_on_failure(store, "-wal", "-shm"):
         if described is not None:
             Store.create(store, load_experiment(described)).close()
         for source in sources:
