@@ -81,7 +81,7 @@ def calibrate(
     from its scores to probabilities, is fitted to the rows given.  Columns are matched by name.
     "imcc tune --calibrate" makes a model with probabilities from training rows alone.
     """
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
     with problems_reported():
@@ -95,8 +95,7 @@ def calibrate(
                 "predicted from probability 1/2 on; choose new ones with imcc thresholds",
                 stacklevel=2,
             )
-        while isinstance(model, (TunedThresholds, MultilabelCalibrator)):
-            model = model.estimator_
+        model = without_outer(model, (TunedThresholds, MultilabelCalibrator))
         calibrated = MultilabelCalibrator(
             model, method=method, cv="prefit", min_support=min_support
         ).fit(X, Y)
@@ -165,7 +164,7 @@ def thresholds(
     """
     import numpy as np
 
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import TunedThresholds
 
     with problems_reported():
@@ -174,8 +173,7 @@ def thresholds(
         refuse_classes(model, "choose thresholds for")
         X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
-        while isinstance(model, TunedThresholds):
-            model = model.estimator_
+        model = without_outer(model, TunedThresholds)
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
         tuned.fit(X, Y)
         note = f"Thresholds chosen ({criterion}) on {_rows_used(X, name, fingerprint)}."
