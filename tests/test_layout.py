@@ -38,7 +38,7 @@ PACKAGES = [
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
     "_utils": [
-        *("config", "errors", "names", "text", "optional", "plain", "threads"),
+        *("config", "errors", "names", "text", "optional", "plain", "progress", "threads"),
         *("wrappers", "files", "validation"),
     ],
     "_core": [

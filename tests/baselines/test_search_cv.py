@@ -124,7 +124,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(smal
     Y[60:, 1] = 1 - Y[60:, 0]
     cv = [(np.arange(0, 40), np.arange(40, 60)), (np.arange(20, 60), np.arange(0, 20))]
     search = LLSFCV(alphas=[1e5, 0.1], betas=0.2, gammas=1.0, cv=cv, scoring="hamming_loss")
-    with pytest.warns(ConvergenceWarning, match="ranked next"):
+    with pytest.warns(ConvergenceWarning, match="next best setting"):
         search.fit(X, Y)
     assert search.cv_results_["bounded"].all()
     np.testing.assert_array_equal(search.cv_results_["rank_test_score"], 1)
@@ -132,7 +132,7 @@ def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(smal
     assert search.best_estimator_.alpha == search.best_params_["alpha"] == 0.1
     search.set_params(alphas=[1e5, 1e6])
     with (
-        pytest.warns(ConvergenceWarning, match="ranked next"),
+        pytest.warns(ConvergenceWarning, match="next best setting"),
         pytest.raises(UnboundedError, match="no setting that is bounded on the folds"),
     ):
         search.fit(X, Y)

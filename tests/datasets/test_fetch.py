@@ -71,7 +71,7 @@ def test_a_mirror_folder_with_another_file(file, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "file.arff").write_bytes(b"other")
     monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataFetchError, match="is not the file that was expected"):
+    with pytest.raises(DataFetchError, match="is not the expected file"):
         fetch.get_file(file)
     assert (folder / "file.arff").read_bytes() == b"other", "a mirror is never written to"
 
@@ -105,8 +105,11 @@ def test_a_mirror_address_without_the_file(server, file, monkeypatch):
     ("manner", "reason"),
     [
         ("cut", "IncompleteRead|Connection broken"),
-        ("corrupt", "it sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256"),
-        ("endless", "it sends more than the 50,000 bytes"),
+        (
+            "corrupt",
+            "the server sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256",
+        ),
+        ("endless", "the server sends more than the 50,000 bytes"),
     ],
 )
 def test_bad_servers(server, file, own_data_home, manner, reason):
@@ -114,7 +117,7 @@ def test_bad_servers(server, file, own_data_home, manner, reason):
     with pytest.raises(DataFetchError, match=reason) as caught:
         fetch.get_file(file)
     message = str(caught.value)
-    assert "could not get the file set/file.arff (50,000 bytes)" in message
+    assert "could not obtain the file set/file.arff (50,000 bytes)" in message
     assert file.url in message
     assert f"as {own_data_home / 'set' / 'file.arff'}" in message
     assert file.sha256 in message
@@ -134,7 +137,9 @@ def test_a_server_that_says_nothing(server, file, own_data_home):
 def test_a_server_that_sends_a_byte_now_and_then(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "drip"
     began = time.monotonic()
-    with pytest.raises(DataFetchError, match=r"timed out: it sent less than 64 KiB in 0\.5 s"):
+    with pytest.raises(
+        DataFetchError, match=r"timed out: the server sent less than 64 KiB in 0\.5 s"
+    ):
         fetch.get_file(file, timeout=0.5)
     assert time.monotonic() - began < 8, "all of it would take 10 s"
     assert left_over(own_data_home) == []

@@ -59,7 +59,7 @@ def test_without_river_the_message_says_what_to_install(no_river, no_network):
 
 
 def test_other_data_sets_do_not_talk_of_river(no_network):
-    with pytest.raises(DataFetchError, match="could not get the file") as caught:
+    with pytest.raises(DataFetchError, match="could not obtain the file") as caught:
         load_dataset("scene", timeout=1)
     assert "river" not in str(caught.value)
 
@@ -86,7 +86,7 @@ def test_data_that_are_not_those_of_the_registry(monkeypatch, tmp_path):
     copy.write_bytes(gzip.compress(b"".join([header, first, second, *rest]), 1, mtime=0))
     assert str(tmp_path) in load_dataset("yeast").source
     copy.write_bytes(gzip.compress(b"".join([header, second, first, *rest]), 1, mtime=0))
-    with pytest.raises(DataFetchError, match="does not hold the data of 'yeast'"):
+    with pytest.raises(DataFetchError, match="does not contain the data of 'yeast'"):
         load_dataset("yeast")
     copy.write_bytes(gzip.compress(b"".join([header, second, *rest]), 1, mtime=0))
     with pytest.raises(DataFetchError, match=r"has \(2416, 103, 14\) rows, features and labels"):

@@ -71,10 +71,10 @@ def test_groups_of_columns(data, clf):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"a": ["no"]}, "no column"),
+        ({"a": ["no"]}, "not a column"),
         ({"a": ["x0"], "b": ["x0"]}, "more than once"),
-        ({"x1": ["x0"]}, "called like"),
-        ({"a": "x0"}, "list of columns"),
+        ({"x1": ["x0"]}, "with the name of column"),
+        ({"a": "x0"}, "lists of columns"),
     ],
 )
 def test_wrong_groups(data, clf, groups, message):
@@ -134,7 +134,7 @@ def test_labels(data, clf):
     assert some.label_names == ("c", "a")
     np.testing.assert_array_equal(some.contributions, every.contributions[:, [2, 0]])
     assert every.select(["c", 0]).to_dict() == some.to_dict()
-    with pytest.raises(InvalidArgumentError, match="none of 'a'"):
+    with pytest.raises(InvalidArgumentError, match="one of the model's labels"):
         every.parts("x")
     with pytest.raises(InvalidArgumentError, match="label_names"):
         explain_columns(clf, X[0], X, label_names=["a"])
@@ -271,7 +271,7 @@ def test_kinds_of_tables(table, tabular):
         explain_columns(tabular, frame.iloc[:2], frame)
     with pytest.raises(InvalidArgumentError, match="lacks columns"):
         explain_columns(tabular, frame.iloc[[3]].drop(columns="age"), frame)
-    with pytest.raises(InvalidArgumentError, match="like the background"):
+    with pytest.raises(InvalidArgumentError, match="as the background"):
         explain_columns(tabular, np.zeros(4), frame)
 
 

@@ -69,6 +69,9 @@ class Config:
     screen_rows, screen_keep : tuple of int
         Rows of the rounds in which the kernels of an ensemble are screened, and how many kernels
         each round keeps.
+    progress_after, progress_every : float
+        Seconds after which a command says how far it is where it cannot draw a bar, and how often
+        from then on.
     """
 
     kernel_entries: int = 2**20
@@ -94,6 +97,8 @@ class Config:
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
+    progress_after: float = 2.0
+    progress_every: float = 10.0
 
 
 _current = Config()
