@@ -104,7 +104,10 @@ def test_a_mirror_address_without_the_file(server, file, monkeypatch):
     ("manner", "reason"),
     [
         ("cut", "IncompleteRead|Connection broken"),
-        ("corrupt", "the server sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256"),
+        (
+            "corrupt",
+            "the server sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256",
+        ),
         ("endless", "the server sends more than the 50,000 bytes"),
     ],
 )
@@ -133,7 +136,9 @@ def test_a_server_that_says_nothing(server, file, own_data_home):
 def test_a_server_that_sends_a_byte_now_and_then(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "drip"
     began = time.monotonic()
-    with pytest.raises(DataFetchError, match=r"timed out: the server sent less than 64 KiB in 0\.5 s"):
+    with pytest.raises(
+        DataFetchError, match=r"timed out: the server sent less than 64 KiB in 0\.5 s"
+    ):
         fetch.get_file(file, timeout=0.5)
     assert time.monotonic() - began < 8, "all of it would take 10 s"
     assert left_over(own_data_home) == []

@@ -119,7 +119,9 @@ def test_numbers_where_words_were_one_hot(tmp_path):
     assert data.feature_names == ("grade=1", "grade=2", "grade=x")
     X, _ = match(data, rows(tmp_path, "grade\n2\n1\n"))
     np.testing.assert_array_equal(X, [[0, 1, 0], [1, 0, 0]])
-    with pytest.warns(DataWarning, match="'grade' has words that did not occur .*: '7'; all features of the"):
+    with pytest.warns(
+        DataWarning, match="'grade' has words that did not occur .*: '7'; all features of the"
+    ):
         X, _ = match(data, rows(tmp_path, "grade\n7\n1\n"))
     np.testing.assert_array_equal(X, [[0, 0, 0], [1, 0, 0]])
 

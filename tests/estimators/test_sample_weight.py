@@ -218,7 +218,7 @@ def test_k_means_of_a_device_takes_weights():
         ([], "must be 60 finite numbers .* shape .0,.$"),
         (np.full(60, np.nan), "must be 60 finite numbers"),
         (-np.ones(60), "must be 60 finite numbers .* from -1 to -1"),
-        (np.zeros(60), "zero for every row"),
+        (np.zeros(60), "zero for all rows"),
         (np.ones((60, 1)), "1D array"),
         (["a"] * 60, "must be numbers"),
     ],
