@@ -239,7 +239,7 @@ def test_a_single_class():
 )
 def test_extreme_widths_are_an_error_that_says_so(model, width, width_scale, size):
     clf = IMCCClassifier(4, width=width, width_scale=width_scale, random_state=0, **model)
-    with pytest.raises(ValueError, match=f"width is too {size} to compute with"):
+    with pytest.raises(ValueError, match=f"width of the kernel is too {size}"):
         clf.fit(X, Y)
 
 

@@ -13,7 +13,7 @@ from imcc._core.clustering import k_means
 from imcc._core.kernels import RBFKernel
 from tests.naive import imcc as naive
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row")
+pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes have no rows")
 
 PROTOTYPES = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 0.5, 2.0]])
 MODELS = {

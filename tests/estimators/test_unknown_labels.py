@@ -10,7 +10,7 @@ from imcc.baselines import LLSF, LLSFCV
 from imcc.metrics import get_scorer
 from tests.estimators.test_sample_weight import MODELS, model
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row")
+pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes have no rows")
 
 
 @pytest.fixture(scope="module")

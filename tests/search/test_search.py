@@ -340,7 +340,7 @@ def test_a_metric_without_rows_to_judge(small_problem):
         ({"span": "all"}, "span must be one of"),
         ({"progress": "bar"}, "progress must be True, False or a callable"),
         ({"cv": 1}, "k-fold"),
-        ({"clusterer": DBSCAN()}, "cannot be passed on"),
+        ({"clusterer": DBSCAN()}, "cannot be set"),
     ],
 )
 def test_bad_parameters_are_named(small_problem, parameters, message):

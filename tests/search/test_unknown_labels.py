@@ -21,7 +21,7 @@ from tests.naive import logistic as naive
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the best setting is at the edge"),
-    pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row"),
+    pytest.mark.filterwarnings("ignore:.*prototypes have no rows"),
     pytest.mark.filterwarnings("ignore:.*more than the distinct training rows"),
 ]
 LANDMARKS = np.random.default_rng(3).normal(size=(7, 5)) * 2

@@ -241,10 +241,12 @@ def test_bad_input_is_named(small_problem):
     refused(rows, labels, "does not support streams", IMCCClassifier())
     refused(rows, labels, "IMCCClassifierCV does not support streams", IMCCClassifierCV())
     frames = [dd.from_pandas(pd.DataFrame(X), npartitions=k) for k in (2, 3)]
-    refused(*frames, "y has 3 partitions and X has 2")
+    refused(*frames, "y has 3 partitions, but X has 2")
     bad = X.copy()
     bad[70, 2] = np.inf
-    refused(on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of the chunk \(row 70 of all\), column 2")
+    refused(
+        on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of the chunk \(row 70 of all\), column 2"
+    )
     refused(rows, labels + 2, r"chunk \d .*y must contain labels coded")
     clf.fit(rows, labels)
     with pytest.raises(ValueError, match="X has 4 features, but IMCCClassifier is expecting 5"):

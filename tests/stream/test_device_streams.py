@@ -288,7 +288,9 @@ def test_an_iterator_that_is_read_once(small_problem):
     same(found.decision_function(X_new), expected)
     bad = X.copy()
     bad[80, 2] = np.nan
-    with pytest.raises(ValueError, match=r"chunk 3, row 3 of the chunk \(row 80 of all\), column 2"):
+    with pytest.raises(
+        ValueError, match=r"chunk 3, row 3 of the chunk \(row 80 of all\), column 2"
+    ):
         clf.fit(iter(cut(bad, Y)))
 
 
@@ -402,7 +404,9 @@ def test_bad_chunks_on_a_device(small_problem, library):
     clf = IMCCClassifier(4, **KINDS["nystroem"], random_state=0)
     bad = X.copy()
     bad[80, 2] = np.inf
-    with pytest.raises(ValueError, match=r"chunk 3, row 3 of the chunk \(row 80 of all\), column 2"):
+    with pytest.raises(
+        ValueError, match=r"chunk 3, row 3 of the chunk \(row 80 of all\), column 2"
+    ):
         clf.fit(cut(array(library, bad), Y))
     with pytest.raises(ValueError, match=r"chunk 1 .* has 4 features, but .* before it have 5"):
         clf.fit([(array(library, X), Y), (array(library, X[:, :4]), Y)])

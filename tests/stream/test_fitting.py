@@ -302,10 +302,10 @@ def test_prototypes_as_clusterer(small_problem):
     distances = np.linalg.norm(X[:, np.newaxis] - X[:4], axis=2)
     np.testing.assert_array_equal(clf.assignment_, distances.argmin(axis=1))
     far = np.vstack([X[:4], [[1e3] * 5]])
-    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes have no rows"):
         some = IMCCClassifier(clusterer=far).fit(X, Y)
     np.testing.assert_allclose(some.dual_coef_, clf.dual_coef_)
-    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes have no rows"):
         stream = IMCCClassifier(clusterer=far, kernel="linear").fit(cut(X, Y, CUTS[1]))
     assert stream.cluster_centers_.shape == (4, 5)
     shifted = IMCCClassifier(clusterer=X[:4] + 1e6).fit(X + 1e6, Y)
@@ -368,7 +368,9 @@ def test_bad_streams_are_named(small_problem):
     refused([chunks[0], X], "chunk 1 of the stream must be a pair")
     refused([chunks[0], (np.char.add(X.astype(str), "x"), Y)], "chunk 1 .*could not convert string")
     refused(chunks, "does not support streams.*approximation='nystroem'", IMCCClassifier())
-    refused(chunks, "KMeans is not supported for streams", clone(clf).set_params(clusterer=KMeans()))
+    refused(
+        chunks, "KMeans is not supported for streams", clone(clf).set_params(clusterer=KMeans())
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -411,7 +413,9 @@ def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
 
 def test_the_search_needs_arrays(small_problem):
     X, Y, *_ = small_problem
-    with pytest.raises(ValueError, match=r"IMCCClassifierCV does not support streams.*search on a sample"):
+    with pytest.raises(
+        ValueError, match=r"IMCCClassifierCV does not support streams.*search on a sample"
+    ):
         IMCCClassifierCV(approximation="nystroem").fit(cut(X, Y, CUTS[2]))
 
 
