@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -203,7 +204,7 @@ def test_no_room_on_the_disk(file, own_data_home, monkeypatch):
     class Full:
         free = 10
 
-    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: Full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Full)
     with pytest.raises(
         DataFetchError, match=r"not enough disk space for the file set/file.arff.*IMCC_DATA_HOME"
     ):
@@ -273,17 +274,19 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
 
 def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):
     """As Windows has it: a file that is being read cannot be replaced."""
-    target = fetch.get_file(file)
+    contents = [DATA, b"broken"]
 
-    def refuse(*_):
+    def refuse(_, target):
+        Path(target).write_bytes(contents.pop(0))  # what the other process has put there
         raise PermissionError("in use")
 
-    monkeypatch.setattr(fetch, "local_file", lambda _: None)
-    monkeypatch.setattr(fetch.os, "replace", refuse)
-    assert fetch.get_file(file) == target
-    target.write_bytes(b"broken")
+    monkeypatch.setattr(os, "replace", refuse)
+    target = fetch.get_file(file)
+    assert target.read_bytes() == DATA
+    target.unlink()
     with pytest.raises(DataFetchError, match="in use"):
         fetch.get_file(file)
+    assert not contents
 
 
 def test_without_pooch_the_message_says_what_to_install(file, monkeypatch):

@@ -315,7 +315,7 @@ def test_prototypes_as_clusterer(small_problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"clusterer": np.ones(5)}, "holds one prototype per row"),
+        ({"clusterer": np.ones(5)}, "must contain one prototype per row"),
         ({"clusterer": np.full((2, 5), np.nan)}, "finite numbers"),
         ({"clusterer": np.ones((2, 3))}, "have 3 features"),
         ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters=3, but 2 prototypes"),

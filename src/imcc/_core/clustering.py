@@ -273,8 +273,8 @@ def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: 
     numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
     if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
         raise ValueError(
-            "clusterer, as an array, must contain finite numbers and a prototype per row; got shape "
-            f"{clusterer.shape} and type {clusterer.dtype}"
+            "clusterer, as an array, must contain one prototype per row and finite numbers; got "
+            f"shape {clusterer.shape} and type {clusterer.dtype}"
         )
     if clusterer.shape[1] != n_features:
         raise ValueError(

@@ -35,8 +35,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import (
     Array,
@@ -59,19 +57,17 @@ from imcc._core.kernels import (
     final_width,
     row_blocks,
 )
+from imcc._core.landmarks import k_means_centers
 from imcc._core.models import FourierModel, KernelModel, LinearModel, Model
 from imcc._core.sampling import sample_rows, sample_weighted
 from imcc._core.statistics import Statistics
 from imcc._utils.config import get_config
-from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_choice, check_count
 
 APPROXIMATIONS = ("nystroem", "fourier")
 LANDMARKS = ("kmeans", "random")
 # Average precision is within 0.005 of that of the exact model (benchmarks/approximation.py).
 DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
-# Number of iterations of the k-means of the landmarks.
-LANDMARK_ITERATIONS = 10
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
@@ -406,20 +402,8 @@ class Approximation:
             return sample
         if self.landmarks == "random":
             return sample_rows(sample, self.n_components, seed + 1)
-        # On one thread, so that the landmarks do not depend on the number of threads.
-        with warnings.catch_warnings(), one_thread():
-            # The landmarks need not be optimal: a few steps from a random start are as good as
-            # k-means++, whose initialisation alone takes longer.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = KMeans(
-                self.n_components,
-                init="random",
-                n_init=1,
-                max_iter=LANDMARK_ITERATIONS,
-                random_state=np.random.RandomState([seed, 2]),
-            )
-            # With fewer distinct rows than landmarks, centres are repeated.
-            centers = model.fit(to_numpy(sample)).cluster_centers_
+        random = np.random.RandomState([seed, 2])
+        centers = k_means_centers(to_numpy(sample), self.n_components, random)
         return asarray(np.unique(centers, axis=0), sample)
 
     def fit(

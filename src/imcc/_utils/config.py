@@ -64,11 +64,16 @@ class Config:
         Number of parts that are merged in one task of Dask.
     pair_entries : int
         Number of comparisons of labels in memory for the metrics, which about fit into the cache.
+    draw_entries : int
+        Number of random weights that Bayesian comparisons draw at a time.
     gram_bytes : int
         Maximum size of a kernel matrix for support vector machines (11,585 rows).
     screen_rows, screen_keep : tuple of int
         Number of rows of each screening round of an ensemble, and number of kernels that the round
         keeps.
+    progress_after, progress_every : float
+        Seconds after which a command without a progress bar prints its progress, and the interval
+        between such messages.
     """
 
     kernel_entries: int = 2**20
@@ -90,9 +95,12 @@ class Config:
     chunks_ahead: int = 2
     dask_merge: int = 8
     pair_entries: int = 2**19
+    draw_entries: int = 2**20
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
+    progress_after: float = 2.0
+    progress_every: float = 10.0
 
 
 _current = Config()

@@ -6,19 +6,17 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._search.folds import make_folds
 from imcc._utils.validation import check_choice, check_count, encode_target
-from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
     Given,
     check_each_once,
     check_known_classes,
-    cross_fit_scores,
-    fit_weighted,
+    fit_and_cross_fit,
     label_scores,
     scoring_method,
 )
@@ -158,16 +156,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             check_known_classes(fitted, target)
             scores = label_scores(fitted, X, n_labels)
         else:
-            fitted = fit_weighted(clone(self.estimator), X, y, weights)
-            model = clone(self.estimator) if self.nested else best_setting(fitted)
-            scores = cross_fit_scores(
-                model,
-                X,
-                y,
-                cv=given.cv,
-                groups=given.groups,
-                sample_weight=weights,
-                n_jobs=self.n_jobs,
+            fitted, scores = fit_and_cross_fit(
+                self.estimator, given, nested=self.nested, n_jobs=self.n_jobs
             )
         maps = fit_score_maps(
             comparable(fitted, scores),

@@ -19,13 +19,12 @@ from imcc._utils.validation import (
     check_count,
     check_probability_thresholds,
 )
-from imcc._utils.wrappers import best_setting, layers
+from imcc._utils.wrappers import layers
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
     Given,
     check_known_classes,
-    cross_fit_scores,
-    fit_weighted,
+    fit_and_cross_fit,
     label_probabilities,
     label_scores,
     scoring_method,
@@ -192,16 +191,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             check_known_classes(self.estimator_, target)
             scores = label_scores(self.estimator_, X, target.signs.shape[1])
         else:
-            self.estimator_ = fit_weighted(clone(self.estimator), X, y, weights)
-            model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
-            scores = cross_fit_scores(
-                model,
-                X,
-                y,
-                cv=given.cv,
-                groups=given.groups,
-                sample_weight=weights,
-                n_jobs=self.n_jobs,
+            self.estimator_, scores = fit_and_cross_fit(
+                self.estimator, given, nested=self.nested, n_jobs=self.n_jobs
             )
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
         on = target.signs > 0

@@ -33,6 +33,7 @@ from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.errors import Message, named
+from imcc._utils.progress import part
 from imcc._utils.validation import (
     check_choice,
     check_count,
@@ -333,7 +334,13 @@ default=None
             _print_size(grid, kernels, width_scales, len(folds))
         seed = draw_seed(self.random_state)
         rows = on_device(X, self.device)
-        with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+        # Fitting the best setting takes about as long as one fold of one width.
+        n_pieces = len(folds) * sum(len(width_scales) if k.has_width else 1 for _, k in kernels)
+        pieces = (n_pieces, 1)
+        with (
+            explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY),
+            part(0, pieces),
+        ):
             found = search(
                 rows,
                 target,
@@ -364,7 +371,8 @@ default=None
         if self.refit is not False:
             start = time.perf_counter()
             chosen = self.estimator_for(self.best_params_)
-            self.best_estimator_ = chosen.fit(given, y, sample_weight)
+            with part(1, pieces, "fitting the best setting"):
+                self.best_estimator_ = chosen.fit(given, y, sample_weight)
             self.refit_time_ = time.perf_counter() - start
         if calibrate:
             scores = out_of_fold_scores(
