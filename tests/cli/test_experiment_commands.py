@@ -285,6 +285,7 @@ def test_the_live_display_shows_what_runs(monkeypatch):
 
     console = Console(force_terminal=True, width=100, record=True)
     monkeypatch.setattr(module, "stderr", lambda: console)
+    monkeypatch.setattr(module, "has_bars", lambda: True)
     key = TaskKey("scores", "yeast", "imcc", 1)
     with shown_progress("mine", quiet=False, as_json=False) as show:
         show(Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))

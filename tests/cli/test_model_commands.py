@@ -585,7 +585,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
         (["predict", tmp_path / "folder", train], 1, "folder"),
         (["predict", tmp_path / "junk.skops", train], 1, "pickle"),
-        (["predict", train, train], 1, "no model file"),
+        (["predict", train, train], 1, "not a model file"),
         (["predict", model, tmp_path / "empty.csv"], 1, "empty"),
         (["predict", model, train, "--top-k", "0"], 2, "top-k"),
         (["predict", model], 2, "Missing argument"),

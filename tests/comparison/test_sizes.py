@@ -36,10 +36,10 @@ class TestBayesianSignedRank:
                 (found.less, found.equivalent, found.greater), expected, atol=1e-12
             )
 
-    def test_draws_in_parts_are_the_same(self, monkeypatch):
+    def test_draws_in_parts_are_the_same(self, config):
         differences = np.random.default_rng(0).normal(0.2, 1, size=9)
         whole = bayesian_signed_rank(differences, n_samples=500)
-        monkeypatch.setattr("imcc.comparison._bayes._DRAWN", 70)
+        config(draw_entries=70)
         assert bayesian_signed_rank(differences, n_samples=500) == whole
 
     def test_one_difference_has_a_known_answer(self):

@@ -1,5 +1,7 @@
 """What drove a score, in terms of the columns, against brute force."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,16 +10,18 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.wrappers import layers
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import _mixed as mixing
 from imcc.inspection import explain_columns
 from imcc.tabular import TableClassifier, TableEncoder
+from tests.calls import recorded_calls
 from tests.naive import inspection as naive
 
 
@@ -271,8 +275,15 @@ def test_kinds_of_tables(table, tabular):
         explain_columns(tabular, np.zeros(4), frame)
 
 
+class MistakenEncoder(TableEncoder):
+    """Says that all its features come from one column."""
+
+    def feature_columns(self):
+        return np.full_like(super().feature_columns(), "age")
+
+
 @pytest.mark.parametrize("wrapper", ["plain", "thresholds", "calibrated", "pipeline"])
-def test_mixing_features_is_mixing_cells(table, tabular, wrapper, monkeypatch):
+def test_mixing_features_is_mixing_cells(table, tabular, wrapper):
     frame, labels = table
     model = {
         "plain": lambda: tabular,
@@ -280,27 +291,19 @@ def test_mixing_features_is_mixing_cells(table, tabular, wrapper, monkeypatch):
         "calibrated": lambda: MultilabelCalibrator(tabular, cv="prefit").fit(frame, labels),
         "pipeline": lambda: tabular.estimator_,
     }[wrapper]()
-    fast = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
-    used = []
-    monkeypatch.setattr(
-        mixing.FrameMixer,
-        "mixed",
-        lambda self, rows, taken, old=mixing.FrameMixer.mixed: (
-            used.append(len(rows)) or old(self, rows, taken)
-        ),
-    )
-    again = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
+    with recorded_calls(mixing.FrameMixer.mixed) as calls:
+        fast = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
     # Cells are mixed to score the rows themselves, and to compare; all else is features.
-    assert used == [1, 12, 16]
+    assert [len(call.arguments["rows"]) for call in calls] == [1, 12, 16]
+    again = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
     np.testing.assert_array_equal(again.contributions, fast.contributions)
     # An encoder that is wrong about its features is found out, and cells are mixed.
-    monkeypatch.setattr(
-        TableEncoder,
-        "feature_columns",
-        lambda self, old=TableEncoder.feature_columns: np.full_like(old(self), "age"),
-    )
-    slow = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
-    assert sum(used) - 58 == slow.n_evaluations
+    mistaken = deepcopy(model)
+    (encoder,) = [layer.steps[0][1] for layer in layers(mistaken) if isinstance(layer, Pipeline)]
+    encoder.__class__ = MistakenEncoder
+    with recorded_calls(mixing.FrameMixer.mixed) as calls:
+        slow = explain_columns(mistaken, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
+    assert sum(len(call.arguments["rows"]) for call in calls) - 29 == slow.n_evaluations
     np.testing.assert_allclose(fast.contributions, slow.contributions, atol=1e-9)
     np.testing.assert_allclose(sums(fast), fast.scores, atol=1e-9)
 

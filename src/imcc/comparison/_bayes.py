@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from imcc._utils.config import get_config
 from imcc._utils.validation import check_count, check_number
 from imcc.comparison._ranks import ahead_of_others, check_differences
 
 #: Default of half the width of the region of practical equivalence.
 ROPE = 0.01
-
-# Number of weights drawn at a time: 8 MB.
-_DRAWN = 2**20
 
 
 @dataclass(frozen=True)
@@ -225,7 +223,7 @@ def _weights(n: int, prior_strength: float, n_samples: int, random: Any) -> Iter
     The weights are those of a single call of ``random.dirichlet``, whatever the block size.
     """
     alpha = np.append(prior_strength, np.ones(n))
-    step = max(1, _DRAWN // (n + 1))
+    step = max(1, get_config().draw_entries // (n + 1))
     for start in range(0, n_samples, step):
         yield random.dirichlet(alpha, size=min(step, n_samples - start)).T
 

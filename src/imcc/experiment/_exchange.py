@@ -150,6 +150,11 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     ------
     StoreError
         If a source is invalid or of another experiment; nothing is added then.
+
+    Notes
+    -----
+    A known row without the scores by label frequency (``LABEL_RANGES``), which earlier versions did
+    not write, gets them from a row with the same numbers.
     """
     return merge_results(store, read_results(sources))
 
@@ -172,15 +177,19 @@ def merge_results(store: Store, found: list[Run | Study]) -> Merged:
     ours = {result.key: result for result in store.results()}
     merged = Merged()
     new: dict[TaskKey, Run | Study] = {}
+    records: list[Run] = []
     for result in found:
         known = ours.get(result.key) or new.get(result.key)
         if known is None:
             new[result.key] = result
         elif _same_numbers(known, result):
             merged.n_known += 1
+            if isinstance(result, Run):
+                records.append(result)
         else:
             merged.conflicts.append(result.key)
     merged.n_new = store.add_all(new.values())
+    store.add_frequencies(records)
     return merged
 
 

@@ -41,7 +41,7 @@ def greater_is_better(metric: str) -> bool:
     >>> greater_is_better("coverage"), greater_is_better("macro_f1")
     (False, True)
     """
-    return metric in MORE_METRICS or METRICS[metric].greater_is_better
+    return metric in (*MORE_METRICS, *LABEL_RANGES) or METRICS[metric].greater_is_better
 
 
 def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:

@@ -280,7 +280,8 @@ class Store:
         Parameters
         ----------
         metric : str
-            One of :data:`imcc.experiment.ALL_METRICS`.
+            One of :data:`imcc.experiment.ALL_METRICS`, or of ``LABEL_RANGES`` for the average
+            precision of the labels of that frequency.
         selection : str or None, default=None
             Name of the metric by which the setting of a method with a search was chosen; by default
             that of the experiment.  ``"each"`` means the setting chosen by ``metric`` itself, or by
@@ -290,9 +291,9 @@ class Store:
         Returns
         -------
         imcc.comparison.ScoreTable
-            NaN for missing runs.
+            NaN for missing runs, and for runs without a record of the metric.
         """
-        check_choice("metric", metric, ALL_METRICS)
+        check_choice("metric", metric, [*ALL_METRICS, *LABEL_RANGES])
         scoring = self.experiment.protocol.scoring
         selection = scoring if selection is None else selection
         check_choice("selection", selection, [*METRICS, EACH])
@@ -301,11 +302,15 @@ class Store:
         datasets = tuple(dataset.name for dataset in self.experiment.datasets)
         methods = tuple(method.name for method in self.experiment.methods)
         values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
-        for dataset, method, repetition, value in self._query(
-            f"SELECT dataset, method, repetition, {metric} FROM runs JOIN selections ON run = id "
-            "WHERE kind = ? AND selection IN (?, ?)",
-            (SCORES, selection, UNSEARCHED),
-        ):
+        source = "selections" if metric in ALL_METRICS else "frequencies"
+        rows = []
+        if source == "selections" or self._has_frequencies():
+            rows = self._query(
+                f"SELECT dataset, method, repetition, {metric} FROM runs JOIN {source} ON run = id "
+                "WHERE kind = ? AND selection IN (?, ?)",
+                (SCORES, selection, UNSEARCHED),
+            )
+        for dataset, method, repetition, value in rows:
             place = datasets.index(dataset), methods.index(method), repetition
             values[place] = np.nan if value is None else value
         return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
@@ -346,6 +351,29 @@ class Store:
             # Move the write-ahead log into the file, so that a copy of the file is complete.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.check_in_place()
+        return new
+
+    def add_frequencies(self, runs: Iterable[Run]) -> int:
+        """Add the record by the frequency of labels to rows that have none; return to how many.
+
+        Rows of before there was such a record get it from runs with the same numbers.
+        """
+        new = 0
+        self.check_in_place()
+        known = self._frequencies()
+        with errors_in_words(self.path), transaction(self._connection):
+            for run in runs:
+                found = self._connection.execute(
+                    f"SELECT id FROM runs WHERE {_OF_KEY}", run.key
+                ).fetchone()
+                missing = [
+                    chosen
+                    for chosen in run.selections
+                    if found and (found[0], chosen.selection) not in known
+                ]
+                for chosen in missing:
+                    self._insert_frequencies(found[0], chosen)
+                new += any(chosen.by_frequency for chosen in missing)
         return new
 
     def _insert(self, outcome: Outcome) -> bool:
@@ -395,14 +423,18 @@ class Store:
                     *(chosen.cv_score, *values),
                 ),
             )
-            if chosen.by_frequency:
-                self._connection.execute(FREQUENCIES)
-                means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
-                self._connection.execute(
-                    f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
-                    f"VALUES (?, ?, {', '.join('?' * len(means))})",
-                    (number, chosen.selection, *means),
-                )
+            self._insert_frequencies(number, chosen)
+
+    def _insert_frequencies(self, run: int, chosen: Selection) -> None:
+        if not chosen.by_frequency:
+            return
+        self._connection.execute(FREQUENCIES)
+        means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
+        self._connection.execute(
+            f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
+            f"VALUES (?, ?, {', '.join('?' * len(means))})",
+            (run, chosen.selection, *means),
+        )
 
     def _insert_study(self, study: Study) -> None:
         fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
@@ -451,9 +483,12 @@ class Store:
         rows = self._query("SELECT id, content FROM environments")
         return {name: json.loads(content) for name, content in rows}
 
+    def _has_frequencies(self) -> bool:
+        return bool(self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"))
+
     def _frequencies(self) -> dict[tuple[int, str], dict[str, float]]:
         """Return the average precision by label frequency, per run and selection."""
-        if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"):
+        if not self._has_frequencies():
             return {}
         rows = self._query(f"SELECT run, selection, {', '.join(LABEL_RANGES)} FROM frequencies")
         return {
