@@ -57,56 +57,56 @@ TABLE_OPTIONS: dict[str, Callable[..., Any]] = {
         "table_label",
         multiple=True,
         metavar="COLUMN",
-        help="A label column of a table, also one with commas in its name; may be repeated, as may "
-        "the options below.",
+        help="Label column of a table, also with commas in its name; may be repeated, like the "
+        "options below.",
     ),
     "table_tags": click.option(
         "--tags",
         "table_tags",
         metavar="COLUMN",
-        help="The column of a table whose cells list the labels: news|sport, or as JSON.",
+        help="Column of a table that lists the labels of a row: news|sport, or a JSON list.",
     ),
     "table_separator": click.option(
         "--separator",
         "table_separator",
         metavar="TEXT",
-        help="What stands between tags (or json).  [default: recognised]",
+        help="Separator of the tags, or json.  [default: detected]",
     ),
     "table_text": _columns_option("text", "This column is text."),
-    "table_category": _columns_option("category", "This column is a category, also if of digits."),
-    "table_number": _columns_option("number", "This column holds numbers."),
-    "table_date": _columns_option("date", "This column holds dates."),
+    "table_category": _columns_option("category", "This column is a category, even if numeric."),
+    "table_number": _columns_option("number", "This column has numbers."),
+    "table_date": _columns_option("date", "This column has dates."),
     "table_date_format": click.option(
         "--date-format",
         "table_date_format",
         nargs=2,
         multiple=True,
         metavar="COLUMN FORMAT",
-        help="How dates are written, such as %d.%m.%Y.",
+        help="Format of the dates of a column, such as %d.%m.%Y.",
     ),
     "table_yes_no": _columns_option("yes_no", "This column is yes or no."),
-    "table_id": _columns_option("id", "This column names rows: no feature, but in predictions."),
-    "table_drop": _columns_option("drop", "Leave this column out."),
-    "table_features": _columns_option("features", "Use this column; others are left out."),
+    "table_id": _columns_option("id", "This column has ids: not a feature, but in predictions."),
+    "table_drop": _columns_option("drop", "Do not use this column."),
+    "table_features": _columns_option("features", "Use this column; others are not used."),
     "table_missing": click.option(
         "--missing",
         "table_missing",
         multiple=True,
         metavar="WORD",
-        help="This word means a missing value, too.",
+        help="Further word for a missing value.",
     ),
     "table_schema": click.option(
         "--schema",
         "table_schema",
         type=click.Path(),
         metavar="FILE",
-        help="A file that says what the columns are, as 'imcc datasets schema' writes it.",
+        help="File with the types of the columns, as written by 'imcc datasets schema'.",
     ),
 }
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the columns of tables; those that were given come as ``columns``."""
+    """Add the options about columns of tables; the given ones are passed as ``columns``."""
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
