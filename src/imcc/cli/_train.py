@@ -343,12 +343,12 @@ def fit(
 
 
 def _tuned(thresholds: str | None) -> str | None:
-    """Return what thresholds are to be tuned for; None if they are not."""
+    """Return the criterion of the thresholds; None if they are not tuned."""
     return None if thresholds == "none" else thresholds
 
 
 class _Data:
-    """What a model is fitted to: a table, or a data set of numbers."""
+    """Training data: a table or a numeric data set."""
 
     def __init__(
         self,
@@ -382,10 +382,10 @@ class _Data:
     def fit(
         self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
     ) -> Any:
-        """Return the classifier, fitted with what belongs before and around it."""
+        """Return the fitted classifier with its preprocessing and wrappers."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
-        # Without a wish, a table's classifier chooses thresholds where that costs nothing.
+        # By default, a table classifier chooses thresholds if this needs no further fits.
         default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
             wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
@@ -399,7 +399,7 @@ class _Data:
         return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
-        """Return what a file says about a model of these data."""
+        """Return the card of a model of these data."""
         from imcc.persistence import make_card
 
         if self.is_table:
@@ -463,7 +463,7 @@ def _table_of(results: dict[str, Any], raw: bool) -> str:
 
 
 def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> ModelCard:
-    """Write the model, and return what the file says about it."""
+    """Write the model, and return its card."""
     from imcc._utils.wrappers import first_with
     from imcc.calibration import TunedThresholds
     from imcc.persistence import save_model
@@ -476,7 +476,7 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
             f"{name}, thresholds at 0": tuned.default_score_,
             f"{name}, thresholds chosen": tuned.best_score_,
         }
-        # Without a label of enough rows there is no threshold to judge.
+        # The score is NaN if no label has enough rows.
         metrics = metrics | {key: value for key, value in figures.items() if isfinite(value)}
     card = data.card(model, metrics)
     save_model(model, output, card=card)
@@ -495,7 +495,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
 
 
 def _print_members(ensemble: Any, tried: int) -> None:
-    """Say which kernels the ensemble consists of."""
+    """Print the members of the ensemble."""
     rows = [
         (
             f"{member['weight']:.3f}",
@@ -522,7 +522,7 @@ def _print_members(ensemble: Any, tried: int) -> None:
 
 
 def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
-    """Return what was chosen, as a person would say it."""
+    """Return a description of the ensemble."""
     from scipy.special import expit
 
     from imcc.calibration import decision_thresholds
