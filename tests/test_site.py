@@ -101,3 +101,23 @@ def test_broken_links_and_anchors_are_found(tmp_path):
         "a.html: no file for c.html",
         "a.html: no file for no.png",
     ]
+
+
+def test_pictures_of_the_gallery_are_shown_on_the_fitting_page_only(tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    core = pytest.importorskip("docutils.core")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    gallery = import_module("gallery")
+    with plt.rc_context():
+        gallery.use_style(None, None)
+        plt.plot([1, 2])
+        paths = iter([str(tmp_path / "a.png")])
+        names = {"image_path_iterator": paths, "example_globals": {}}
+        source = gallery.light_and_dark(None, names, {"src_dir": str(tmp_path)})
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a_dark.png"}
+    html = core.publish_parts(source, writer="html5")["body"]
+    shown = re.findall(r'<img [^>]*class="([^"]*)" src="/([^"]*)"', html)
+    assert shown == [
+        ("sphx-glr-single-img only-light", "a.png"),
+        ("sphx-glr-single-img only-dark", "a_dark.png"),
+    ]

@@ -6,6 +6,7 @@ It is large and made from ``results/`` in seconds, so it is not in the repositor
 import tempfile
 from pathlib import Path
 
+import matplotlib as mpl
 from sphinx.util import logging
 
 from imcc.experiment import Store, load_experiment, merge
@@ -19,7 +20,8 @@ def write(folder):
     """Write the report of the committed rows into a folder, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     files = sorted((ROOT / "results").glob(f"{EXPERIMENT}*.csv"))
-    with tempfile.TemporaryDirectory() as name:
+    # The report's figures place their parts themselves; the gallery's style is not for them.
+    with mpl.rc_context(mpl.rcParamsDefault), tempfile.TemporaryDirectory() as name:
         path = Path(name) / f"{EXPERIMENT}.sqlite"
         with Store.create(path, load_experiment(EXPERIMENT)) as store:
             merge(store, files)
