@@ -3,6 +3,7 @@
     python -m benchmarks.tables [made] [goemotions] [birds] [flags] [debian] [--splits 3]
     python -m benchmarks.tables --csv results/tables.csv      # add the rows that are missing there
     python -m benchmarks.tables --summary results/tables.csv  # the table of docs/tables.md
+    python -m benchmarks.tables goemotions-whole debian-whole --splits 1 --device cuda
 
 The rivals are what a careful user of scikit-learn writes: a ColumnTransformer (imputed and
 standardised numbers, one-hot categories, TF-IDF of words and pairs of words) with one logistic
@@ -16,6 +17,11 @@ goemotions  short comments with 28 emotions as tags (needs IMCC_DATA_MIRROR); 2,
 birds, flags  MULAN's, numbers and categories (need IMCC_DATA_MIRROR)
 debian      the package index of apt, if there is one: description, section, size, priority, and
             the tags of the packages that at least 1 % have as labels; 2,000 packages at random
+goemotions-whole, debian-whole  all rows; only where they are named.  Above 8,000 training rows the
+            ensemble has Nyström features, for which a GPU is useful (--device cuda)
+
+Debian's index can be taken along to a machine without apt: `--write-debian FILE` writes the columns
+that are used to a Parquet file, which `--debian FILE` reads.
 """
 
 from __future__ import annotations
@@ -28,7 +34,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,20 +50,41 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from imcc import KernelEnsembleClassifier
 from imcc.datasets import load_dataset
 from imcc.metrics import average_precision
 from imcc.tabular import TableClassifier, TableEncoder, example_table, read_tags, tag_matrix
 
 
-def sample(frame: pd.DataFrame, n_rows: int) -> pd.DataFrame:
-    """Return some rows, the same for every frame of as many rows, in their order."""
+def sample(frame: pd.DataFrame, n_rows: int | None) -> pd.DataFrame:
+    """Return some rows, the same for every frame of as many rows, in their order; None: all."""
+    if n_rows is None:
+        return frame
     picked = np.sort(np.random.RandomState(0).permutation(len(frame))[:n_rows])
     return frame.iloc[picked].reset_index(drop=True)
 
 
-def goemotions(n_rows: int = 2000) -> tuple[pd.DataFrame, pd.DataFrame]:
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says about where the tables are and how the methods are run."""
+
+    debian: str | None = None
+    device: str | None = None
+    n_jobs: int = -1
+    with_lightgbm: bool = True
+    max_rows: int | None = None
+
+
+def goemotions(files: Sequence[str], n_rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return comments and emotions of those of the files that are there, all or some at random."""
     folder = Path(os.environ["IMCC_DATA_MIRROR"]) / "goemotions"
-    rows = [line.split("\t") for line in (folder / "dev.tsv").read_text("utf-8").splitlines()]
+    lines = [
+        line
+        for file in files
+        if (folder / file).exists()
+        for line in (folder / file).read_text("utf-8").splitlines()
+    ]
+    rows = [line.split("\t") for line in lines]
     names = (folder / "emotions.txt").read_text().split()
     Y, numbers = tag_matrix(read_tags([row[1] for row in rows], ","))
     columns = [names[int(number)] for number in numbers]
@@ -82,13 +110,14 @@ def mulan(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame, pd.DataFrame(np.asarray(dataset.Y), columns=list(dataset.label_names))
 
 
-def debian(n_rows: int = 2000) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the packages of apt's index that have tags; tags of at least 1 % of them."""
+def debian_index(file: str | None = None) -> pd.DataFrame:
+    """Return the packages that have tags, of a file of --write-debian or of apt's index."""
+    if file is not None:
+        return pd.read_parquet(file)
     files = glob.glob("/var/lib/apt/lists/*_main_binary-*_Packages*")
     if not files:
         sys.exit("debian: apt has no package index here (apt-get update)")
-    file = max(files, key=os.path.getsize)
-    helper = ["/usr/lib/apt/apt-helper", "cat-file", file]
+    helper = ["/usr/lib/apt/apt-helper", "cat-file", max(files, key=os.path.getsize)]
     text = subprocess.run(helper, capture_output=True, check=True).stdout.decode("utf-8")
     rows = []
     for stanza in text.split("\n\n"):
@@ -99,8 +128,7 @@ def debian(n_rows: int = 2000) -> tuple[pd.DataFrame, pd.DataFrame]:
         )
         if "Tag" in fields:
             rows.append(fields)
-    Y, names = tag_matrix(read_tags([row["Tag"] for row in rows], ","))
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "package": [row["Package"] for row in rows],
             "description": [row.get("Description") for row in rows],
@@ -108,19 +136,33 @@ def debian(n_rows: int = 2000) -> tuple[pd.DataFrame, pd.DataFrame]:
             "priority": [row.get("Priority") for row in rows],
             "installed_size": [float(row.get("Installed-Size", "nan")) for row in rows],
             "size": [float(row.get("Size", "nan")) for row in rows],
+            "tag": [row["Tag"] for row in rows],
         }
     )
-    table, labels = sample(table, n_rows), sample(pd.DataFrame(Y, columns=names), n_rows)
+
+
+def debian(file: str | None, n_rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return packages and their tags; tags of at least 1 % of them."""
+    index = debian_index(file)
+    Y, names = tag_matrix(read_tags(index["tag"].tolist(), ","))
+    table = sample(index.drop(columns="tag"), n_rows)
+    labels = sample(pd.DataFrame(Y, columns=names), n_rows)
     return table, labels.loc[:, labels.mean() >= 0.01]
 
 
-TABLES = {
-    "made": example_table,
-    "goemotions": goemotions,
-    "birds": lambda: mulan("birds"),
-    "flags": lambda: mulan("flags"),
-    "debian": debian,
+#: What makes each table, of the settings; those that are not in DEFAULT must be named.
+TABLES: dict[str, Callable[[Settings], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    "made": lambda _: example_table(),
+    "goemotions": lambda _: goemotions(["dev.tsv"], 2000),
+    "birds": lambda _: mulan("birds"),
+    "flags": lambda _: mulan("flags"),
+    "debian": lambda settings: debian(settings.debian, 2000),
+    "goemotions-whole": lambda settings: goemotions(
+        ["train.tsv", "dev.tsv", "test.tsv"], settings.max_rows
+    ),
+    "debian-whole": lambda settings: debian(settings.debian, settings.max_rows),
 }
+DEFAULT = ("made", "goemotions", "birds", "flags", "debian")
 
 
 def by_hand(table: pd.DataFrame, classifier: object) -> Pipeline:
@@ -147,23 +189,29 @@ def by_hand(table: pd.DataFrame, classifier: object) -> Pipeline:
     return make_pipeline(ColumnTransformer(steps), classifier)
 
 
-def lightgbm() -> object:
+def lightgbm(n_jobs: int) -> object:
     import lightgbm as lgb
 
     model = lgb.LGBMClassifier(
         n_estimators=200, learning_rate=0.05, num_leaves=15, n_jobs=1, verbose=-1
     )
-    return OneVsRestClassifier(model, n_jobs=-1)
+    return OneVsRestClassifier(model, n_jobs=n_jobs)
 
 
-def methods(with_lightgbm: bool) -> dict[str, object]:
+def methods(settings: Settings) -> dict[str, object]:
+    n_jobs = settings.n_jobs
+    ours = None  # the default
+    if settings.device is not None:
+        ours = KernelEnsembleClassifier(device=settings.device, random_state=0)
     found: dict[str, object] = {
-        "imcc": TableClassifier(random_state=0),
-        "logistic": OneVsRestClassifier(LogisticRegression(max_iter=2000)),
-        "logistic, C=10": OneVsRestClassifier(LogisticRegression(C=10, max_iter=2000)),
+        "imcc": TableClassifier(ours, random_state=0),
+        "logistic": OneVsRestClassifier(LogisticRegression(max_iter=2000), n_jobs=n_jobs),
+        "logistic, C=10": OneVsRestClassifier(
+            LogisticRegression(C=10, max_iter=2000), n_jobs=n_jobs
+        ),
     }
-    if with_lightgbm:
-        found["lightgbm"] = lightgbm()
+    if settings.with_lightgbm:
+        found["lightgbm"] = lightgbm(n_jobs)
     return found
 
 
@@ -174,14 +222,14 @@ FIELDS = (
 
 
 def run(
-    name: str, splits: int, with_lightgbm: bool, done: Collection[tuple[str, int, str]] = ()
+    name: str, splits: int, settings: Settings, done: Collection[tuple[str, int, str]] = ()
 ) -> Iterator[dict[str, object]]:
     """Yield a row for each split and method that is not done."""
-    table, labels = TABLES[name]()
+    table, labels = TABLES[name](settings)
     for split in range(splits):
         train, test = train_test_split(np.arange(len(table)), test_size=0.3, random_state=split)
         Y, Y_test = labels.iloc[train], labels.iloc[test].to_numpy()
-        for method, classifier in methods(with_lightgbm).items():
+        for method, classifier in methods(settings).items():
             if (name, split, method) in done:
                 continue
             X, X_test = table.iloc[train].copy(), table.iloc[test].copy()
@@ -233,7 +281,7 @@ def summary(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def add_missing(path: Path, names: Sequence[str], splits: int, with_lightgbm: bool) -> None:
+def add_missing(path: Path, names: Sequence[str], splits: int, settings: Settings) -> None:
     """Run what the file does not have, and add each row as it comes."""
     done = set()
     if path.exists():
@@ -244,33 +292,44 @@ def add_missing(path: Path, names: Sequence[str], splits: int, with_lightgbm: bo
         if not done:
             writer.writeheader()
         for name in names:
-            for row in run(name, splits, with_lightgbm, done):
+            for row in run(name, splits, settings, done):
                 writer.writerow(row)
                 file.flush()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=list(TABLES))
+    parser.add_argument("tables", nargs="*", default=list(DEFAULT))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--no-lightgbm", action="store_true")
     parser.add_argument("--csv", help="add the rows that are missing in this file")
     parser.add_argument("--summary", help="print the table of means of the rows in this file")
+    parser.add_argument("--debian", metavar="FILE", help="Debian's index, of --write-debian")
+    parser.add_argument("--write-debian", metavar="FILE", help="write apt's index to this file")
+    parser.add_argument("--device", help="where the ensemble computes, as torch names it")
+    parser.add_argument("--jobs", type=int, default=-1, help="labels at a time, of the rivals")
+    parser.add_argument("--max-rows", type=int, help="of the whole tables, so many at random")
     options = parser.parse_args()
+    if options.write_debian:
+        debian_index().to_parquet(options.write_debian, compression="zstd")
+        return
+    settings = Settings(
+        options.debian,
+        options.device,
+        options.jobs,
+        not options.no_lightgbm,
+        options.max_rows,
+    )
     if options.summary:
         print(summary(pd.read_csv(options.summary)))
         return
     if options.csv:
-        add_missing(Path(options.csv), options.tables, options.splits, not options.no_lightgbm)
+        add_missing(Path(options.csv), options.tables, options.splits, settings)
         return
     print(
         summary(
             pd.DataFrame(
-                [
-                    row
-                    for name in options.tables
-                    for row in run(name, options.splits, not options.no_lightgbm)
-                ]
+                [row for name in options.tables for row in run(name, options.splits, settings)]
             )
         )
     )
