@@ -138,10 +138,13 @@ def libmultilabel() -> Methods:
 
 def own() -> Methods:
     """Return the methods of this library that they are compared with."""
-    from imcc import IMCCClassifier, KernelEnsembleClassifier
+    from imcc import IMCCClassifier, KernelEnsembleClassifier, TunedThresholds
 
     return {
         "KernelEnsembleClassifier": lambda: KernelEnsembleClassifier(random_state=0),
+        "TunedThresholds(KernelEnsemble)": lambda: TunedThresholds(
+            KernelEnsembleClassifier(random_state=0), cv="held_out"
+        ),
         "IMCCClassifier": lambda: IMCCClassifier(random_state=0),
     }
 
@@ -275,7 +278,9 @@ def compare(
 def tables(rows: Sequence[dict[str, str]]) -> str:
     """Return what the page shows: means over the splits, one table per number, best in bold."""
     names = [name for name in DATA if any(row["data"] == name for row in rows)]
+    order = {library[0]: i for i, library in enumerate(LIBRARIES)}
     methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods.sort(key=lambda method: order[method.partition(" ")[0]])
     lines = []
     for key, title, form, larger in SHOWN:
         means: dict[tuple[str, str], float] = {}

@@ -45,13 +45,6 @@ def test_the_numbers_of_the_front_page_are_those_of_their_sources():
     assert f"a million rows in {line[1]} on 2 cores" in readme
 
 
-def test_other_libraries_have_the_numbers_that_were_measured():
-    measured = text("results", "other_libraries.md").splitlines()
-    shown = [row for row in text("docs", "compared_with.md").splitlines() if "| emotions |" in row]
-    assert len(shown) >= 6
-    assert set(shown) <= set(measured)
-
-
 def inventory(path):
     """The names of an inventory, and the page of each."""
     head, _, packed = path.read_bytes().partition(b"using zlib.\n")
