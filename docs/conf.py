@@ -128,7 +128,7 @@ def displayed_formula(self, node):
     raise nodes.SkipNode
 
 
-def trim_code(app, doctree):
+def trim_code(_app, doctree):
     """Drop the empty line at the end of a code block, which doctest needs and a reader does not."""
     for node in doctree.findall(nodes.literal_block):
         if node.rawsource == node.astext():  # else it has markup, such as a parsed literal
