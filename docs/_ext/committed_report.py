@@ -6,6 +6,7 @@ They are large and made from ``results/`` in seconds, so they are not in the rep
 import tempfile
 from pathlib import Path
 
+import matplotlib as mpl
 from sphinx.util import logging
 
 from imcc.experiment import Store, load_experiment, merge
@@ -29,6 +30,8 @@ def write(folder, names=tuple(REPORTS)):
         files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
         files += [results / file for file in more if (results / file).exists()]
         with (
+            # The report's figures place their parts themselves; the gallery's style is not for them.
+            mpl.rc_context(mpl.rcParamsDefault),
             tempfile.TemporaryDirectory() as place,
             Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,
         ):
