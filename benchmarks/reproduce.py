@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import calibration, clustering_page
-from benchmarks.reproduction import calibrated, cost, labels, missing, paper, per_set, short, tests
+from benchmarks.reproduction import (
+    calibrated,
+    cost,
+    failing,
+    labels,
+    missing,
+    paper,
+    per_set,
+    short,
+    tests,
+)
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -171,10 +181,12 @@ def build() -> Built:
             parts += paper.power(store)
             parts.append("\n### The cells of IMCC that are worse\n")
             parts += paper.failing(store)
+            parts.append("\n### The cells of the six that are worse\n")
+            parts += failing.failing(store, folder)
             parts.append("\n## Does calibration alone explain it?\n")
             parts += calibrated.calibration(tables)
             parts.append("\n## Rare and frequent labels\n")
-            parts += labels.frequencies(folder)
+            parts += labels.frequencies(store)
             parts.append("\n## Cost beside quality\n")
             parts += costs(store, built)
             parts.append("\n## Where the rows come from\n")
