@@ -93,7 +93,7 @@ def test_rows_of_other_data_are_refused_before_anything_is_computed(mine, rows, 
     X = np.array(pets.X)
     X[0, 0] += 1e-6
     write(replace(pets, X=X), tmp_path / "pets.npz", overwrite=True)
-    with pytest.raises(StoreError, match=r"the data of 'pets' here are not those.* same splits"):
+    with pytest.raises(StoreError, match=r"the data of 'pets' differ from those.* same splits"):
         join_rows(experiment, ["mine"], [rows], tmp_path / "mine.sqlite")
     assert not log.exists()
 
@@ -107,12 +107,12 @@ def test_rows_that_contradict_the_store_are_refused(mine, rows, tmp_path):
     cells = lines[0].split(",")
     cells[column] = "0.123"
     rows.write_text("\n".join([head, ",".join(cells), *lines[1:]]) + "\n")
-    with pytest.raises(StoreError, match="1 results with other numbers"):
+    with pytest.raises(StoreError, match="1 results with other values"):
         join_rows(experiment, ["mine"], [rows], path)
 
 
 def test_a_name_that_is_taken_is_refused(small):
-    with pytest.raises(ExperimentError, match=r"has dice already: give yours another name"):
+    with pytest.raises(ExperimentError, match=r"already has dice: use another name"):
         small.with_methods({"dice": "imcc"})
 
 
@@ -161,11 +161,11 @@ def test_a_file_of_methods(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"a file of methods has \[methods.NAME\].* it has nothing"),
+        ("", r"a file of methods must have \[methods.NAME\].* it has nothing"),
         ('datasets = ["yeast"]\n[methods.imcc]', "it has datasets, methods"),
         ("[methods", "'m.toml' is not valid TOML"),
-        ('[methods.x]\nestimator = "nobody"', "method 'x' must be one of"),
-        ('allow = "a b"\n[methods.imcc]', "allow must name packages"),
+        ('[methods.x]\nestimator = "nobody"', "method 'x' must be a known name"),
+        ('allow = "a b"\n[methods.imcc]', "allow must be names of packages"),
     ],
 )
 def test_a_file_that_is_none(tmp_path, text, message):

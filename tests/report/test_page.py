@@ -162,7 +162,7 @@ def test_every_metric_has_its_tables(pages):
 def test_sections_of_one_data_set_and_one_split(pages):
     text = Page(pages("one")).text
     assert "Not known" in text
-    assert "There is one row (data set) only" in text
+    assert "At least two rows (data sets) are needed" in text
     assert "Time against quality" in text
 
 
