@@ -108,7 +108,8 @@ def _winner(name: str, result: Comparison) -> str:
     alike = not_different(result, first[0])
     if not alike:
         return text + " By Nemenyi's test all others are significantly different."
-    return text + f" By Nemenyi's test {listed(alike)} are not significantly different from it."
+    verb = "is" if len(alike) == 1 else "are"
+    return text + f" By Nemenyi's test {listed(alike)} {verb} not significantly different from it."
 
 
 def _mean(result: Comparison, method: str) -> str:
