@@ -123,7 +123,7 @@ def test_the_page_is_made_from_the_committed_rows(tmp_path):
         ablation.with_rows("no marks", rows)
     other = tmp_path / "page.md"
     other.write_text(page.replace("| + views | ", "| + views | 9"), "utf-8")
-    with pytest.raises(SystemExit, match="is not what ablation.csv gives"):
+    with pytest.raises(SystemExit, match=r"is not what ablation\.csv gives"):
         ablation.update_page(root / "results" / "ablation.csv", other, check=True)
     ablation.update_page(root / "results" / "ablation.csv", other)
     assert other.read_text("utf-8") == page

@@ -161,6 +161,22 @@ class TestSharedRuns:
         text = "\n".join(tests.ranks({"average_precision": scores(values)}, compared))
         assert "| b | 7 | 3 |" in text
 
+    def test_more_methods_on_fewer_data_sets(self):
+        values = np.random.default_rng(0).random((8, 5, 2))
+        values[6:, 2:] = np.nan  # three methods lack two data sets
+        values[1:, 4] = np.nan  # and one nearly all
+        table = scores(values, ("kernel_ensemble", "a", "b", "c", "d"))
+        datasets, methods = tests.largest_group(table)
+        assert methods == ("kernel_ensemble", "a", "b", "c")
+        assert datasets == table.datasets[:6]
+        tables = {"average_precision": table}
+        text = "\n".join(tests.ranks(tables, tests.compare_complete(tables)))
+        assert "all 4 that share the 6 data sets (without d6 and d7)" in " ".join(text.split())
+        expected = compare(shared(table.select(datasets=datasets), methods)).mean_ranks[2]
+        assert f"| b | {expected:.2f} |" in text.partition("More methods")[2]
+        full = {"average_precision": scores(np.random.default_rng(0).random((8, 3, 2)))}
+        assert "More methods" not in "\n".join(tests.ranks(full, tests.compare_complete(full)))
+
     def test_calibrated_scores_do_not_change_the_ranks_of_others(self):
         values = np.random.default_rng(0).random((8, 3, 2))
         table = scores(values, ("kernel_ensemble", "a", "a_calibrated"))
