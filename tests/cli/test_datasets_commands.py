@@ -168,7 +168,7 @@ def test_encoding_and_warnings(tmp_path):
     (tmp_path / "l.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
     result = imcc("describe", tmp_path / "l.csv", "--labels", "y")
     assert result.exit_code == 1
-    assert "not UTF-8: say what it is with --encoding latin-1" in result.stderr
+    assert "not UTF-8: specify the encoding with --encoding latin-1" in result.stderr
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--encoding", "latin-1")
     assert result.stderr == ""
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--nominal", "onehot")

@@ -197,7 +197,7 @@ def test_a_file_of_methods(tmp_path):
         ("", r"a file of methods must have \[methods.NAME\].* it has nothing"),
         ('datasets = ["yeast"]\n[methods.imcc]', "it has datasets, methods"),
         ("[methods", "'m.toml' is not valid TOML"),
-        ('[methods.x]\nestimator = "nobody"', "method 'x' must be a known name"),
+        ('[methods.x]\nestimator = "nobody"', "method 'x' must be one of"),
         ('allow = "a b"\n[methods.imcc]', "allow must be names of packages"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``imcc compare``: who is better, and is it significant."""
+"""``imcc compare``: comparison of methods with tests of significance."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice([*ALL_METRICS, "all"]),
     multiple=True,
     default=["all"],
-    help="A metric to compare by; may be repeated.  [default: the paper's five]",
+    help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )
 @click.option(
     "--selection",
     type=click.Choice([*METRICS, EACH]),
-    help='The metric that chose the settings of methods that search; "each": every metric its own.'
+    help='Metric by which settings were chosen; "each": each metric by itself.'
     "  [default: the experiment's]",
 )
 @CONTROL
@@ -47,9 +47,9 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice(MISSING),
     default="raise",
     show_default=True,
-    help="What to do when a method lacks runs that others have.",
+    help="What to do if a method lacks runs that others have.",
 )
-@click.option("--published", is_flag=True, help="Compare each number with the paper's.")
+@click.option("--published", is_flag=True, help="Compare each result with that of the paper.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare_(
     store: Path,
@@ -62,11 +62,11 @@ def compare_(
     published: bool,
     as_json: bool,
 ) -> None:
-    """Say which methods are better, and whether it is significant.
+    """Compare the results of methods, with tests of significance.
 
-    Means and ranks; Friedman's test, Nemenyi's critical difference; for each method against the
-    control the size of the difference, Wilcoxon's test with Holm's adjustment and the
-    probabilities of a Bayesian test; or, with --published, the paper's numbers beside ours.
+    Shows means and ranks, Friedman's test and Nemenyi's critical difference; for the control
+    against each other method the size of the difference, Wilcoxon's test with Holm's adjustment and
+    the probabilities of a Bayesian test; or, with --published, a comparison with the paper.
     """
     from imcc.comparison import compare
     from imcc.experiment import Store

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
 )
 def datasets() -> None:
-    """Multi-label data sets: named ones and your own files."""
+    """List, describe, fetch and convert data sets."""
 
 
 @datasets.command(
@@ -56,11 +56,11 @@ def datasets() -> None:
     type=click.Choice(GROUPS),
     default="all",
     show_default=True,
-    help="Which data sets: the paper's fifteen, those of regular or large scale, or others.",
+    help="Group of data sets: the paper's fifteen, those of regular or large scale, or others.",
 )
 @JSON
 def list_(group: str, as_json: bool) -> None:
-    """List the data sets that have names."""
+    """List the named data sets."""
     from imcc.datasets import dataset_info, is_available, list_datasets
 
     with problems_reported():
@@ -127,20 +127,20 @@ def list_(group: str, as_json: bool) -> None:
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="How many labels and pairs of labels to show.",
+    help="Number of labels and pairs of labels to show.",
 )
 @click.option(
     "--draw",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Draw the label frequencies and co-occurrences into a PNG, SVG or PDF file.",
+    help="Plot label frequencies and co-occurrences to a PNG, SVG or PDF file.",
 )
 @click.option(
     "--draw-labels",
     type=click.IntRange(min=1),
     default=30,
     show_default=True,
-    help="How many labels to draw at most.",
+    help="Maximum number of labels in the plot.",
 )
 @JSON
 def describe(
@@ -152,10 +152,10 @@ def describe(
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Describe a data set: a name, a file, or files to be joined (yeast if none).
+    """Describe a data set: a name, a file, or files to be joined (yeast by default).
 
-    Of a table (CSV, TSV, Parquet): what its columns are and what would become of them; and its
-    labels, if they are named.  With --nominal, a table is read as "imcc datasets convert" would.
+    For a table (CSV, TSV, Parquet), show the types of its columns and how they are encoded, and its
+    labels if they are named.  With --nominal, a table is read as by "imcc datasets convert".
     """
     import imcc.datasets as data
 
@@ -211,7 +211,7 @@ def describe(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Where to write the TOML file.  [default: print it]",
+    help="TOML file to write.  [default: print it]",
 )
 @FORCE
 @JSON
@@ -223,9 +223,9 @@ def schema(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write what the columns of a table are to a file, for editing.
+    """Write the types of the columns of a table to a file, for editing.
 
-    "imcc tune my.csv --schema schema.toml" then takes the columns for what the file says.
+    Use the file with "imcc tune my.csv --schema schema.toml".
     """
     from imcc._utils.files import write_whole
     from imcc.tabular import schema_text
@@ -255,15 +255,19 @@ def schema(
     )
 )
 @click.argument("output", metavar="FILE", type=click.Path(dir_okay=False))
-@click.option("--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Rows.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed.")
+@click.option(
+    "--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Number of rows."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
+)
 @FORCE
 @JSON
 def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
-    """Write a made-up table to try things out, as CSV.
+    """Write a synthetic example table as CSV.
 
-    Customers who wrote to a company: a key, six numbers, two categories and a text, with 6 % of the
-    cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
+    Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
+    the cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
     """
     from imcc.tabular import example_table, write_example
 
@@ -288,7 +292,7 @@ def _schema(
 
 
 def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
-    """Return a data set of the labels of a table; its features are empty columns."""
+    """Return a data set with the labels of a table and empty features."""
     import scipy.sparse as sp
 
     from imcc.datasets import Dataset
@@ -307,7 +311,7 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
     return Dataset(X, Y, tuple(features), tuple(names), source.name, source=source.path)
 
 
-# What is said of the features of a data set, as facts and in JSON; a table's schema says more.
+# Facts about the features of a data set, as text and in JSON; not shown for tables.
 _OF_FEATURES = ("features", "duplicate rows", "all-zero rows", "missing values")
 _KEYS_OF_FEATURES = (
     *("feature_type", "duplicate_rows", "conflicting_rows", "all_zero_rows"),
@@ -342,17 +346,17 @@ def _print_description(facts: Description, top: int, table: bool = False) -> Non
 
 @datasets.command(epilog=examples("imcc datasets fetch scene enron", "imcc datasets fetch --all"))
 @click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="The paper's fifteen.")
+@click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds to wait for a server that does not answer.",
+    help="Seconds to wait for a response of a server.",
 )
 @JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
-    """Download the files of named data sets, so that they can be loaded without a network."""
+    """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
     from imcc.datasets import dataset_info, list_datasets
@@ -375,7 +379,7 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
 
 
 def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]], dict[str, str]]:
-    """Fetch one data set after the other; what fails does not keep the others from coming."""
+    """Fetch one data set after the other; a failure does not stop the others."""
     from imcc.datasets import DatasetError, dataset_info, fetch_datasets
 
     fetched: dict[str, list[Path]] = {}
@@ -415,7 +419,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 @click.option(
     "--to",
     type=click.Choice(FORMATS_WRITTEN),
-    help="The format of the output, if the file name does not tell (or meka for .arff).",
+    help="Format of the output, if the file name does not determine it (or meka for .arff).",
 )
 @FORCE
 @JSON

@@ -1,4 +1,4 @@
-"""``imcc demo``: the main job on real data, from the search to the report."""
+"""``imcc demo``: an experiment on real data, from the search to the report."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 )
 @running_options
 def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
-    """Compare five methods on yeast, and report.
+    """Compare five methods on yeast, and write a report.
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
-    five folds of each split. A picture shows what the probabilities of the ensemble are worth on
-    the rows that the first split held out. Results of an earlier run are not computed again; -j -1
-    uses all cores.
+    five folds of each split. A figure shows the calibration of the ensemble's probabilities on the
+    test rows of the first split. Existing results are not computed again; -j -1 uses all cores.
     """
     import numpy as np
 
@@ -79,8 +78,8 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
 def _draw_calibration(wanted: Experiment, path: Path) -> CalibrationDiagnostics | None:
     """Draw the probabilities of the ensemble on the test rows of the first split.
 
-    The model is that of the experiment: the same rows and the same seed.  A picture that is there
-    stays, and an experiment without the ensemble has none.
+    The model is that of the experiment, with the same rows and the same seed.  An existing figure
+    is kept; without the ensemble in the experiment, there is none.
     """
     from imcc.datasets import paper_splits, split_seed
     from imcc.inspection import diagnose_probabilities, draw_calibration
