@@ -88,8 +88,11 @@ def find_row(model: Any, X: Any, row: str) -> int:
             if len(found) == 1:
                 return found[0]
             if found:
+                numbers = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
                 raise InvalidArgumentError(
-                    "row", f"is {row!r}, and {len(found)} rows are called so in {name!r}"
+                    "row",
+                    f"is {row!r}, and {len(found)} rows are called so in {name!r}: give the number "
+                    f"of one of them, counted from 0: {numbers}",
                 )
     if not row.isdecimal():
         known = f", nor a value of {' or '.join(map(repr, ids))}" if ids else ""
@@ -222,7 +225,7 @@ def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
     say(f"Background: {report.background}")
     say(f"{found.how()}; +/-: one standard error\n")
     if report.group is not None:
-        say(f"Description of {report.group_name}: {report.group}\n")
+        say(f"Description of {report.group_name}: {' '.join(str(report.group).split())}\n")
     if report.nearest is not None and report.nearest.rows:
         _print_nearest(report, found)
 

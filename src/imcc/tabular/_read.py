@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -214,6 +215,12 @@ class TableFile:
             raise DataFormatError(_not_utf8(), path) from error
         if not sample.strip():
             raise DataFormatError("the file is empty", path)
+        if re.match(r"(?i)\s*sep=.?\s*[\r\n]", sample):
+            raise DataFormatError(
+                "the first line tells Excel the delimiter, and is no row of the table: delete it",
+                path,
+                1,
+            )
         delimiter = self.delimiter
         if delimiter is None:
             is_tsv = self._file_name.lower().endswith(".tsv")
