@@ -84,7 +84,7 @@ def calibrate(
     probabilities is fitted to the given rows.  Columns are matched by name.  "imcc tune
     --calibrate" fits a model with probabilities to training rows alone.
     """
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
     if method != "isotonic":
@@ -101,8 +101,7 @@ def calibrate(
                 "predicted from probability 1/2 on; choose new ones with imcc thresholds",
                 stacklevel=2,
             )
-        while isinstance(model, (TunedThresholds, MultilabelCalibrator)):
-            model = model.estimator_
+        model = without_outer(model, (TunedThresholds, MultilabelCalibrator))
         with working("calibrating", quiet=quiet):
             with part(0, (1, 2), "scoring rows"):
                 calibrated = MultilabelCalibrator(
@@ -174,7 +173,7 @@ def thresholds(
     """
     import numpy as np
 
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import TunedThresholds
 
     with problems_reported():
@@ -184,8 +183,7 @@ def thresholds(
         with working("reading", quiet=quiet):
             X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
-        while isinstance(model, TunedThresholds):
-            model = model.estimator_
+        model = without_outer(model, TunedThresholds)
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
         with working("choosing thresholds", quiet=quiet):
             tuned.fit(X, Y)

@@ -9,6 +9,7 @@ import click
 
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
 from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
@@ -74,23 +75,29 @@ def compare_(
     if published:
         refuse_options(["control", "rope", "missing"], "comparisons of methods")
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
-    with problems_reported(), Store(store, read_only=True) as opened:
+    with (
+        problems_reported(),
+        Store(store, read_only=True) as opened,
+        working("comparing") as report,
+    ):
         if published:
             beside = compare_with_published(opened, selection, metrics=wanted, alpha=alpha)
         else:
             if control is None and "imcc" in opened.scores(wanted[0]).methods:
                 control = "imcc"
-            compared = [
-                compare(
-                    opened.scores(metric, selection),
-                    control=control,
-                    alpha=alpha,
-                    missing=missing,
-                    test_size=opened.experiment.protocol.test_size,
-                    rope=rope,
+            compared = []
+            for number, metric in enumerate(wanted):
+                report(number, len(wanted), metric)
+                compared.append(
+                    compare(
+                        opened.scores(metric, selection),
+                        control=control,
+                        alpha=alpha,
+                        missing=missing,
+                        test_size=opened.experiment.protocol.test_size,
+                        rope=rope,
+                    )
                 )
-                for metric in wanted
-            ]
     if published:
         _show_published(beside, wanted, as_json)
     elif as_json:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.text import printable
+from imcc._utils.progress import part
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
 from imcc.cli._inputs import check_output, load
 from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._tables import (
     are_tables,
     known_columns,
@@ -28,12 +29,9 @@ from imcc.cli._terminal import (
     problems_reported,
     say,
     shown_message,
-    stderr,
 )
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from imcc.cli._tables import Input
     from imcc.datasets import Dataset, Description
     from imcc.tabular import KnownColumns, Schema
@@ -168,7 +166,8 @@ def describe(
         inputs = inputs or (DEFAULT_DATASET,)
         dataset: data.Dataset | None
         if are_tables(inputs, reading):
-            source, known, schema = _schema(inputs, reading, columns)
+            with working("reading"):
+                source, known, schema = _schema(inputs, reading, columns)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:
@@ -177,7 +176,8 @@ def describe(
                 )
         else:
             refuse_columns(columns)
-            dataset = load(inputs, reading)
+            with working("reading"):
+                dataset = load(inputs, reading)
         facts = None if dataset is None else data.describe(dataset, n_pairs=top)
         if draw is not None and dataset is not None:
             data.draw_labels(dataset, draw, max_labels=draw_labels)
@@ -235,7 +235,8 @@ def schema(
             raise InvalidArgumentError("inputs", "are no tables (CSV, TSV, Parquet)")
         if output is not None:
             check_output(output, force)
-        _, known, found = _schema(inputs, reading, columns)
+        with working("reading"):
+            _, known, found = _schema(inputs, reading, columns)
         text = schema_text(found, known.tags, known.separator, known.drop)
         if output is not None:
             write_whole(output, text.encode("utf-8"))
@@ -379,34 +380,22 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
 
 def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]], dict[str, str]]:
     """Fetch one data set after the other; a failure does not stop the others."""
-    from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TransferSpeedColumn,
-    )
-
-    from imcc.datasets import DatasetError, fetch_datasets
+    from imcc.datasets import DatasetError, dataset_info, fetch_datasets
 
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=stderr()) as bars:
-        tasks: dict[str, TaskID] = {}
+    sizes = [max(dataset_info(name).size, 1) for name in wanted]
+    with working("fetching") as report:
+        before = 0
+        seen: dict[str, int] = {}
 
-        def show(file: str, done: int, total: int) -> None:
-            if file not in tasks:
-                tasks[file] = bars.add_task(escape(printable(file)), total=total)
-            bars.update(tasks[file], completed=done, total=total)
+        def show(file: str, done: int, _total: int) -> None:
+            seen[file] = done
+            report(before + sum(seen.values()), sum(sizes), f"{file}, {_size(done)}")
 
-        for name in wanted:
+        for number, name in enumerate(wanted):
+            before = sum(sizes[:number])
+            seen.clear()
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
@@ -442,9 +431,11 @@ def convert(
     """Write a data set (a name, a file, or files to be joined) in another format."""
     from imcc.datasets import write
 
-    with problems_reported():
-        dataset = load(inputs, reading)
-        written = write(dataset, output, format=to, overwrite=force)
+    with problems_reported(), working("converting"):
+        with part(0, (1, 1), "reading"):
+            dataset = load(inputs, reading)
+        with part(1, (1, 1), "writing"):
+            written = write(dataset, output, format=to, overwrite=force)
     files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
     if as_json:
         print_json(

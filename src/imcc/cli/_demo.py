@@ -9,6 +9,7 @@ import click
 
 from imcc._utils.text import printable
 from imcc.cli._options import examples
+from imcc.cli._progress import working
 from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported
 
@@ -55,8 +56,10 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
     with problems_reported():
         with Store(store, read_only=True) as opened:
             means, stds = _by_method(opened, np.mean), _by_method(opened, _spread)
-        write_report(store, report)
-        judged = _draw_calibration(wanted, picture)
+        with working("writing the report", quiet=quiet or as_json):
+            write_report(store, report)
+        with working("drawing the probabilities", quiet=quiet or as_json):
+            judged = _draw_calibration(wanted, picture)
     if as_json:
         found = {"store": str(store), "report": str(report), "means": means, "stds": stds}
         print_json({**found, "calibration": str(picture) if picture.exists() else None})

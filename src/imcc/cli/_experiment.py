@@ -10,7 +10,7 @@ import click
 
 from imcc._utils.text import printable
 from imcc.cli._options import examples
-from imcc.cli._progress import duration
+from imcc.cli._progress import duration, working
 from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
@@ -447,16 +447,17 @@ def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) ->
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
     """Add results computed elsewhere to a store: exported files or other stores."""
+    from imcc._utils.files import removed_on_failure
     from imcc.experiment import Store, load_experiment, merge
 
-    with problems_reported():
+    with problems_reported(), removed_on_failure(store, "-wal", "-shm"):
         if described is not None:
             Store.create(store, load_experiment(described)).close()
         for source in sources:
             if source.suffix not in (".csv", ".parquet"):
                 with Store(source, read_only=True) as other:
                     Store.create(store, other.experiment).close()
-        with Store(store) as opened:
+        with Store(store) as opened, working("merging"):
             merged = merge(opened, sources)
     if as_json:
         print_json(

@@ -9,6 +9,7 @@ import click
 
 from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
 from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, problems_reported
 
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
@@ -100,7 +101,7 @@ def report(
         "metrics": "all" if all_metrics else "paper",
     }
     text, written = "", []
-    with problems_reported():
+    with problems_reported(), working("writing the report"):
         if figures is not None:
             folder = output or store.with_name(f"{store.stem}-figures")
             written = reports.write_figures(store, folder, format=figures, **page)

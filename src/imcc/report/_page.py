@@ -10,6 +10,7 @@ from typing import Any
 
 import imcc
 from imcc._utils.optional import require
+from imcc._utils.progress import tell
 from imcc.experiment import EACH
 from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
@@ -29,6 +30,10 @@ PAPER_TEST_SIZE = 0.2
 _SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
 
 
+# How much of the time the figures of metrics, and of data sets, take.
+_PANELS, _DATASETS = 0.5, 0.25
+
+
 class _Page:
     """Computes the values of the template and numbers the figures."""
 
@@ -45,7 +50,8 @@ class _Page:
         }
 
     def panels(self) -> Iterator[dict[str, Any]]:
-        for panel in self.results.panels:
+        for number, panel in enumerate(self.results.panels):
+            tell(_PANELS * number / len(self.results.panels))
             about = self._about(panel.metric, panel.selections)
             yield {
                 **_switch(panel.metric, panel.selections),
@@ -81,7 +87,9 @@ class _Page:
 
     def datasets(self) -> Iterator[dict[str, Any]]:
         main = self.results.main
-        for spec in self.results.experiment.datasets:
+        specs = self.results.experiment.datasets
+        for number, spec in enumerate(specs):
+            tell(_PANELS + _DATASETS * number / len(specs))
             picture = None if main is None else figures.spread(self.results, main, spec.name)
             if main is None or picture is None:
                 yield {"name": one_line(spec.name), "facts": (), "methods": (), "figure": None}
@@ -95,6 +103,7 @@ class _Page:
             }
 
     def paper(self) -> dict[str, Any] | None:
+        tell(_PANELS + _DATASETS)
         by_selection = {
             selection: beside
             for selection in self.results.selections

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
+from imcc._utils.progress import part, tell
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.comparison import ROPE
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -46,7 +47,11 @@ def build_report(
     """
     check_share("alpha", alpha)
     check_number("rope", rope, at_least=0)
-    return render(gather(_source(store), control=control, alpha=alpha, rope=rope), title)
+    shares = (1, 3)  # as measured for the fifteen data sets of the paper
+    with part(0, shares, "comparing"):
+        results = gather(_source(store), control=control, alpha=alpha, rope=rope)
+    with part(1, shares, "drawing"):
+        return render(results, title)
 
 
 def write_report(
@@ -253,23 +258,28 @@ def write_figures(
     """
     check_choice("format", format, [suffix[1:] for suffix in SUFFIXES])
     check_share("alpha", alpha)
-    results = gather(_source(store), control=control, alpha=alpha)
+    with part(0, (1, 1), "comparing"):
+        results = gather(_source(store), control=control, alpha=alpha)
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is not a folder")
     target.mkdir(parents=True, exist_ok=True)
-    return [picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)]
+    with part(1, (1, 1), "drawing"):
+        return [
+            picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)
+        ]
 
 
 def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
-    for panel in results.panels:
+    for number, panel in enumerate(results.panels):
+        tell(number, len(results.panels))
         yield from figures.critical_differences(panel)
         yield from figures.time_against_quality(results, panel)
     for metric in METRICS:
         for number, (dataset, pictures) in enumerate(figures.sensitivities(results, metric), 1):
             parts = ("alpha_gamma", "beta", "n_clusters")
-            for part, picture in zip(parts, pictures, strict=True):
-                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{part}", picture
+            for name, picture in zip(parts, pictures, strict=True):
+                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{name}", picture
     for number, spec in enumerate(results.experiment.datasets, 1):
         main = results.main
         drawn = None if main is None else figures.spread(results, main, spec.name)

@@ -170,7 +170,7 @@ class TableFile:
             head = file.read(_SAMPLE)
             size = file.seek(0, os.SEEK_END)
         lines = head.count(b"\n")
-        return round(lines * size / len(head)) if lines else None
+        return max(round(lines * size / len(head)) - int(self.header), 1) if lines else None
 
     @property
     def _is_parquet(self) -> bool:
