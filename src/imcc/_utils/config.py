@@ -99,8 +99,8 @@ class Config:
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
-    progress_after: float = 2.0
-    progress_every: float = 10.0
+    progress_after: float = 10.0
+    progress_every: float = 30.0
 
 
 _current = Config()

@@ -8,6 +8,8 @@ import io
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -62,3 +64,23 @@ def _zipped(name: str, data: bytes) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
+
+
+@contextmanager
+def removed_on_failure(path: str | os.PathLike[str], *suffixes: str) -> Iterator[None]:
+    """Remove a file that came into being inside, if that ends in an error.
+
+    Parameters
+    ----------
+    path : path
+    *suffixes : str
+        Of files beside it, which are removed, too.
+    """
+    path = Path(path)
+    existed = path.exists()
+    try:
+        yield
+    except BaseException:
+        for suffix in ("", *suffixes) if not existed else ():
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        raise
