@@ -155,7 +155,7 @@ def test_calibrating_again_replaces_what_was_there(imcc, pets, more, rows, calib
     )
     imcc("thresholds", tmp_path / "t.skops", more, "-o", tmp_path / "t2.skops", "--quiet")
     again = imcc("thresholds", tmp_path / "t.skops", more, "-o", tmp_path / "t2.skops", "--force")
-    assert "had thresholds already" in again.stdout
+    assert "already had thresholds" in again.stdout
     assert read_card(tmp_path / "t2.skops").model == read_card(tmp_path / "t.skops").model
 
 
@@ -201,7 +201,7 @@ def test_predict_proba(imcc, pets, calibrated, tmp_path):
     first = json.loads(lines.stdout.splitlines()[0])["top"][0]
     assert first == {"label": LABELS[chances[0].argmax()], "probability": chances[0].max()}
     wrong = imcc("predict", calibrated, pets / "new.csv", "--proba", "--scores", code=2)
-    assert "give one of the two" in wrong.stderr
+    assert "pass only one of the two" in wrong.stderr
 
 
 def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):

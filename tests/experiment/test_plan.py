@@ -69,15 +69,15 @@ def test_parameters_come_on_top_of_a_named_method():
         ("imc", "imc"),
         ({"a": "no.such.module"}, "cannot import"),
         ({"a": "imcc.NoSuchClass"}, "no 'NoSuchClass'"),
-        ({"a": 3}, "must be one of our names"),
+        ({"a": 3}, "must be a known name"),
         ({"a": {"estimator": "imcc", "parms": {}}}, "parms"),
         ({"a": {"estimator": "imcc", "params": {"alfa": 1}}}, "alfa"),
         ({"a": {"estimator": DICE, "grid": {"stength": [1]}}}, "stength"),
         ({"a": {"estimator": DICE, "grid": {"strength": 1}}}, "list of values"),
         ({"a": {"estimator": DICE, "grid": {}}}, "grid"),
         ({" a": DICE}, "space"),
-        (["imcc", "imcc"], "twice"),
-        ({"a": IMCCClassifierCV(kernels=[min])}, "cannot be written"),
+        (["imcc", "imcc"], "duplicate"),
+        ({"a": IMCCClassifierCV(kernels=[min])}, "cannot be stored"),
         ({"a": (DICE, {}, 1)}, "pair"),
         ({"a": "json.JSONDecodeError"}, "a"),
         (7, "methods must be"),
@@ -93,7 +93,7 @@ def test_wrong_methods_are_refused_before_anything_runs(methods, message):
     [
         ({"datasets": "yeats", "methods": "imcc"}, "yeast"),
         ({"datasets": "no/such.arff", "methods": "imcc"}, "no file"),
-        ({"datasets": ["yeast", "yeast"], "methods": "imcc"}, "twice"),
+        ({"datasets": ["yeast", "yeast"], "methods": "imcc"}, "duplicate"),
         ({"datasets": 5, "methods": "imcc"}, "datasets"),
         ({"datasets": "yeast"}, "nothing to compute"),
         ({"datasets": "yeast", "methods": "imcc", "n_repeats": 0}, "n_repeats"),
@@ -210,7 +210,7 @@ def test_data_in_memory_cannot_be_loaded_elsewhere(pets):
     experiment = Experiment(pets, {"dice": DICE}, n_repeats=1)
     assert experiment.datasets[0].load() is not None
     again = Experiment.from_dict(experiment.to_dict())
-    with pytest.raises(ExperimentError, match="given in Python"):
+    with pytest.raises(ExperimentError, match="given in memory"):
         again.datasets[0].load()
 
 

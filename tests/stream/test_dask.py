@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from tests.calls import recorded_calls
 from tests.search.test_search import SMALL
 from tests.stream.test_fitting import CUTS, HEAVY, KINDS, coefficients, cut, fixed
 
@@ -166,27 +167,19 @@ def test_prediction_is_lazy_and_the_same(small_problem, parameters):
     )
 
 
-def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch, config):
+def test_nothing_that_grows_with_the_rows_reaches_the_client(config):
     """Watch what comes back: the same few bytes for 2,000 rows and for 20,000."""
-    largest = []
-    original = dask.compute
-
-    def watched(*collections, **options):
-        found = original(*collections, **options)
-        largest.append(len(pickle.dumps(found)))
-        return found
-
-    monkeypatch.setattr(dask, "compute", watched)
     config(cluster_rows=100, rows_per_cluster=1, width_rows=100)
     peaks = []
     for n in (2_000, 20_000):
         X = da.random.default_rng(0).normal(size=(n, 10), chunks=(1_000, -1))
-        largest.clear()
-        IMCCClassifier(
+        clf = IMCCClassifier(
             4, approximation="nystroem", n_components=10, lloyd_passes=2, random_state=0
-        ).fit(X, X[:, :3] > 0)
-        assert len(largest) == 4  # the summary, two steps and the sums
-        peaks.append(max(largest))
+        )
+        with recorded_calls(dask.compute) as calls:
+            clf.fit(X, X[:, :3] > 0)
+        assert len(calls) == 4  # the summary, two steps and the sums
+        peaks.append(max(len(pickle.dumps(call.result)) for call in calls))
     assert peaks[1] < 1.1 * peaks[0] < 50_000
 
 
@@ -235,17 +228,19 @@ def test_bad_input_is_named(small_problem):
     refused(unknown, labels, r"X is a Dask array with unknown chunk sizes.*compute_chunk_sizes")
     refused(rows, labels[rows[:, 0] > 0], "y is a Dask array with unknown chunk sizes")
     refused(rows, None, "y must be passed")
-    refused(rows, labels[:80], "as many rows: X has 90, y has 80")
+    refused(rows, labels[:80], "the same number of rows: X has 90, y has 80")
     refused(rows[:, 0], labels, "X must have two dimensions")
     refused(rows[:0], labels[:0], "the Dask collection has no rows")
-    refused(rows, labels, "cannot be trained on a stream", IMCCClassifier())
-    refused(rows, labels, "IMCCClassifierCV needs arrays", IMCCClassifierCV())
+    refused(rows, labels, "does not support streams", IMCCClassifier())
+    refused(rows, labels, "IMCCClassifierCV does not support streams", IMCCClassifierCV())
     frames = [dd.from_pandas(pd.DataFrame(X), npartitions=k) for k in (2, 3)]
-    refused(*frames, "y has 3 partitions and X has 2")
+    refused(*frames, "y has 3 partitions, but X has 2")
     bad = X.copy()
     bad[70, 2] = np.inf
-    refused(on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of it \(row 70 of all\), column 2")
-    refused(rows, labels + 2, r"chunk \d .*y must hold labels coded")
+    refused(
+        on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of the chunk \(row 70 of all\), column 2"
+    )
+    refused(rows, labels + 2, r"chunk \d .*y must contain labels coded")
     clf.fit(rows, labels)
     with pytest.raises(ValueError, match="X has 4 features, but IMCCClassifier is expecting 5"):
         clf.predict(rows[:, :4])

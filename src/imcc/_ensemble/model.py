@@ -1,4 +1,4 @@
-"""The fitted ensemble: plain records, and how rows are scored."""
+"""The fitted ensemble: its records, and the scores of rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from imcc._backend.array import Array, asarray, is_numpy, moved_record, namespac
 from imcc._backend.device import block_entries
 from imcc._core.kernels import LaplacianKernel, RBFKernel, WidthKernel, row_blocks
 from imcc._ensemble.views import View
+from imcc._utils.progress import tell
 from imcc._utils.validation import Features
 
 #: The kernels that members may have.
@@ -22,7 +23,7 @@ _SCORE_ENTRIES = 2**22
 
 @dataclass(frozen=True)
 class Setting:
-    """What a member is: everything that was chosen.
+    """The selected parameters of a member.
 
     Attributes
     ----------
@@ -32,9 +33,9 @@ class Setting:
     penalty : float
         lambda (beta, for members with virtual examples).
     eta : float
-        How far the labels are coupled, from 0 (not at all).
+        Coupling of the labels, from 0 (none).
     alpha, gamma : float
-        IMCC's weights of the virtual examples and of the pull to them; 0 without any.
+        Weights of the virtual examples and of the gamma term of IMCC; 0 without virtual examples.
     n_clusters : int
         Number of virtual examples; 0 without any.
     """
@@ -97,7 +98,7 @@ class EnsembleModel:
     base: Array
 
     def moved(self, like: Array) -> EnsembleModel:
-        """Return the model with its arrays beside another array."""
+        """Return the model with its arrays in the library and on the device of another array."""
         return replace(
             self,
             anchors=tuple(asarray(rows, like) for rows in self.anchors),
@@ -119,6 +120,7 @@ class EnsembleModel:
             for view, anchors in zip(self.views, self.anchors, strict=True):
                 rows = on_host_or_device(view.transform(X[block]), self.base)
                 found[block, :] += self._of_view(view.name, rows, anchors)
+            tell(block.stop, n)
         # By columns: most often all of them.
         if len(self.varying) == out.shape[1]:
             return found

@@ -1,4 +1,4 @@
-"""``imcc calibrate`` and ``imcc thresholds``: more for a model that exists already."""
+"""``imcc calibrate`` and ``imcc thresholds``: adjust an existing model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.progress import part
 from imcc.cli._choices import CALIBRATORS, CRITERIA
 from imcc.cli._evaluate import MEASURES
 from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved, refuse_classes
@@ -24,7 +25,9 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
@@ -48,14 +51,14 @@ if TYPE_CHECKING:
     type=click.Choice(CALIBRATORS),
     default="logistic",
     show_default=True,
-    help="The maps from scores to log-odds: linear, or step functions for labels with enough rows.",
+    help="Maps from scores to log-odds: linear, or step functions for labels with enough rows.",
 )
 @click.option(
     "--min-support",
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Number of rows with the label, and without it, that a step function needs.",
+    help="Minimum number of rows with and without a label for a step function.",
 )
 @IGNORE
 @TRUST
@@ -75,32 +78,37 @@ def calibrate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Give a model probabilities, learned from new rows with labels.
+    """Calibrate a model: fit probabilities to new rows with labels.
 
-    New rows are those that it was not trained on.  The model stays as it is; one map per label,
-    from its scores to probabilities, is fitted to the rows given.  Columns are matched by name.
-    "imcc tune --calibrate" makes a model with probabilities from training rows alone.
+    The rows must not be training rows.  The model is not changed; one map per label from scores to
+    probabilities is fitted to the given rows.  Columns are matched by name.  "imcc tune
+    --calibrate" fits a model with probabilities to training rows alone.
     """
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
+    if method != "isotonic":
+        refuse_options(["min_support"], "--method isotonic")
     with problems_reported():
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "calibrate")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
+        with working("reading", quiet=quiet):
+            X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         if first_with(model, "thresholds_") is not None:
             warnings.warn(
                 "the thresholds of the model are on its scores, and are left out: a label is now "
                 "predicted from probability 1/2 on; choose new ones with imcc thresholds",
                 stacklevel=2,
             )
-        while isinstance(model, (TunedThresholds, MultilabelCalibrator)):
-            model = model.estimator_
-        calibrated = MultilabelCalibrator(
-            model, method=method, cv="prefit", min_support=min_support
-        ).fit(X, Y)
-        found = _judged(model, X, Y, method, min_support)
+        model = without_outer(model, (TunedThresholds, MultilabelCalibrator))
+        with working("calibrating", quiet=quiet):
+            with part(0, (1, 2), "scoring rows"):
+                calibrated = MultilabelCalibrator(
+                    model, method=method, cv="prefit", min_support=min_support
+                ).fit(X, Y)
+            with part(1, (1, 2), "judging the probabilities"):
+                found = _judged(model, X, Y, method, min_support)
         note = f"Calibrated ({method}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before calibration": value for key, value in card.metrics.items()}
         if found is not None:
@@ -137,7 +145,7 @@ def calibrate(
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Number of rows with the label, and without it, that a threshold of its own needs.",
+    help="Minimum number of rows with and without a label to choose its threshold.",
 )
 @IGNORE
 @TRUST
@@ -157,27 +165,28 @@ def thresholds(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Choose each label's threshold for a model, on new rows with labels.
+    """Choose the thresholds of a model on new rows with labels.
 
-    New rows are those that it was not trained on.  The model and its scores stay as they are; those
-    of a calibrated model are log-odds.  Columns are matched by name.
-    "imcc tune --thresholds" chooses them from training rows alone.
+    The rows must not be training rows.  The model and its scores are not changed; the scores of a
+    calibrated model are log-odds.  Columns are matched by name.  "imcc tune --thresholds" chooses
+    thresholds on training rows alone.
     """
     import numpy as np
 
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import TunedThresholds
 
     with problems_reported():
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "choose thresholds for")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
+        with working("reading", quiet=quiet):
+            X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
-        while isinstance(model, TunedThresholds):
-            model = model.estimator_
+        model = without_outer(model, TunedThresholds)
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
-        tuned.fit(X, Y)
+        with working("choosing thresholds", quiet=quiet):
+            tuned.fit(X, Y)
         note = f"Thresholds chosen ({criterion}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before thresholds": value for key, value in card.metrics.items()}
         chosen = {
@@ -199,8 +208,8 @@ def thresholds(
         )
         if had:
             say(
-                "The model had thresholds already, which these replace; the default ones, above, "
-                "are those of a model without: score 0, or probability 1/2"
+                "The model already had thresholds, which are replaced; the default thresholds "
+                "above are score 0, or probability 1/2"
             )
         say(f"{new.model}, thresholds of {name} ({X.shape[0]:,} rows), written to {output}")
 
@@ -212,7 +221,7 @@ def _new_rows(
     card: ModelCard,
     ignore_extra: bool,
 ) -> tuple[Any, Any, str, str]:
-    """Return rows, labels, a name for them and their fingerprint; not the training rows."""
+    """Return rows, labels, their name and fingerprint; training rows are an error."""
     X, Y = load_matching(
         inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
     )
@@ -223,8 +232,8 @@ def _new_rows(
     if fingerprint == card.fingerprint:
         raise InvalidArgumentError(
             "data",
-            "are the rows that the model was trained on, whose labels it knows too well: use other "
-            "rows, or train it anew with imcc tune --calibrate or --thresholds",
+            "are the rows that the model was trained on: use other rows, or train it again with "
+            "imcc tune --calibrate or --thresholds",
         )
     return X, Y, name, fingerprint
 
@@ -236,17 +245,20 @@ def _rows_used(X: Any, name: str, fingerprint: str) -> str:
 def _judged(
     model: Any, X: Any, Y: Any, method: str, min_support: int
 ) -> CalibrationDiagnostics | None:
-    """Judge the probabilities of each row by maps fitted to the others; None for too few rows."""
+    """Evaluate the probabilities of each row by maps fitted to the others; None for one row."""
     from imcc.calibration import cross_fit_probabilities
     from imcc.inspection import diagnose_probabilities, score_probabilities
 
     if X.shape[0] < 2:
         return None
-    chances = cross_fit_probabilities(
-        model, X, Y, method=method, min_support=min_support, cv=min(5, X.shape[0])
-    )
-    before = score_probabilities(model, X, Y.shape[1])
-    return diagnose_probabilities(Y, chances, before=before)
+    with part(0, (1, 1, 1)):
+        chances = cross_fit_probabilities(
+            model, X, Y, method=method, min_support=min_support, cv=min(5, X.shape[0])
+        )
+    with part(1, (1, 1, 1)):
+        before = score_probabilities(model, X, Y.shape[1])
+    with part(2, (1, 1, 1)):
+        return diagnose_probabilities(Y, chances, before=before)
 
 
 def _as_metrics(found: CalibrationDiagnostics, name: str) -> dict[str, float]:
@@ -274,7 +286,7 @@ def _print_change(found: CalibrationDiagnostics, name: str) -> None:
 def _save(
     model: Any, output: str, old: ModelCard, metrics: dict[str, float], note: str
 ) -> ModelCard:
-    """Write the model with the old card's names and training data, and return the new card."""
+    """Write the model with the names and training data of the old card; return the new card."""
     from imcc.persistence import make_card, save_model
 
     made = make_card(

@@ -1,4 +1,4 @@
-"""``imcc evaluate``: a model evaluated on rows whose labels are known."""
+"""``imcc evaluate``: evaluation of a model on rows with known labels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.progress import part
 from imcc.cli._choices import CALIBRATIONS
 from imcc.cli._inputs import fingerprint_of, load_matching, open_saved, refuse_classes
 from imcc.cli._options import (
@@ -20,7 +21,9 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 # The attributes of CalibrationDiagnostics, in words.
@@ -52,43 +55,43 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=15,
     show_default=True,
-    help="How many labels to list, the most frequent first.",
+    help="Number of labels to list, the most frequent first.",
 )
 @click.option(
     "--details",
     is_flag=True,
-    help="For each label also precision, recall, the threshold, and the F1 that another one gives.",
+    help="Also list precision, recall, threshold and the best possible F1 per label.",
 )
 @click.option(
     "--resamples",
     type=click.IntRange(min=0),
     default=500,
     show_default=True,
-    help="Resamples of the bootstrap over rows behind the intervals; 0: no intervals.",
+    help="Number of bootstrap resamples for the intervals; 0: no intervals.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
     "--plot",
     metavar="FILE",
-    help="Draw average precision, F1, AUC and calibration error of the labels with their "
-    "intervals (PNG, SVG or PDF).",
+    help="Plot average precision, F1, AUC and calibration error per label, with intervals (PNG, "
+    "SVG or PDF).",
 )
 @click.option(
     "--draw",
     metavar="FILE",
-    help="Draw precision, recall and F1 against the threshold (PNG, SVG or PDF).",
+    help="Plot precision, recall and F1 against the threshold (PNG, SVG or PDF).",
 )
 @click.option(
     "--draw-calibration",
     metavar="FILE",
-    help="Draw how well calibrated the probabilities are, or the scores as probabilities; for a "
+    help="Plot the calibration of the probabilities, or of the scores as probabilities; for a "
     "calibrated model, before and after.",
 )
 @click.option(
     "--calibration",
     type=click.Choice(CALIBRATIONS),
-    help="How scores become probabilities for that: (score + 1) / 2, or a map learned from the "
-    "other rows.  [default: the model's own probabilities, or else what its scores mean]",
+    help="How scores are converted to probabilities for that: (score + 1) / 2, or a map fitted to "
+    "the other rows.  [default: the model's own probabilities, or those its scores imply]",
 )
 @IGNORE
 @TRUST
@@ -111,12 +114,11 @@ def evaluate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Evaluate a model on rows whose labels are known.
+    """Evaluate a model on rows with known labels.
 
-    Gives the five metrics of the paper, and for every label its average precision, F1 and AUC; for
-    a model with probabilities also their log loss, Brier score and calibration error.  All of these
-    have intervals of 95 % (bootstrap over rows).  Columns of features and labels are matched by
-    name.
+    Shows the five metrics of the paper, and average precision, F1 and AUC per label; for a model
+    with probabilities also log loss, Brier score and calibration error.  These have 95 % bootstrap
+    intervals, except the five metrics.  Columns of features and labels are matched by name.
     """
     import numpy as np
 
@@ -125,38 +127,46 @@ def evaluate(
     from imcc.calibration import decision_thresholds, label_scores
     from imcc.metrics import evaluate as evaluate_metrics
 
+    if not as_json and draw_calibration is None:
+        refuse_options(["calibration"], "--draw-calibration and --json")
+    if not resamples:
+        refuse_options(["seed"], "the intervals that --resamples 0 leaves out")
     with problems_reported():
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "evaluate")
-        X, Y = load_matching(
-            inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
-        )
+        with working("reading", quiet=quiet):
+            X, Y = load_matching(
+                inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+            )
         if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
             warnings.warn(
-                "these are the rows that the model was trained on: it is worse on new rows than "
-                "these figures say",
+                "these are the rows that the model was trained on: on new rows, the results will "
+                "be worse",
                 UserWarning,
                 stacklevel=1,
             )
         names = card.label_names
-        scores = label_scores(model, X, len(names))
+        with working("evaluating: scoring rows", quiet=quiet):
+            scores = label_scores(model, X, len(names))
         limits = decision_thresholds(model, len(names))
         metrics = evaluate_metrics(Y, scores)
-        # The ranking metrics are of the scores; this one is of the decisions.
+        # The ranking metrics depend on the scores, the Hamming loss on the decisions.
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
             "hamming_loss"
         ]
-        found = inspection.diagnose(
-            Y,
-            scores,
-            thresholds=limits,
-            label_names=names,
-            n_resamples=resamples,
-            random_state=seed,
-        )
+        with working("evaluating: intervals", quiet=quiet):
+            found = inspection.diagnose(
+                Y,
+                scores,
+                thresholds=limits,
+                label_names=names,
+                n_resamples=resamples,
+                random_state=seed,
+            )
         order = np.argsort([-label.support for label in found.labels], kind="stable")
-        judged = judge_probabilities(model, X, Y, names, resamples, seed)
-        chances = _chances(model, X, Y, scores, calibration)
+        with working("evaluating: probabilities", quiet=quiet):
+            judged = judge_probabilities(model, X, Y, names, resamples, seed)
+            chances = _chances(model, X, Y, scores, calibration)
         records = inspection.reliability(Y, chances, label_names=names)
         if plot is not None:
             inspection.draw_diagnostics(found, plot, calibration=judged)
@@ -189,20 +199,26 @@ def evaluate(
 def judge_probabilities(
     model: Any, X: Any, Y: Any, names: Sequence[str], resamples: int = 500, seed: int = 0
 ) -> CalibrationDiagnostics | None:
-    """Judge the probabilities of a model, and those before calibration; None if it has none."""
+    """Evaluate a model's probabilities, and those before calibration; None if it has none."""
     from imcc import inspection
     from imcc.calibration import label_probabilities
 
     if not hasattr(model, "predict_proba"):
         return None
-    return inspection.diagnose_probabilities(
-        Y,
-        label_probabilities(model, X, len(names)),
-        before=inspection.probabilities_before_calibration(model, X, len(names)),
-        label_names=names,
-        n_resamples=resamples,
-        random_state=seed,
-    )
+    shares = (2, 2, 1)
+    with part(0, shares, "scoring rows"):
+        chances = label_probabilities(model, X, len(names))
+    with part(1, shares, "scoring rows before calibration"):
+        before = inspection.probabilities_before_calibration(model, X, len(names))
+    with part(2, shares, "resampling"):
+        return inspection.diagnose_probabilities(
+            Y,
+            chances,
+            before=before,
+            label_names=names,
+            n_resamples=resamples,
+            random_state=seed,
+        )
 
 
 def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any:
@@ -222,7 +238,7 @@ def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any
 
 
 def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
-    """Print how good probabilities are: means over labels, and some labels."""
+    """Print the quality of probabilities: means over labels, and some labels."""
     before = found.before
     columns = [("mean over labels", "left"), ("value", "right")]
     rows = [[words, str(getattr(found, name))] for name, words in MEASURES.items()]

@@ -1,4 +1,4 @@
-"""``imcc inspect``: what is in a model file, and why a row has its scores."""
+"""``imcc inspect``: the contents of a model file, and explanations of scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
+from imcc._utils.progress import told_to
 from imcc.cli._choices import BY
 from imcc.cli._evaluate import judge_probabilities, print_probabilities
 from imcc.cli._inputs import (
@@ -23,11 +24,14 @@ from imcc.cli._options import (
     JSON,
     MODEL,
     QUIET,
+    READING,
     TRUST,
     DataPath,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._row import find_row, one_row, print_report, read_rows, report_row, training_rows
 from imcc.cli._tables import (
     are_tables,
@@ -62,14 +66,14 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="The training data: what a row is compared with, and where its nearest rows are looked "
-    "for; needed for the evidence behind a score, and by linear models.",
+    help="Training data, for the background and the nearest rows of a row; needed for --by "
+    "evidence, and for linear models.",
 )
 @reading_options
 @click.option(
     "--row",
-    help="Explain the scores of this row: counted from 0, or for a table its id; of the rows that "
-    "are named after the model, or of --data.",
+    help="Explain the scores of this row, counted from 0, or the id of a row of a table; of the "
+    "rows given after the model, or of --data.",
 )
 @click.option(
     "--rows",
@@ -77,7 +81,7 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="The same as naming the rows after the model.",
+    help="The same as giving the rows after the model.",
 )
 @click.option(
     "--background",
@@ -85,8 +89,8 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Rows that the row is compared with.  [default: the training data if they are given, or "
-    "else the rows among which it is]",
+    help="Rows that the row is compared with.  [default: the training data if given, otherwise "
+    "the rows that contain it]",
 )
 @click.option(
     "--test",
@@ -94,22 +98,22 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Rows with labels that the model was not trained on: judges its probabilities, also on "
-    "the page (--html).",
+    help="Rows with labels that the model was not trained on, to evaluate its probabilities; also "
+    "on the page (--html).",
 )
 @click.option(
     "--label",
     "wanted",
     multiple=True,
-    help="The label whose score is explained; may be repeated.  [default: the one furthest above "
-    "its threshold]",
+    help="Label whose score is explained; may be repeated.  [default: the one that exceeds its "
+    "threshold the most]",
 )
 @click.option(
     "--by",
     type=click.Choice(BY),
     default="columns",
     show_default=True,
-    help="How: by the columns of the table (any model), by the labels of training rows and "
+    help="Explain by the columns of the table (any model), by the labels of training rows and "
     "clusters, by similar rows, by features (linear models), or by members (ensembles).",
 )
 @click.option(
@@ -117,14 +121,15 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Rows of the background that are used, by columns.",
+    help="Maximum number of background rows, for --by columns.",
 )
 @click.option(
     "--evaluations",
     type=click.IntRange(min=1),
     default=2**14,
     show_default=True,
-    help="Rows that the model is asked about at most, by columns; more make more columns exact.",
+    help="Maximum number of mixed rows that are scored, for --by columns; with more, the values "
+    "are exact for more columns.",
 )
 @click.option(
     "--columns",
@@ -132,7 +137,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=20,
     show_default=True,
-    help="Of more columns, those that matter least are one group.",
+    help="If there are more columns, the least important ones form one group.",
 )
 @click.option(
     "--nearest",
@@ -140,24 +145,28 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="How many of the nearest rows to show.",
+    help="Number of nearest rows to show.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Random seed for --by columns and for the intervals of --test.",
+)
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many clusters, pairs of labels and contributions to show.",
+    help="Number of clusters, pairs of labels and contributions to show.",
 )
+@click.option("--html", type=click.Path(), metavar="FILE", help="Write everything to an HTML page.")
+@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Plot the soft labels.")
+@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Plot label correlations.")
+@click.option("--draw-map", "map_file", metavar="FILE", help="Plot rows and centres in a plane.")
 @click.option(
-    "--html", type=click.Path(), metavar="FILE", help="Write everything as one HTML page."
-)
-@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Draw the soft labels.")
-@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Draw label correlations.")
-@click.option("--draw-map", "map_file", metavar="FILE", help="Draw rows and centres in a plane.")
-@click.option(
-    "--draw-columns", "columns_file", metavar="FILE", help="Draw what the columns of --row add."
+    "--draw-columns", "columns_file", metavar="FILE", help="Plot the contributions of the columns."
 )
 @TRUST
 @FORCE
@@ -190,11 +199,11 @@ def inspect(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Look into a model, or say what drove the scores of one row.
+    """Inspect a model, or explain the scores of one row.
 
-    Shows where the model came from and how good it is, its clusters with their soft labels, and
-    the label correlations that they carry.  With --row, what drove the score of a label: what each
-    column of the table adds to the mean score of other rows (Shapley values), and the nearest rows.
+    Shows the training data and the metrics of the model, its clusters with their soft labels, and
+    the label correlations that they carry.  With --row, shows the contribution of each column of
+    the table to the score of a label (Shapley values), and the nearest rows.
     """
     from imcc import inspection
     from imcc._utils.plain import to_plain
@@ -210,6 +219,15 @@ def inspect(
         )
     if by != "columns" and (background_inputs or columns_file):
         raise click.UsageError("--background and --draw-columns are for --by columns")
+    if row is None or by != "columns":
+        refuse_options(
+            ["n_nearest", "background_rows", "evaluations", "max_columns"],
+            "what the columns of one row add (--row, by columns)",
+        )
+        if not test_inputs:
+            refuse_options(["seed"], "what the columns of one row add (--row), and --test")
+    if not (row_inputs or data_inputs or background_inputs or test_inputs):
+        refuse_options(list(READING), "reading data, of which none are named")
     drawn = [
         file
         for file in (html, clusters_file, pairs_file, map_file, columns_file)
@@ -219,12 +237,14 @@ def inspect(
         for file in drawn:
             check_output(file, force)
         model, card = open_saved(model_file, trust)
-        training = _training(data_inputs, reading, model, card)
+        with working("reading the training data", quiet=quiet):
+            training = _training(data_inputs, reading, model, card)
         found: Inspection | None = None
         remark = ""
         try:
-            found = _inspection(model, card, training)
-        except ImccError as error:  # a model without virtual examples: its card is all there is
+            with working("inspecting", quiet=quiet):
+                found = _inspection(model, card, training)
+        except ImccError as error:  # a model without virtual examples: only its card is shown
             draws_them = clusters_file or pairs_file or map_file
             needs_them = draws_them or (by != "columns" and not _has_members(model))
             if needs_them or (html is not None and row is None):
@@ -252,8 +272,14 @@ def inspect(
                 quiet=quiet,
             )
         elif row is not None:
-            explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
-        judged = _judged(model, card, test_inputs, reading) if test_inputs else None
+            with working("explaining", quiet=quiet):
+                explained = _explanations(
+                    model, card, training, row_inputs, reading, row, wanted, by
+                )
+        judged = None
+        if test_inputs:
+            with working("judging probabilities", quiet=quiet):
+                judged = _judged(model, card, test_inputs, reading, seed)
         if found is not None:
             if clusters_file is not None:
                 inspection.draw_clusters(found, clusters_file)
@@ -353,11 +379,14 @@ def _no_rows() -> InvalidArgumentError:
 
 
 def _judged(
-    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
+    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any], seed: int
 ) -> CalibrationDiagnostics:
     refuse_classes(model, "judge")
-    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
-    found = judge_probabilities(model, X, Y, card.label_names)
+    with told_to(None):
+        X, Y = load_matching(
+            inputs, reading, card, with_labels=True, ignore_extra=True, model=model
+        )
+    found = judge_probabilities(model, X, Y, card.label_names, seed=seed)
     if found is None:
         raise InvalidArgumentError(
             "test",
@@ -408,7 +437,7 @@ def _check_fingerprint(card: ModelCard, found: str, path: str) -> None:
 
 
 def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[str, Any]:
-    """Name the labels of a table by the card, which knows them."""
+    """Add the label names of the card to the reading options of a table."""
     if name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or name == "-":
         return {**reading, "labels": list(card.label_names)}
     return reading
@@ -472,7 +501,7 @@ def _facts(card: ModelCard) -> dict[str, str]:
 
 
 def _has_members(model: Any) -> bool:
-    """Whether a model is an ensemble: it has members in place of virtual examples."""
+    """Return whether a model is an ensemble, with members instead of virtual examples."""
     from imcc._utils.wrappers import first_with
 
     return first_with(model, "members_") is not None

@@ -1,4 +1,4 @@
-"""``imcc inspect --row``: what drove the scores of a row, in terms of the columns of its table."""
+"""``imcc inspect --row``: explanation of the scores of a row by the columns of its table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import told_to
 from imcc._utils.text import printable
 from imcc.cli._inputs import load_matching
-from imcc.cli._progress import counted
+from imcc.cli._progress import working
 from imcc.cli._tables import are_tables, labels_of, table_model, table_rows
 from imcc.cli._terminal import print_wide_table, say, stdout
 
@@ -59,7 +60,7 @@ class Rows:
 def read_rows(
     model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
 ) -> Rows:
-    """Read rows for a model; for a table, find out whether it is the training data."""
+    """Read rows for a model; for a table, determine whether it is the training data."""
     inner = table_model(model)
     path = ", ".join(inputs)
     if inner is None or not are_tables(inputs, reading):
@@ -78,7 +79,7 @@ def read_rows(
 
 
 def find_row(model: Any, X: Any, row: str) -> int:
-    """Return the number of a row, which may be called by its id."""
+    """Return the index of a row, given by its index or id."""
     tables = table_model(model)
     ids = [] if tables is None else tables.schema_.of_kind("id")
     for name in ids:
@@ -134,15 +135,15 @@ def report_row(
     if compared is rows and rows.X.shape[0] < 2:
         raise InvalidArgumentError(
             "background",
-            "is needed: there is but one row, and nothing to compare it with. Pass the training "
+            "is needed: there is only one row, and nothing to compare it with. Pass the training "
             "data with " + given("data") + ", or other rows with " + given("background"),
         )
     names: dict[str, Any] = {"feature_names": None}
     if not hasattr(rows.X, "columns"):  # an array, whose names are in the card
         names["feature_names"] = card.feature_names or None
-    with counted("scoring mixed rows", quiet=quiet) as progress:
+    with working("scoring mixed rows", quiet=quiet) as report, told_to(None):
         attribution = inspection.explain_columns(
-            model, x, compared.X, label_names=card.label_names, progress=progress, **names, **sizes
+            model, x, compared.X, label_names=card.label_names, progress=report, **names, **sizes
         )
     if labels:
         attribution = attribution.select(labels)
@@ -152,7 +153,7 @@ def report_row(
     itself = [number] if same else []
     nearest, group, group_name = None, None, ""
     if around.X.shape[0] > len(itself):
-        with counted("looking for the nearest rows", quiet=quiet) as progress:
+        with working("looking for the nearest rows", quiet=quiet) as report, told_to(None):
             nearest = inspection.nearest_rows(
                 model,
                 x,
@@ -162,7 +163,7 @@ def report_row(
                 names=_ids(model, around.X),
                 label_names=card.label_names,
                 leave_out=itself,
-                progress=progress,
+                progress=report,
                 **names,
             )
         if has_clusters and training is not None:
@@ -202,7 +203,7 @@ def training_rows(training: Any, inputs: tuple[str, ...]) -> Rows | None:
 
 
 def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
-    """Print what drove the scores of a row."""
+    """Print the explanation of a row."""
     found = report.attribution
     for label in wanted or (found.index(),):
         _print_label(report, found.index(label), top)
@@ -221,7 +222,7 @@ def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
     say(f"Background: {report.background}")
     say(f"{found.how()}; +/-: one standard error\n")
     if report.group is not None:
-        say(f"In words, {report.group_name}: {report.group}\n")
+        say(f"Description of {report.group_name}: {report.group}\n")
     if report.nearest is not None and report.nearest.rows:
         _print_nearest(report, found)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
-from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +29,11 @@ from imcc.cli._options import (
     Numbers,
     Words,
     examples,
+    given_options,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._tables import (
     are_tables,
     fit_table,
@@ -45,7 +46,7 @@ from imcc.cli._tables import (
     table_card,
     table_options,
 )
-from imcc.cli._terminal import print_json, print_table, problems_reported, say, stderr
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -80,37 +81,37 @@ _OF_THE_SEARCH = (
     type=click.Choice(METHODS),
     default="kernel_ensemble",
     show_default=True,
-    help="What to fit: an ensemble of kernels with probabilities, or the best single setting of "
-    "the paper's method.",
+    help="Method: an ensemble of kernels with probabilities, or the method of the paper with the "
+    "best setting.",
 )
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
     default="average_precision",
     show_default=True,
-    help="What the chosen setting is best for.",
+    help="Metric by which the best setting is chosen.",
 )
 @click.option(
     "--grid",
     type=click.Choice(GRIDS),
     default="default",
     show_default=True,
-    help="The values to try where nothing else is said: 672 settings in four widths of the kernel, "
-    "or the paper's 2058 settings in one width.",
+    help="Default values to try: 672 settings with four kernel widths, or the paper's 2058 "
+    "settings with one width.",
 )
-@click.option("--alphas", type=Numbers(), help="Weights of the centres.  [default: --grid's]")
-@click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: --grid's]")
-@click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: --grid's]")
-@click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: --grid's]")
+@click.option("--alphas", type=Numbers(), help="Weights of the centres.  [default: by --grid]")
+@click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: by --grid]")
+@click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: by --grid]")
+@click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: by --grid]")
 @click.option("--kernels", type=Words(KERNELS), help="Kernels to try.  [default: rbf]")
 @click.option(
-    "--width-scales", type=Numbers(), help="Factors on the kernel's width.  [default: --grid's]"
+    "--width-scales", type=Numbers(), help="Factors on the kernel width.  [default: by --grid]"
 )
 @click.option(
     "--kernel-search",
     is_flag=True,
-    help="Try the rbf and the laplacian kernel in four widths each: for twice the time of the "
-    "default grid, eight times that of the paper's.",
+    help="Try the rbf and the laplacian kernel with four widths each; takes twice the time of the "
+    "default grid, or eight times that of the paper's grid.",
 )
 @CALIBRATE
 @THRESHOLDS
@@ -118,9 +119,9 @@ _OF_THE_SEARCH = (
 @SEED
 @SCALE
 @FILL
-@click.option("--results", metavar="FILE", help="Write every setting and its metrics as CSV, too.")
+@click.option("--results", metavar="FILE", help="Also write all settings and metrics as CSV.")
 @RAW_CSV
-@click.option("--jobs", type=int, help="Folds and widths computed at the same time.")
+@click.option("--jobs", type=int, help="Number of folds and widths computed in parallel.")
 @FORCE
 @QUIET
 @JSON
@@ -152,15 +153,15 @@ def tune(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Find the best model for data, and write it.
+    """Find the best model for data, and save it.
 
-    The data are a named data set or your own file; - is the standard input.  A table (CSV, TSV,
-    Parquet) may have numbers, categories, text, dates and missing values: what its columns are is
-    inferred and shown, and can be overruled (--text, --category, ..., --schema).
+    The data are a named data set or a file; - is the standard input.  A table (CSV, TSV, Parquet)
+    may have numbers, categories, text, dates and missing values: the types of its columns are
+    inferred and shown, and can be overridden (--text, --category, ..., --schema).
 
-    With --method imcc, every setting of a grid is tried by cross-validation, exactly; the grid is
-    --grid's where you do not say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
-    --width-scales).  The best one is fitted on all rows.
+    With --method imcc, all settings of a grid are cross-validated exactly; the grid is that of
+    --grid unless it is changed by --alphas, --betas, --gammas, --clusters, --kernels or
+    --width-scales.  The best setting is fitted on all rows.
     """
     from sklearn.model_selection import KFold
 
@@ -170,14 +171,17 @@ def tune(
 
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
-    if method != "imcc" and (others := _given(_OF_THE_SEARCH)):
+    if method != "imcc" and (others := given_options(*_OF_THE_SEARCH)):
         raise click.UsageError(f"{others[0]} is an option of --method imcc")
+    if results is None:
+        refuse_options(["raw_csv"], "--results")
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
-        data = _Data(inputs, reading, columns, scale, fill_missing)
+        with working("reading", quiet=quiet):
+            data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
         axes: dict[str, Any] = dict(KERNEL_SEARCH) if kernel_search else {}
         if kernels:
@@ -185,31 +189,29 @@ def tune(
         if width_scales:
             axes["width_scales"] = width_scales
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        with _progress("searching", quiet) as progress:
-            classifier: Any
-            if method == "imcc":
-                classifier = IMCCClassifierCV(
-                    alphas,
-                    betas,
-                    gammas,
-                    clusters,
-                    grid=grid,
-                    **axes,
-                    cv=shuffled,
-                    scoring=list(METRICS),
-                    refit=metric,
-                    n_jobs=jobs,
-                    progress=progress,
-                    random_state=seed,
-                )
-            else:
-                classifier = KernelEnsembleClassifier(
-                    scoring=metric,
-                    cv=shuffled if _given(("folds",)) and not _tuned(thresholds) else "loo",
-                    n_jobs=jobs,
-                    random_state=seed,
-                    verbose=int(progress is not False),
-                )
+        classifier: Any
+        if method == "imcc":
+            classifier = IMCCClassifierCV(
+                alphas,
+                betas,
+                gammas,
+                clusters,
+                grid=grid,
+                **axes,
+                cv=shuffled,
+                scoring=list(METRICS),
+                refit=metric,
+                n_jobs=jobs,
+                random_state=seed,
+            )
+        else:
+            classifier = KernelEnsembleClassifier(
+                scoring=metric,
+                cv=shuffled if given_options("folds") and not _tuned(thresholds) else "loo",
+                n_jobs=jobs,
+                random_state=seed,
+            )
+        with working("tuning", quiet=quiet):
             model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         model, found = without_search(model)
         inner = innermost(model)
@@ -222,7 +224,6 @@ def tune(
                 for name in METRICS
             }
         else:
-            inner.verbose = 0
             tried = len(inner.search_results_["score"])
             metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
         card = _save(model, output, data, metrics)
@@ -252,7 +253,7 @@ def tune(
 @click.option(
     "--clusters",
     type=Numbers(int),
-    help="Number of clusters; several: as many clusterings.  [default: 32]",
+    help="Number of clusters; several numbers give several clusterings.  [default: 32]",
 )
 @click.option("--alpha", type=float, default=1.0, show_default=True, help="Weight of the centres.")
 @click.option("--beta", type=float, default=1.0, show_default=True, help="Penalty on complexity.")
@@ -260,7 +261,7 @@ def tune(
 @click.option(
     "--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
 )
-@click.option("--width", type=float, help="The kernel's width.  [default: the rows' mean distance]")
+@click.option("--width", type=float, help="Kernel width.  [default: mean distance of the rows]")
 @click.option(
     "--width-scale", type=float, default=1.0, show_default=True, help="Factor on the width."
 )
@@ -269,7 +270,7 @@ def tune(
     type=click.Choice(SPANS),
     default="train",
     show_default=True,
-    help="Where the model may lie.",
+    help="Span of the solution: training rows, or training rows and centres.",
 )
 @CALIBRATE
 @THRESHOLDS
@@ -303,20 +304,22 @@ def fit(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Fit one setting to data, and write the model.
+    """Fit a model with given parameters, and save it.
 
-    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --calibrate
-    and --thresholds.
+    To search for good parameters, use "imcc tune".  --folds is for --calibrate and --thresholds.
     """
     from sklearn.model_selection import KFold
 
     from imcc.estimators import IMCCClassifier
     from imcc.persistence import require_skops
 
+    if not calibrate and _tuned(thresholds) is None:
+        refuse_options(["folds"], "--calibrate and --thresholds")
     with problems_reported():
         require_skops()
         check_output(output, force)
-        data = _Data(inputs, reading, columns, scale, fill_missing)
+        with working("reading", quiet=quiet):
+            data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
         classifier = IMCCClassifier(
             clusters if clusters is None or len(clusters) > 1 else clusters[0],
@@ -330,7 +333,7 @@ def fit(
             random_state=seed,
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        with _spinner("fitting", quiet):
+        with working("fitting", quiet=quiet):
             model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         card = _save(model, output, data, {})
     if as_json:
@@ -340,23 +343,12 @@ def fit(
 
 
 def _tuned(thresholds: str | None) -> str | None:
-    """Return what thresholds are to be tuned for; None if they are not."""
+    """Return the criterion of the thresholds; None if they are not tuned."""
     return None if thresholds == "none" else thresholds
 
 
-def _given(names: tuple[str, ...]) -> list[str]:
-    """Return the options among some that were given, as the user types them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    return [
-        f"--{name.replace('_', '-')}"
-        for name in names
-        if context.get_parameter_source(name) not in (default, None)
-    ]
-
-
 class _Data:
-    """What a model is fitted to: a table, or a data set of numbers."""
+    """Training data: a table or a numeric data set."""
 
     def __init__(
         self,
@@ -369,7 +361,7 @@ class _Data:
         self.is_table = are_tables(inputs, reading)
         self.scale, self.fill_missing = scale, fill_missing
         if self.is_table:
-            for option in _given(("scale", "fill_missing")):
+            for option in given_options("scale", "fill_missing"):
                 raise click.UsageError(
                     f"{option} is for data sets of numbers: the columns of a table are always "
                     "scaled, and their missing values filled in"
@@ -390,10 +382,10 @@ class _Data:
     def fit(
         self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
     ) -> Any:
-        """Return the classifier, fitted with what belongs before and around it."""
+        """Return the fitted classifier with its preprocessing and wrappers."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
-        # Without a wish, a table's classifier chooses thresholds where that costs nothing.
+        # By default, a table classifier chooses thresholds if this needs no further fits.
         default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
             wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
@@ -407,7 +399,7 @@ class _Data:
         return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
-        """Return what a file says about a model of these data."""
+        """Return the card of a model of these data."""
         from imcc.persistence import make_card
 
         if self.is_table:
@@ -471,7 +463,7 @@ def _table_of(results: dict[str, Any], raw: bool) -> str:
 
 
 def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> ModelCard:
-    """Write the model, and return what the file says about it."""
+    """Write the model, and return its card."""
     from imcc._utils.wrappers import first_with
     from imcc.calibration import TunedThresholds
     from imcc.persistence import save_model
@@ -484,7 +476,7 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
             f"{name}, thresholds at 0": tuned.default_score_,
             f"{name}, thresholds chosen": tuned.best_score_,
         }
-        # Without a label of enough rows there is no threshold to judge.
+        # The score is NaN if no label has enough rows.
         metrics = metrics | {key: value for key, value in figures.items() if isfinite(value)}
     card = data.card(model, metrics)
     save_model(model, output, card=card)
@@ -503,7 +495,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
 
 
 def _print_members(ensemble: Any, tried: int) -> None:
-    """Say which kernels the ensemble consists of."""
+    """Print the members of the ensemble."""
     rows = [
         (
             f"{member['weight']:.3f}",
@@ -530,7 +522,7 @@ def _print_members(ensemble: Any, tried: int) -> None:
 
 
 def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
-    """Return what was chosen, as a person would say it."""
+    """Return a description of the ensemble."""
     from scipy.special import expit
 
     from imcc.calibration import decision_thresholds
@@ -564,28 +556,3 @@ def _print(card: ModelCard, output: str, title: str) -> None:
         figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
     say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
-
-
-@contextlib.contextmanager
-def _progress(what: str, quiet: bool) -> Iterator[Any]:
-    """Give a callable that moves a bar on a terminal; False where there is none."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = stderr()
-    if quiet or not console.is_terminal:
-        yield False
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(what, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
-
-
-@contextlib.contextmanager
-def _spinner(what: str, quiet: bool) -> Iterator[None]:
-    console = stderr()
-    if quiet or not console.is_terminal:
-        yield
-        return
-    with console.status(what):
-        yield

@@ -1,7 +1,4 @@
-"""Which method is best, by how much, whether that is significant, and when not to use it.
-
-In plain English, all of it from the numbers.
-"""
+"""Texts on which method is best, by how much, whether significantly, and when not to use it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from imcc.comparison import Comparison
 from imcc.experiment import Run
 from imcc.report._cost import TimeRatio, gather_times, time_ratio
-from imcc.report._ranked import Gap, behind, gaps, not_different
+from imcc.report._ranked import DECIMALS, FEWEST, Gap, behind, gaps, not_different, shared
 from imcc.report._results import Compared
 from imcc.report._words import (
     capital,
@@ -27,15 +24,15 @@ from imcc.report._words import (
     signed,
 )
 
-# Times are often measured under load: smaller factors than this mean nothing.
+# Times are often measured under load: smaller factors than this are not meaningful.
 _SLOWER = 1.5
-# More data sets than this are counted and not named.
+# Maximum number of data sets that are named; the others are counted.
 _NAMED = 6
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer in a few words, and the sentences behind it."""
+    """A short answer and its explanation."""
 
     short: str
     long: str
@@ -43,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers of one metric say.
+    """Conclusions from the results by one metric.
 
     Attributes
     ----------
@@ -51,10 +48,10 @@ class Verdict:
     winner, lead, significant : Answer
         Which method is best, by how much, and whether that is significant.
     not_different : tuple of str
-        The methods that are not significantly different from the winner; empty where nothing was
+        The methods that are not significantly different from the winner; empty if nothing was
         tested.
     test : str
-        The test that this rests on, with its p where it has one; "" where nothing was tested.
+        The test, with its p-value if it has one; "" if nothing was tested.
     """
 
     metric: str
@@ -198,7 +195,7 @@ def _firsts(comparison: Comparison, leaders: list[int]) -> str:
 
 
 def _lead(compared: Compared, comparison: Comparison, first: int, second: int) -> Answer:
-    """Say how far ahead of the next the winner is, and of the control and the nearest method."""
+    """Return the lead of the winner over the next method, the control and the nearest method."""
     name, following = comparison.methods[first], comparison.methods[second]
     ranks = comparison.mean_ranks
     found = gaps(compared.scores, name)
@@ -215,8 +212,11 @@ def _lead(compared: Compared, comparison: Comparison, first: int, second: int) -
     nearest = found[0].method
     parts = [_difference(by_name[m], m == nearest and len(found) > 2) for m in shown]
     interval = ", with 95 % intervals" if by_name[following].half is not None else ""
+    near = ""
+    if nearest != following:
+        near = f", {signed(by_name[nearest].size.mean)} against {_name(nearest)}"
     return Answer(
-        f"{signed(by_name[following].size.mean)} against {_name(following)}",
+        f"{signed(by_name[following].size.mean)} against {_name(following)}{near}",
         f"Next is {_name(following)}, mean rank {_rank(ranks[second])}. Mean difference in "
         f"{metric_title(comparison.metric)}, positive where {_name(name)} is better{interval}: "
         f"{'; '.join(parts)}.",
@@ -240,7 +240,7 @@ def _difference(gap: Gap, nearest: bool) -> str:
 def _tested(
     comparison: Comparison, first: int, rest: list[int]
 ) -> tuple[Answer, tuple[str, ...], str]:
-    """Return which methods the winner differs from, by the test that fits the number of methods."""
+    """Return which methods the winner differs from, by a test for this number of methods."""
     level = f"at the level {comparison.alpha:g}"
     if len(comparison.methods) == 2:
         return _tested_pair(comparison, first, rest[0], level)
@@ -269,19 +269,31 @@ def _tested(
         f"{_differs(_name(comparison.methods[first]), beaten, alike, comparison)} {level}."
         + _by_pairs(comparison, first, alike)
     )
-    return Answer(_against(len(beaten), len(rest)), text), alike, f"Friedman, {p_text(p)}"
+    short = _against(len(beaten), len(rest))
+    if alike and set(alike) == set(_differ_by_pairs(comparison, first, alike)):
+        short += ", pair by pair against all"
+    return Answer(short, text), alike, f"Friedman, {p_text(p)}"
+
+
+def _differ_by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> list[str]:
+    pairs = comparison.wilcoxon
+    if pairs is None:
+        return []
+    return [m for m in alike if pairs.significant[first, comparison.methods.index(m)]]
 
 
 def _by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> str:
-    """Say what Wilcoxon's test, which does not depend on the other methods, finds of these."""
-    pairs = comparison.wilcoxon
-    if pairs is None or not alike:
+    """Return the result of Wilcoxon's test, which does not depend on the other methods."""
+    if comparison.wilcoxon is None or not alike:
         return ""
-    significant = pairs.significant[first]
-    differ = [m for m in alike if significant[comparison.methods.index(m)]]
+    n = len(comparison.datasets)
+    if n < FEWEST:
+        return f" Pair by pair nothing can be found with {n} data sets (Wilcoxon's test)."
+    differ = _differ_by_pairs(comparison, first, alike)
     test = " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) "
     if not differ:
-        return test + ("it does not differ from any of these." if len(alike) > 1 else "neither.")
+        these = "any of these" if len(alike) > 1 else "it"
+        return f"{test}it does not differ from {these} either."
     same = [m for m in alike if m not in differ]
     text = f"{test}it differs from {joined(_name(m) for m in differ)}"
     return text + (f", not from {joined(_name(m) for m in same)}." if same else " as well.")
@@ -321,16 +333,16 @@ def _against(n: int, of: int) -> str:
 
 
 def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]) -> Answer:
-    """Return where the winner is not first, and what it costs.
+    """Return where the winner is not first, and its training time.
 
     Parameters
     ----------
     compared : Compared
-        By the main metric.
+        Comparison by the main metric.
     others : sequence of Compared
-        By the other metrics.
+        Comparisons by the other metrics.
     runs : sequence of Run
-        They have the times.
+        Runs, for the times.
     """
     comparison = compared.comparison
     if comparison is None or len(comparison.methods) == 1:
@@ -354,8 +366,10 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
         texts.append(f"It is not first on {_places(elsewhere)}.")
     elif n_sets > 1:
         texts.append(f"It is first, alone or in a tie, on all {n_sets} data sets.")
+    named = set(comparison.methods)
     for partial in compared.partial:
         if partial.ranks and partial.ranks[partial.method] < partial.ranks[winner]:
+            named.add(partial.method)
             texts.append(
                 f"{_name(partial.method)}, not ranked above, has a better mean rank on the "
                 f"{len(partial.datasets)} data sets that it has: "
@@ -363,6 +377,11 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
             )
             n_own = counted(len(partial.datasets), "data set")
             short.append(f"on the {n_own} of {_name(partial.method)}")
+    ahead = list(_ahead(compared, winner, [m for m in compared.scores.methods if m not in named]))
+    if ahead:
+        texts.append(f"Methods that are not ranked are ahead of it on {_places(ahead)}.")
+        if not elsewhere:
+            short.append(f"on {len(ahead)} of {counted(n_sets, 'data set')}")
     metrics = list(_other_metrics(winner, others))
     lost = [f"{title} ({name})" for title, name in metrics if name]
     if lost:
@@ -378,8 +397,28 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
     return Answer(capital(joined(short)) or "No case found", " ".join(texts))
 
 
+def _ahead(
+    compared: Compared, winner: str, methods: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield data sets on which some methods have a better mean than the winner, with these.
+
+    Each over the splits that it shares with the winner.
+    """
+    scores = compared.scores
+    sign = 1 if scores.greater_is_better else -1
+    found: dict[str, list[str]] = {}
+    for method in methods:
+        runs = shared(scores, (winner, method))
+        for dataset, (own, other) in zip(runs.datasets, sign * runs.mean(), strict=True):
+            if round(other - own, DECIMALS) > 0:
+                found.setdefault(dataset, []).append(method)
+    for dataset in scores.datasets:
+        if dataset in found:
+            yield dataset, found[dataset]
+
+
 def _places(places: list[tuple[str, list[str]]]) -> str:
-    """Return data sets with the methods that are first there, the first few of them by name."""
+    """Return data sets with the methods that are first, naming at most ``_NAMED`` of them."""
     texts = [
         f"{_name(dataset)} ({joined(_name(m) for m in first)})"
         for dataset, first in places[:_NAMED]
@@ -389,7 +428,7 @@ def _places(places: list[tuple[str, list[str]]]) -> str:
 
 
 def _other_metrics(winner: str, others: Sequence[Compared]) -> Iterator[tuple[str, str]]:
-    """Yield other metrics that rank the winner, with the methods that are best; "" if it is."""
+    """Yield the other metrics with the methods that are best by them; "" if the winner is."""
     for other in others:
         found = other.comparison
         if found is None or winner not in found.methods or len(found.methods) < 2:
@@ -402,10 +441,10 @@ def _other_metrics(winner: str, others: Sequence[Compared]) -> Iterator[tuple[st
 def _times(
     comparison: Comparison, winner: str, alike: Sequence[str], runs: Sequence[Run]
 ) -> Iterator[tuple[float, str]]:
-    """Yield, in one sentence, how long the training takes beside others, and the largest factor.
+    """Yield the largest ratio of training times, and a sentence that compares these times.
 
-    Beside the best method that is not significantly different and faster (or the next one), the
-    control, and the fastest.
+    The winner is compared with the best method that is not significantly different and faster (or
+    the next one), the control, and the fastest.
     """
     if not runs:
         return
