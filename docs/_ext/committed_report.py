@@ -13,10 +13,10 @@ from imcc.experiment import Store, load_experiment, merge
 from imcc.report import write_report
 
 ROOT = Path(__file__).parents[2]
-# The experiments, with the titles of their reports and further files with records of the same rows.
+# The experiments, with the titles of their reports.
 REPORTS = {
-    "paper": ("The paper's fifteen data sets", ("label_frequency.csv",)),
-    "outside": ("Five data sets outside of the paper", ()),
+    "paper": "The paper's fifteen data sets",
+    "outside": "Five data sets outside of the paper",
 }
 
 
@@ -25,10 +25,8 @@ def write(folder, names=tuple(REPORTS)):
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
-        title, more = REPORTS[name]
         results = ROOT / "results"
         files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
-        files += [results / file for file in more if (results / file).exists()]
         with (
             # Not in the gallery's style: the report's figures place their parts themselves.
             mpl.rc_context(mpl.rcParamsDefault),
@@ -36,7 +34,7 @@ def write(folder, names=tuple(REPORTS)):
             Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,
         ):
             merge(store, files)
-            written.append(write_report(store, folder / f"{name}.html", title=title))
+            written.append(write_report(store, folder / f"{name}.html", title=REPORTS[name]))
     return written
 
 
