@@ -6,6 +6,7 @@ They are large and made from ``results/`` in seconds, so they are not in the rep
 import tempfile
 from pathlib import Path
 
+import matplotlib as mpl
 from sphinx.util import logging
 
 from imcc.experiment import Store, load_experiment, merge
@@ -27,6 +28,8 @@ def write(folder, names=tuple(REPORTS)):
         results = ROOT / "results"
         files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
         with (
+            # The report's figures place their parts themselves; the gallery's style is not for them.
+            mpl.rc_context(mpl.rcParamsDefault),
             tempfile.TemporaryDirectory() as place,
             Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,
         ):
