@@ -1,4 +1,4 @@
-"""TableEncoder: from a table to features, by a schema and scikit-learn's own transformers."""
+"""TableEncoder: conversion of a table to features by a schema and scikit-learn's transformers."""
 
 from __future__ import annotations
 
@@ -55,47 +55,56 @@ WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    r"""Turn a table with columns of every kind into features.
+    r"""Convert a table with columns of any type to features.
 
-    The kinds are inferred from the training table (:func:`infer_schema`) and applied unchanged to
-    other tables, whose columns are matched by name.  Then one ordinary ``ColumnTransformer``:
+    The types are inferred from the training table (:func:`infer_schema`) and applied unchanged to
+    other tables, whose columns are matched by name.  The features are computed by a
+    ``ColumnTransformer``:
 
-    * numbers and the parts of dates: missing values become the median, an indicator says so where
-      they are frequent; scaled by the range of the middle 90 % of the values;
-    * yes/no: the more frequent of the two where missing; standardised; other numbers that turn up
-      later in a column of 0 and 1 are taken as they are, and counted in a warning;
-    * categories: one indicator per value, values with fewer than 3 rows together; a value that the
-      training table does not have counts as rare, or as none, and is counted in a warning;
+    * numbers and parts of dates: missing values are replaced by the median, with an indicator if
+      they are frequent (at least 5 %); scaled by the range of the middle 90 % of the values;
+    * yes/no: missing values are replaced by the more frequent value; standardised.  Other numbers
+      in a column of 0 and 1 of a later table are used as they are, and counted in a warning;
+    * categories: one indicator per value; values with fewer than 3 rows share an indicator.  A
+      value that is not in the training table counts as rare, or as none if there are no rare
+      values, and is counted in a warning;
     * text: TF-IDF of words and pairs of words, and of parts of words (3 to 5 characters);
-    * ids and constants are left out.
+    * ids and constants are not used.
 
-    The features come in blocks: numbers, categories, and one per column of text.  Each block is
-    scaled so that its total variance over the training rows is the weight of the block times its
-    number of columns: 400 terms beside 6 numbers, or the reverse, drown nobody.
+    The features form blocks: numbers, categories, and one per text column.  Each block is scaled so
+    that its total variance over the training rows is the weight of the block times its number of
+    columns, so that blocks with many features do not dominate.
 
     Parameters
     ----------
-    kinds : dict of str to str, optional
-        Kinds of columns that are known better than the rules: ``{"zip": "category"}``.
-    date_formats : dict of str to str, optional
+    kinds : dict of str to str, default=None
+        Types of columns that override the inferred ones: ``{"zip": "category"}``.
+    date_formats : dict of str to str, default=None
         Formats of dates, as for ``datetime.strptime``.
-    drop : collection of str, optional
-        Columns to leave out.
-    missing_words : collection of str, optional
-        Further spellings of a missing value.
-    weights : dict of str to float, optional
-        Weights of the blocks: "numbers", "categories", "text"; those left out are as in
+    drop : collection of str, default=()
+        Columns that are not used.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
+    weights : dict of str to float, default=None
+        Weights of the blocks "numbers", "categories" and "text", > 0; those not given are as in
         ``{"numbers": 1, "categories": 1, "text": 4}``.
 
     Attributes
     ----------
     schema_ : Schema
+        Types of the columns.
     encoder_ : ColumnTransformer
-        Fitted, with the scales of the blocks as its ``transformer_weights``.
+        The fitted transformer, with the scales of the blocks as ``transformer_weights``.
     block_columns_ : dict of str to int
-        The number of the table's columns in each block.
-    n_features_in_, feature_names_in_
-        Of the table's columns, without those that are dropped and labels.
+        Number of columns of the table in each block.
+    n_features_in_ : int
+        Number of columns of the table, except labels and dropped columns.
+    feature_names_in_ : ndarray of str
+        Names of these columns.
+
+    See Also
+    --------
+    TableClassifier : Combines the encoder with a classifier.
 
     Examples
     --------
@@ -129,13 +138,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
-        y : ignored
+            Training table.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : TableEncoder
+            The fitted encoder.
         """
         self.fit_transform(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Infer the schema of a table, fit the transformers, and return the table's features."""
+        """Infer the schema of a table, fit the transformers, and return the features.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
+        y, **fit_params
+            Ignored.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
         table = as_table(X)
         schema = infer_schema(
             table,
@@ -147,13 +175,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.fit_schema(table, schema)
 
     def fit_schema(self, X: Any, schema: Schema) -> Any:
-        """Fit the transformers for a schema that is known, and return the table's features.
+        """Fit the transformers for a given schema, and return the features.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
         schema : Schema
-            What the columns are, whatever the parameters of the encoder say.
+            Types of the columns; the parameters of the encoder about columns are ignored.
 
         Returns
         -------
@@ -185,7 +214,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
-            Columns are matched by name; those that the model does not use may be left out.
+            Columns are matched by name; unused columns may be missing.
 
         Returns
         -------
@@ -198,7 +227,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features, in terms of the table's columns."""
+        """Return the names of the features, derived from those of the columns."""
         check_is_fitted(self)
         names: list[str] = []
         for step, transformer, columns in self.encoder_.transformers_:
@@ -218,7 +247,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def feature_columns(self) -> np.ndarray:
-        """Return the column of the table that each feature is made from.
+        """Return the column of the table that each feature is derived from.
 
         Returns
         -------
@@ -246,7 +275,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def typed_columns(self, X: Any) -> dict[str, np.ndarray]:
-        """Return the columns of a table that are features, as numbers and words.
+        """Return the feature columns of a table, as numbers and text.
 
         Parameters
         ----------
@@ -255,8 +284,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         dict of str to ndarray
-            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN where missing; the words
-            of categories and text, None where missing.
+            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN if missing; strings for
+            categories and text, None if missing.
         """
         check_is_fitted(self)
         typed = typed_frame(as_table(X), self.schema_)
@@ -271,12 +300,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return found
 
     def set_output(self, *, transform: str | None = None) -> TableEncoder:
-        """Choose what ``transform`` returns, as for any transformer of scikit-learn.
+        """Set the container that ``transform`` returns, as for scikit-learn's transformers.
 
         Parameters
         ----------
-        transform : {"default", "pandas", "polars"}, optional
-            "default" is an array or a CSR matrix.  Data frames need dense features.
+        transform : {"default", "pandas", "polars"}, default=None
+            "default" means an array or a CSR matrix.  Data frames need dense features.
 
         Returns
         -------
@@ -291,7 +320,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 def _indicator_names(
     encoder: OneHotEncoder, columns: list[str], only: str | None = None
 ) -> list[str]:
-    """Return the names of the indicators of categories, the rare ones together at the end."""
+    """Return the names of the indicators of categories, rare values last."""
     names = []
     together = encoder.infrequent_categories_
     for column, values, rare in zip(columns, encoder.categories_, together, strict=True):
@@ -315,7 +344,7 @@ def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def blocks_of(schema: Schema) -> dict[str, list[str]]:
-    """Return the blocks of features and the table's columns in each."""
+    """Return the blocks of features and their columns of the table."""
     blocks = {
         "numbers": schema.of_kind("number", "date", "yes/no"),
         "categories": schema.of_kind("category"),
@@ -325,7 +354,7 @@ def blocks_of(schema: Schema) -> dict[str, list[str]]:
 
 
 def date_parts(column: Column) -> list[str]:
-    """Return the names of the numbers that a date becomes."""
+    """Return the names of the numbers that a date is converted to."""
     parts = ["day", "month (sin)", "month (cos)", "weekday (sin)", "weekday (cos)"]
     if column.has_time:
         parts += ["hour (sin)", "hour (cos)"]
@@ -333,7 +362,7 @@ def date_parts(column: Column) -> list[str]:
 
 
 def make_column_transformer(schema: Schema) -> ColumnTransformer:
-    """Return the transformer of the typed columns of a schema, unfitted."""
+    """Return the unfitted transformer of the typed columns of a schema."""
     numbers, frequent = [], []
     for column in schema:
         names = [column.name] if column.kind == "number" else []
@@ -361,7 +390,7 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
     ]
     steps = [step for step in steps if step[2]]
     for j, name in enumerate(schema.of_kind("text")):
-        # Terms of a single row say nothing, unless there are hardly any rows.
+        # Terms that occur in a single row are not informative, unless there are very few rows.
         least = 1 if schema[name].n_rows < 50 else 3
         words = TfidfVectorizer(
             ngram_range=(1, 2),
@@ -539,9 +568,9 @@ def _some_of_each(table: Any, schema: Schema, columns: list[str]) -> Any:
 def _encoded(
     table: Any, schema: Schema, encoder: ColumnTransformer
 ) -> tuple[Any, dict[str, dict[str, int]]]:
-    """Return the features of a table, and how often values occur that training did not have.
+    """Return the features of a table, and the counts of values that are not in the training table.
 
-    A block of rows at a time, so that only the table and the features are in memory as a whole.
+    Computed in blocks of rows, so that only the table and the features are in memory completely.
     """
     made: _Rows | None = None
     unknown: dict[str, dict[str, int]] = {}
@@ -579,14 +608,14 @@ class _DenseRows:
 
 
 class _SparseRows:
-    """A CSR matrix that is filled a block of rows at a time, in arrays that grow where they are.
+    """A CSR matrix that is filled in blocks of rows, in arrays that are resized in place.
 
-    Two arrays of all entries, of which one is a list of blocks, would be twice the memory.
+    Collecting the blocks and concatenating them would need twice the memory.
     """
 
     def __init__(self, n_rows: int, first: Any) -> None:
         self.shape = (n_rows, first.shape[1])
-        # As many as the first block promises, and a few more.
+        # The number of entries estimated from the first block, and a few more.
         room = first.nnz * n_rows // max(first.shape[0], 1)
         self.data = np.empty(room + room // 50 + 1)
         self.indices = np.empty(len(self.data), dtype=np.int32)
@@ -604,7 +633,7 @@ class _SparseRows:
         self.end = end
 
     def _resize(self, size: int) -> None:
-        # In place: nothing else refers to the arrays, whatever a debugger may hold.
+        # In place: nothing else refers to the arrays.
         self.data.resize(size, refcheck=False)
         self.indices.resize(size, refcheck=False)
 
@@ -629,9 +658,9 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     ----------
     table : pyarrow.Table
     schema : Schema
-        Says what each column is; a value that is not of its kind is an error.
-    only : collection of str, optional
-        The columns of the frame that are wanted; None is all.
+        Types of the columns; a value that is not of the type of its column is an error.
+    only : collection of str, default=None
+        Columns of the frame to return; all by default.
     """
     pandas = require("pandas", "tables", "Encoding tables")
     absent = [name for name in schema.features if name not in table.column_names]
@@ -653,34 +682,36 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         typed = _typed(column, values)
         if taken := sorted(set(typed) & (set(columns) | (set(schema.features) - {column.name}))):
             raise TableError(
-                f"the parts of the date {column.name!r} would be called like the column(s) "
+                f"the parts of the date {column.name!r} would have the same names as the column(s) "
                 f"{taken}: rename one of them"
             )
         columns |= typed
-    # As they are: pandas would make another copy of text, as a type of its own.
+    # With explicit types: pandas would convert text to its own type, with another copy.
     return pandas.DataFrame(
         {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
     )
 
 
 def check_table(frame: Any, schema: Schema) -> None:
-    """Check that a table has the columns of a schema, with values of their kinds.
+    """Check that a table has the columns of a schema, with values of their types.
 
     Parameters
     ----------
     frame : pandas or polars data frame, pyarrow table, or dict of columns
+        The table.
     schema : Schema
+        Types of the columns.
 
     Raises
     ------
     TableError
-        With the first row that is wrong.
+        If a column is missing or has an invalid value; with the first invalid row.
     """
     typed_frame(as_table(frame), schema)
 
 
 def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
-    """Return the columns of numbers or text that one column of a table becomes."""
+    """Return the columns of numbers or text that a column of a table is converted to."""
     pc = compute()
     if column.kind == "number":
         if is_text(values):
@@ -693,7 +724,7 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     if column.kind == "yes/no":
         flags, neither = to_flags(values, column.words)
         if _may_count(column) and neither.any():
-            # The training table had only 0 and 1 in a column that, it turns out, counts.
+            # The training table happened to have only 0 and 1 in a column of counts.
             others = _numbers_among(values, neither)
             flags, neither = np.where(neither, others, flags), neither & ~np.isfinite(others)
         no, yes = column.words or ("0", "1")
@@ -707,12 +738,12 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
 
 
 def _may_count(column: Column) -> bool:
-    """Whether other numbers than 0 and 1 may turn up in a yes/no column: nobody said it is one."""
+    """Return whether an inferred yes/no column of 0 and 1 may have other numbers later."""
     return not column.overruled and column.words in (None, ("0", "1"), ("0.0", "1.0"))
 
 
 def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
-    """Return the numbers in some cells of a column; NaN elsewhere, and where there is no number."""
+    """Return the numbers in some cells of a column; NaN for other cells and for text."""
     pc = compute()
     found = np.full(len(wanted), np.nan)
     where = np.flatnonzero(wanted)
@@ -730,7 +761,8 @@ def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> Non
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         raise TableError(
             f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
-            "mend the table, or fit a model that knows the word or has another kind for the column",
+            "correct the table, or fit a model that knows the word or has another kind for the "
+            "column",
             int(rows[0]),
         )
 
@@ -738,7 +770,7 @@ def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> Non
 def _as_text(values: Any, missing: str) -> np.ndarray:
     """Return a column as an array of str; 1.0 and 1 are the same text.
 
-    Equal cells share one object, so that a cell takes a pointer and no more.
+    Equal cells share one object, so that a cell only needs a pointer.
     """
     pa, pc = _arrow(), compute()
     if pa.types.is_floating(values.type):
@@ -776,12 +808,12 @@ def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class UnknownValuesWarning(UserWarning):
-    """A table has values of categories that the training table does not have.
+    """A table has values that are not in the training table.
 
     Parameters
     ----------
     counts : mapping of str to mapping of str to int
-        For each column, the rows that have each value.
+        Per column, the number of rows with each value.
     """
 
     def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -797,11 +829,12 @@ class UnknownValuesWarning(UserWarning):
         )
 
     def add_to(self, counts: dict[str, dict[str, int]]) -> None:
-        """Add these counts to others.
+        """Add the counts of this warning to others.
 
         Parameters
         ----------
         counts : dict of str to dict of str to int
+            Modified in place.
         """
         for name, values in self.counts.items():
             for value, often in values.items():
@@ -813,7 +846,7 @@ class UnknownValuesWarning(UserWarning):
 
 def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
     found = counts.setdefault(name, {})
-    # A column of keys by mistake: the first thousand values tell enough.
+    # If the column has ids by mistake, the first thousand values are enough.
     value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
     found[value] = found.get(value, 0) + often
 
@@ -821,7 +854,7 @@ def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often
 def _count_unknown_values(
     typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
 ) -> None:
-    """Add up how often columns have values that the training table does not have."""
+    """Count values that are not in the training table."""
     pandas = require("pandas", "tables", "Encoding tables")
     for name in schema.of_kind("yes/no"):
         flags = typed[name].to_numpy()
