@@ -283,7 +283,9 @@ def test_evaluate_judges_probabilities(imcc, pets, calibrated, more, rows):
     assert "before calibration" in text
     plain = imcc("evaluate", pets / "model.skops", pets / "test.csv").stdout
     assert "Probabilities" not in plain
-    wrong = imcc("evaluate", calibrated, pets / "test.csv", "--calibration", "linear", code=2)
+    wrong = imcc(
+        "evaluate", calibrated, pets / "test.csv", "--calibration", "linear", "--json", code=2
+    )
     assert "--calibration linear is for least-squares scores" in wrong.stderr
 
 
