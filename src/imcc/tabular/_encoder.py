@@ -511,9 +511,9 @@ def _fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
 def _fit_by_columns(
     transformer: Pipeline, table: Any, schema: Schema, columns: list[str], few: Any
 ) -> Pipeline:
-    """Fit steps that look at each column by itself, to a few columns at a time.
+    """Fit steps that treat columns independently, to a few columns at a time.
 
-    What they learn is joined; scikit-learn would hold several copies of all columns at once.
+    The fitted attributes are concatenated; scikit-learn would copy all columns several times.
     """
     size = max(1, _FIT_CELLS // max(table.num_rows, 1))
     parts = []
