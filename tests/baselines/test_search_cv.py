@@ -255,5 +255,5 @@ def test_scores_that_are_not_finite_name_the_setting(small_problem):
     X = X * np.where(np.arange(len(X)) < 60, 1e-158, 1e151)[:, None]
     cv = [(np.arange(0, 40), np.arange(60, 90)), (np.arange(20, 60), np.arange(60, 90))]
     search = LLSFCV(alphas=0.0, betas=0.0, gammas=[1e300, 1e-320], cv=cv, refit=False)
-    with pytest.raises(ValueError, match=r"not finite, the first one .*'gamma': 1e-320"):
+    with pytest.raises(ValueError, match=r"not finite, first .*'gamma': 1e-320"):
         search.fit(X, Y)
