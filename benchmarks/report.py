@@ -42,7 +42,7 @@ def screenshot(page: Path, target: Path) -> Path:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        tab = browser.new_page(viewport={"width": 1040, "height": 830})
+        tab = browser.new_page(viewport={"width": 1040, "height": 930})
         tab.goto(page.resolve().as_uri())
         tab.screenshot(path=target)
         browser.close()

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.reproduction.rows import CONTROL, listed, present, prose, table
+from benchmarks.reproduction.tests import largest_group
 from imcc.comparison import Comparison, ScoreTable, compare, effect_size
 from imcc.experiment import LABEL_RANGES, Store
 from imcc.report._labels import RANGE_TITLES
-from imcc.report._ranked import FEW, differences, not_different, shared, split_methods
+from imcc.report._ranked import FEW, differences, not_different, shared
 
 
 def tables(store: Store) -> dict[str, ScoreTable]:
@@ -20,13 +21,27 @@ def tables(store: Store) -> dict[str, ScoreTable]:
 
 
 def compared(found: dict[str, ScoreTable]) -> dict[str, Comparison]:
-    """Compare, in each range, the methods that have all its data sets, on the splits they share."""
+    """Compare, in each range, the largest group of data sets and methods without a gap.
+
+    On the splits that the methods share; see :func:`benchmarks.reproduction.tests.largest_group`.
+    """
     result = {}
     for name, scores in found.items():
-        runs = shared(scores, split_methods(scores).complete)
-        if len(runs.methods) >= 2 and len(runs.datasets) >= 2:
+        some = scores.select(
+            datasets=[d for d, n in zip(scores.datasets, _rows(scores), strict=True) if n]
+        )
+        datasets, methods = largest_group(some)
+        if len(methods) < 2:
+            continue
+        runs = shared(scores.select(datasets=datasets), methods)
+        if len(runs.datasets) >= 2:
             result[name] = compare(runs)
     return result
+
+
+def _rows(scores: ScoreTable) -> list[int]:
+    """Return how many runs of a data set have the record."""
+    return [int(n) for n in scores.counts.sum(axis=1)]
 
 
 def frequencies(store: Store) -> Iterator[str]:
@@ -46,8 +61,8 @@ def frequencies(store: Store) -> Iterator[str]:
     for name, result in ranked.items():
         yield "* " + prose(_winner(name, result)).replace("\n", "\n  ").rstrip() + "\n"
     yield prose(
-        "Mean over data sets, and in brackets the average rank, of the methods that have all data "
-        "sets of a range, on the splits that all of them share; the best of a column in bold."
+        "Mean over data sets, and in brackets the average rank, of as many methods on as many data "
+        "sets as have no gap, on the splits that all of them share; the best of a column in bold."
     )
     order = sorted(
         dict.fromkeys(m for result in ranked.values() for m in result.methods),

@@ -38,14 +38,17 @@ def built():
     return reproduce.build()
 
 
-def test_the_first_rows_are_complete(store):
-    """Three splits of every method but kernel ridge, and MAHR on bibtex."""
+def test_the_rows_of_the_paper_are_complete(store):
+    """Ten splits, but for three large data sets where some methods have fewer, which is said."""
     table = store.scores("average_precision")
     has = np.isfinite(table.values)
-    for method in ("brsvm", "ecc", "llsf", "jfsc", "lift", "extra_trees"):
+    for method in ("imcc", "kernel_ensemble", "kernel_ridge", "llsf", "lift", "extra_trees"):
+        assert has[:, table.methods.index(method)].all(), method
+    for method in ("brsvm", "ecc", "jfsc"):
         assert has[:, table.methods.index(method), :3].all(), method
-    for method in ("imcc", "kernel_ensemble"):
-        assert has[:, table.methods.index(method)].any(axis=1).all(), method
+    large = [d in ("cal500", "bibtex", "corel5k") for d in table.datasets]
+    for method in ("brsvm", "ecc", "jfsc", "mahr", "lightgbm", "xgboost", "logistic"):
+        assert has[np.invert(large), table.methods.index(method)].all(), method
     assert [study.key[1] for study in store.studies()] == ["enron", "genbase", "yeast"]
 
 
