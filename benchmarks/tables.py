@@ -202,7 +202,9 @@ def methods(settings: Settings) -> dict[str, object]:
     n_jobs = settings.n_jobs
     ours = None  # the default
     if settings.device is not None:
-        ours = KernelEnsembleClassifier(device=settings.device, random_state=0)
+        ours = KernelEnsembleClassifier(
+            device=settings.device, n_jobs=settings.n_jobs, random_state=0
+        )
     found: dict[str, object] = {
         "imcc": TableClassifier(ours, random_state=0),
         "logistic": OneVsRestClassifier(LogisticRegression(max_iter=2000), n_jobs=n_jobs),

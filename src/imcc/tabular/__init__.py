@@ -7,6 +7,7 @@
 
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
+from imcc.tabular._corrected import TreeCorrectedClassifier
 from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
 from imcc.tabular._example import example_table, write_example
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
@@ -32,6 +33,7 @@ __all__ = [
     "TableEncoder",
     "TableError",
     "TableFile",
+    "TreeCorrectedClassifier",
     "UnknownValuesWarning",
     "check_table",
     "decoded",

@@ -20,6 +20,7 @@ from imcc._utils.validation import check_choice, column_names, encode_target, la
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import IMCCClassifierCV
 from imcc.tabular._columns import as_table
+from imcc.tabular._corrected import TreeCorrectedClassifier
 from imcc.tabular._encoder import WEIGHTS, TableEncoder, blocks_of
 from imcc.tabular._labels import (
     check_separator,
@@ -35,6 +36,8 @@ _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
 # Rows that the weights are chosen on; with too few, the default does.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
+# The most features that trees are given, which are dense there.
+_FEATURES_OF_TREES = 256
 
 
 def _has(method: str) -> Any:
@@ -79,6 +82,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         :class:`imcc.KernelEnsembleClassifier`, and None for other classifiers.  At 1/2, a rare
         label may never be predicted, however well its probabilities are calibrated.  Classifiers
         without held-out scores of their own are fitted five more times.
+    trees : "auto" or bool, default="auto"
+        Whether the log-odds are corrected by boosted trees of the columns that are not text, as far
+        as that lowers the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
+        does so where the classifier gives held-out log-odds, as
+        :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -129,6 +137,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         weights: Mapping[str, float] | str = "auto",
         separator: str | None = None,
         thresholds: str | None = "auto",
+        trees: str | bool = "auto",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -139,6 +148,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.weights = weights
         self.separator = separator
         self.thresholds = thresholds
+        self.trees = trees
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> TableClassifier:
@@ -176,7 +186,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             weights=weights,
         )
         features = encoder.fit_schema(table, schema)
-        classifier = self._classifier().fit(features, Y)
+        classifier = self._classifier(encoder, features).fit(features, Y)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
@@ -264,6 +274,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models that were saved before there were trees have none.
+        super().__setstate__({"trees": False, **state})
+
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
         """Return the same model with other fitted steps: without the table of a search, say."""
         found = copy.copy(self)
@@ -301,9 +315,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         encode_target(matrix, table.num_rows, type(self).__name__)  # as many rows as the table
         return matrix, names, []
 
-    def _classifier(self) -> Any:
-        """Return the classifier of the features, unfitted, with thresholds if they are wanted."""
+    def _classifier(self, encoder: TableEncoder, features: Any) -> Any:
+        """Return the classifier of the features, unfitted, with trees and thresholds if wanted."""
         given = default_classifier(self.random_state) if self.estimator is None else self.estimator
+        given = self._with_trees(given, encoder, features)
         wanted, holds_out = self.thresholds, hasattr(given, "fit_held_out")
         if wanted is None or (wanted == "auto" and not holds_out):
             return clone(given)
@@ -312,6 +327,34 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         cv = "held_out" if holds_out else KFold(5, shuffle=True, random_state=0)
         criterion = "f1" if wanted == "auto" else wanted
         return TunedThresholds(clone(given), criterion=criterion, cv=cv)
+
+    def _with_trees(self, given: Any, encoder: TableEncoder, features: Any) -> Any:
+        """Return a classifier, with trees that correct it if they are wanted and can be had."""
+        if self.trees is False:
+            return given
+        if self.trees is not True and self.trees != "auto":
+            raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
+        text = encoder.schema_.of_kind("text")
+        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
+        able = hasattr(given, "fit_held_out")
+        if self.trees == "auto" and not (able and len(plain)):
+            return given
+        if not able:
+            raise InvalidArgumentError(
+                "trees",
+                "correct held-out log-odds, which only a classifier with fit_held_out gives, such "
+                f"as KernelEnsembleClassifier; {type(given).__name__} does not have it",
+            )
+        if len(plain) > _FEATURES_OF_TREES:
+            # Those that are not 0 in most rows: all numbers, and the most frequent values.
+            often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
+            plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
+        return TreeCorrectedClassifier(
+            given,
+            features=plain.tolist(),
+            n_jobs=getattr(given, "n_jobs", None),
+            random_state=self.random_state,
+        )
 
     def _choose_weights(self, table: Any, schema: Schema, Y: np.ndarray) -> dict[str, float]:
         if isinstance(self.weights, Mapping):
