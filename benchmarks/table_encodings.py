@@ -134,13 +134,13 @@ class Remembering(KernelEnsembleClassifier):
 
 
 def fit(X: pd.DataFrame, Y: pd.DataFrame, variant: str) -> TableClassifier:
-    import imcc.tabular._encoder as encoder
+    import imcc.tabular._transformer as module
 
-    make = with_numbers(encoder.make_column_transformer, NUMBERS.get(variant, _robust))
+    make = with_numbers(module.make_column_transformer, NUMBERS.get(variant, _robust))
     ours = Remembering(virtual_examples=False, random_state=0)
     weights: Any = {"numbers": 4.0} if variant == "heavier" else "auto"
     model = TableClassifier(ours, weights=weights, trees=False, random_state=0)
-    with mock.patch.object(encoder, "make_column_transformer", make):
+    with mock.patch.object(module, "make_column_transformer", make):
         return model.fit(X, Y)
 
 

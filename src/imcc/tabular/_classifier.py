@@ -19,9 +19,10 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import IMCCClassifierCV
+from imcc.tabular._balance import WEIGHTS, blocks_of
 from imcc.tabular._columns import as_table
 from imcc.tabular._corrected import TreeCorrectedClassifier
-from imcc.tabular._encoder import WEIGHTS, TableEncoder, blocks_of
+from imcc.tabular._encoder import TableEncoder
 from imcc.tabular._labels import (
     check_separator,
     indicator_columns,

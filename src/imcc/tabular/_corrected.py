@@ -341,7 +341,7 @@ class _Boosting:
 
     def losses(self, part: np.ndarray, rows: np.ndarray, weight: float) -> np.ndarray:
         """Return the mean log loss of the labels in each of some rows; 0 for those not known."""
-        where = np.ix_(rows, self.labels)
+        where = np.ix_(rows, np.asarray(self.labels))
         f = self.start[where] + weight * part[where]
         found = np.logaddexp(0.0, np.where(self.on[where], -f, f))
         return np.mean(found if self.known is None else found * self.known[where], axis=1)
