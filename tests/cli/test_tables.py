@@ -444,3 +444,22 @@ def test_predicting_takes_no_more_memory_for_a_larger_file(tmp_path):
         more = peak(large, f"{large}{name}") - peak(small, f"{small}{name}")
         # The file alone has 18 MB more, and is more than that as a table.
         assert more < 9e6, (name, more)
+
+
+def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
+    pytest.importorskip("skops")
+    file, model = tmp_path / "t.csv", tmp_path / "m.skops"
+    rows = [f"{i * 1.5},{'xy'[i % 2]},{('', 0, 1, 0)[i % 4]},{i // 2 % 2}" for i in range(40)]
+    file.write_text("a,b,l,m\n" + "\n".join(rows) + "\n")
+    fit = ("fit", file, "--labels", "l,m", "--clusters", "2", "-o", model)
+    said = flat(imcc(*fit, code=1).stderr)
+    assert "line 2" in said
+    assert "'l' has missing values, in 10 of 40 rows" in said
+    assert said.rstrip().endswith("--unknown-labels")
+    imcc(*fit, "--unknown-labels")
+    assert load_model(model).unknown_labels is True
+    # The labels of all rows are needed to compare with.
+    refused = flat(imcc("evaluate", model, file, code=1).stderr)
+    assert "'l' has missing values" in refused
+    assert "--unknown" not in refused
+    assert "unknown_labels" not in refused

@@ -72,6 +72,13 @@ TABLE_OPTIONS: dict[str, Callable[..., Any]] = {
         metavar="TEXT",
         help="What stands between tags (or json).  [default: recognised]",
     ),
+    "table_unknown_labels": click.option(
+        "--unknown-labels",
+        "table_unknown_labels",
+        is_flag=True,
+        default=None,
+        help="Empty cells in label columns are labels that are not known, not an error.",
+    ),
     "table_text": _columns_option("text", "This column is text."),
     "table_category": _columns_option("category", "This column is a category, also if of digits."),
     "table_number": _columns_option("number", "This column holds numbers."),
@@ -288,6 +295,7 @@ def known_columns(
         tags,
         (*known.missing_words, *columns.get("missing", ())),
         columns.get("separator", known.separator),
+        bool(columns.get("unknown_labels")),
     )
 
 
@@ -407,6 +415,7 @@ def make_classifier(
         missing_words=list(known.missing_words),
         separator=known.separator,
         thresholds=thresholds,
+        unknown_labels=known.unknown_labels,
         random_state=seed,
     )
 
@@ -425,7 +434,7 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
     from imcc.persistence import make_card, pairs_of
     from imcc.tabular import table_fingerprint
 
-    labels = labels_of(model, source)
+    labels = labels_of(model, source, unknown=model.unknown_labels) == 1
     return replace(
         make_card(model, metrics=metrics),
         data_name=source.name,
@@ -452,8 +461,8 @@ def takes_frames(model: Any, card: ModelCard) -> bool:
     return named_columns and not card.columns and bool(transformers(model))
 
 
-def labels_of(model: TableClassifier, source: Input) -> np.ndarray:
-    """Return the labels of a model from a table that has them."""
+def labels_of(model: TableClassifier, source: Input, *, unknown: bool = False) -> np.ndarray:
+    """Return the labels of a model from a table that has them; NaN where they are unknown."""
     from imcc.datasets import DataFormatError
     from imcc.tabular import indicator_columns, read_tags, tag_matrix
 
@@ -469,7 +478,7 @@ def labels_of(model: TableClassifier, source: Input) -> np.ndarray:
                 f"; the columns are {_listed(source.table.column_names)}",
                 source.path,
             )
-        return indicator_columns(source.table, names)
+        return indicator_columns(source.table, names, unknown=unknown)
 
 
 def check_extra(model: TableClassifier, names: list[str], path: str, ignore: bool) -> None:

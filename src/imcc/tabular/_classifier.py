@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import IMCCClassifierCV
@@ -25,12 +26,12 @@ from imcc.tabular._corrected import TreeCorrectedClassifier
 from imcc.tabular._encoder import TableEncoder
 from imcc.tabular._labels import (
     check_separator,
-    indicator_columns,
+    label_columns,
     read_tags,
     tag_matrix,
     tag_separator,
 )
-from imcc.tabular._schema import Schema, infer_schema
+from imcc.tabular._schema import Schema, TableError, infer_schema, require_rows
 
 # Weights of text against the other columns that are tried.
 _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
@@ -88,6 +89,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         as that lowers the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
         does so where the classifier gives held-out log-odds, as
         :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
+    unknown_labels : bool, default=False
+        Whether missing values in label columns of the table are labels that are not known: each
+        label is then learned from the rows in which it is known, if the classifier can do that.
+        They are an error otherwise.  In labels that are given as a matrix, NaN always means that.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -139,6 +144,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         separator: str | None = None,
         thresholds: str | None = "auto",
         trees: str | bool = "auto",
+        unknown_labels: bool = False,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -150,6 +156,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.separator = separator
         self.thresholds = thresholds
         self.trees = trees
+        self.unknown_labels = unknown_labels
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> TableClassifier:
@@ -160,8 +167,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         X : pandas or polars data frame, pyarrow table, or dict of columns
         y : str, list of str, or labels
             The name of the column of ``X`` that holds tags, the names of its columns of 0 and 1;
-            or the labels themselves: an indicator matrix (a data frame's names are kept), a
-            sequence of tag texts (``"news|sport"``) or of lists of tags.
+            or the labels themselves: an indicator matrix (a data frame's names are kept; NaN is a
+            label that is not known), a sequence of tag texts (``"news|sport"``) or of lists of
+            tags.
 
         Returns
         -------
@@ -169,7 +177,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """
         check_separator(self.separator)
         table = as_table(X)
+        require_rows(table)
+        if table.num_rows == 1:
+            raise TableError("the table has a single row: nothing can be learned from that")
         Y, names, used = self._labels(table, y)
+        _warn_of_constant_labels(Y, names)
         schema = infer_schema(
             table,
             kinds=self.kinds,
@@ -276,8 +288,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "estimator_")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Models that were saved before there were trees have none.
-        super().__setstate__({"trees": False, **state})
+        # As it was in models that were saved before there were these parameters.
+        super().__setstate__({"trees": False, "unknown_labels": False, **state})
 
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
         """Return the same model with other fitted steps: without the table of a search, say."""
@@ -302,58 +314,80 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             _require_columns(table, [y])
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
             return matrix, names, [y]
-        if isinstance(y, Sequence) and y and all(isinstance(name, str) for name in y):
+        if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
+            y = y.tolist()  # an array or an index of names
+        if isinstance(y, Sequence) and not len(y):
+            raise InvalidArgumentError(
+                "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+            )
+        if isinstance(y, Sequence) and all(isinstance(name, str) for name in y):
             if set(y) <= set(table.column_names):
-                return indicator_columns(table, list(y)), list(y), list(y)
+                if twice := sorted({name for name in y if list(y).count(name) > 1}):
+                    raise InvalidArgumentError("y", f"names label columns twice: {twice}")
+                way_out = (
+                    "; or, to learn each label from the rows in which it is known, say that the "
+                    "others are not known, with " + given("unknown_labels", True)
+                )
+                found = label_columns(table, list(y), self.unknown_labels, way_out)
+                return found, list(y), list(y)
             if len(y) != table.num_rows:
                 _require_columns(table, y)
         if _is_tags(y):
             matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))
         else:
-            matrix = label_matrix(y, "y").astype(np.int64)
-            given = column_names(y)
-            names = [f"label{j}" for j in range(matrix.shape[1])] if given is None else list(given)
-        encode_target(matrix, table.num_rows, type(self).__name__)  # as many rows as the table
+            matrix = self._matrix(y, table.num_rows)
+            own = column_names(y)
+            names = [f"label{j}" for j in range(matrix.shape[1])] if own is None else list(own)
+        encode_target(matrix, table.num_rows, type(self).__name__, unknown=True)  # as many rows
         return matrix, names, []
+
+    def _matrix(self, y: Any, n_rows: int) -> np.ndarray:
+        """Return a matrix of labels as 0 and 1, NaN where they are not known."""
+        if y is not None and getattr(y, "shape", (1, 1))[1:] == (0,):
+            raise InvalidArgumentError("y", f"has no labels: its shape is {y.shape}")
+        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
+        if target.known is None:
+            return label_matrix(y, "y").astype(np.int64)
+        return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
 
     def _classifier(self, encoder: TableEncoder, features: Any) -> Any:
         """Return the classifier of the features, unfitted, with trees and thresholds if wanted."""
-        given = default_classifier(self.random_state) if self.estimator is None else self.estimator
-        given = self._with_trees(given, encoder, features)
-        wanted, holds_out = self.thresholds, hasattr(given, "fit_held_out")
+        chosen = default_classifier(self.random_state) if self.estimator is None else self.estimator
+        chosen = self._with_trees(chosen, encoder, features)
+        wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
         if wanted is None or (wanted == "auto" and not holds_out):
-            return clone(given)
+            return clone(chosen)
         if wanted != "auto":
             check_choice("thresholds", wanted, CRITERIA)
         cv = "held_out" if holds_out else KFold(5, shuffle=True, random_state=0)
         criterion = "f1" if wanted == "auto" else wanted
-        return TunedThresholds(clone(given), criterion=criterion, cv=cv)
+        return TunedThresholds(clone(chosen), criterion=criterion, cv=cv)
 
-    def _with_trees(self, given: Any, encoder: TableEncoder, features: Any) -> Any:
+    def _with_trees(self, chosen: Any, encoder: TableEncoder, features: Any) -> Any:
         """Return a classifier, with trees that correct it if they are wanted and can be had."""
         if self.trees is False:
-            return given
+            return chosen
         if self.trees is not True and self.trees != "auto":
             raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
         text = encoder.schema_.of_kind("text")
         plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
-        able = hasattr(given, "fit_held_out")
+        able = hasattr(chosen, "fit_held_out")
         if self.trees == "auto" and not (able and len(plain)):
-            return given
+            return chosen
         if not able:
             raise InvalidArgumentError(
                 "trees",
                 "correct held-out log-odds, which only a classifier with fit_held_out gives, such "
-                f"as KernelEnsembleClassifier; {type(given).__name__} does not have it",
+                f"as KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
             )
         if len(plain) > _FEATURES_OF_TREES:
             # Those that are not 0 in most rows: all numbers, and the most frequent values.
             often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
             plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
         return TreeCorrectedClassifier(
-            given,
+            chosen,
             features=plain.tolist(),
-            n_jobs=getattr(given, "n_jobs", None),
+            n_jobs=getattr(chosen, "n_jobs", None),
             random_state=self.random_state,
         )
 
@@ -370,7 +404,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
         part, labels = table.take(rows), Y[rows]
-        if not labels.any():
+        if not (labels > 0).any():
             return dict(WEIGHTS)
         scores = {}
         for weight in _TEXT_WEIGHTS:
@@ -387,6 +421,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             )
             scores[weight] = ridge.fit(features, labels).best_score_
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
+
+
+def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
+    """Say which labels cannot be learned, because they are the same in every row."""
+    always, never = ~(Y == 0).any(axis=0), ~(Y == 1).any(axis=0)
+    said = [
+        f"{name!r} is {int(yes)} in every row"
+        for name, yes, no in zip(names, always, never, strict=True)
+        if yes or no
+    ]
+    if said:
+        more = f"; and {len(said) - 5} more" if len(said) > 5 else ""
+        warnings.warn(
+            "labels that are the same in every row cannot be learned: "
+            + "; ".join(said[:5])
+            + more,
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _is_tags(y: Any) -> bool:

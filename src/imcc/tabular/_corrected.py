@@ -29,6 +29,8 @@ from imcc.tabular._trees import Trees, boost
 N_FOLDS = 5
 # Labels that fewer rows have, or lack, are left as they are.
 _MIN_SUPPORT = 10
+# Standard errors by which trees must lower the log loss.
+_ERRORS = 2.0
 _WEIGHTS = np.linspace(0.0, 1.0, 11)
 
 
@@ -44,8 +46,8 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
 
     by gradient boosting that starts at :math:`z`.  The weight :math:`w` is one for all labels, out
     of 0, 0.1, ..., 1: that with the lowest log loss on rows that were held out from the trees, in
-    five folds; and 0 unless it lowers the log loss by more than its standard error.  If it is 0,
-    the classifier is as it was.
+    five folds; and 0 unless it lowers the log loss by more than twice its standard
+    error.  If it is 0, the classifier is as it was.
 
     Parameters
     ----------
@@ -329,7 +331,7 @@ class _Boosting:
         mean = float(np.average(gain, weights=v))
         # Of a weighted mean of independent rows.
         error = float(np.sqrt(np.sum(v**2 * (gain - mean) ** 2)) / v.sum())
-        best = best if mean > error else 0.0
+        best = best if mean > _ERRORS * error else 0.0
         first = float(np.average(before, weights=v))
         return best, (first, first - mean if best else first)
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from imcc.tabular._balance import block_scales, blocks_of, check_weights, scaled
 from imcc.tabular._columns import as_table
 from imcc.tabular._encoding import UnknownValuesWarning, encoded
-from imcc.tabular._schema import Schema, TableError, infer_schema
+from imcc.tabular._schema import Schema, TableError, infer_schema, require_rows
 from imcc.tabular._transformer import fit_column_transformer
 from imcc.tabular._typed import MISSING_VALUE, date_parts, typed_frame
 
@@ -126,11 +126,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         weights = check_weights(self.weights)
         table = as_table(X)
+        require_rows(table)
         if not schema.features:
-            raise TableError(
-                "the table has no columns that could be features: "
-                + "; ".join(f"{c.name!r} is {c.kind}" for c in schema)
-            )
+            raise TableError(_without_features(schema))
         encoder = fit_column_transformer(table, schema)
         features, _ = encoded(table, schema, encoder)
         scales = block_scales(encoder, features, schema, weights)
@@ -251,6 +249,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
+
+
+def _without_features(schema: Schema) -> str:
+    said = [f"{c.name!r} is {c.kind}" for c in schema]
+    more = f"; and {len(said) - 10} more" if len(said) > 10 else ""
+    found = "; ".join(said[:10]) + more if said else "it has none, or all are left out"
+    return f"the table has no columns that could be features: {found}"
 
 
 def _indicator_names(

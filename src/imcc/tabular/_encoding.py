@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 
 from imcc._utils.optional import require
-from imcc.tabular._schema import Schema, TableError
+from imcc.tabular._schema import Schema, TableError, require_rows
 from imcc.tabular._transformer import BLOCK_ROWS
 from imcc.tabular._typed import MISSING_VALUE, typed_frame
 
@@ -27,9 +27,10 @@ def encoded(
 
     A block of rows at a time, so that only the table and the features are in memory as a whole.
     """
+    require_rows(table)
     made: _Rows | None = None
     unknown: dict[str, dict[str, int]] = {}
-    for start in range(0, max(table.num_rows, 1), BLOCK_ROWS):
+    for start in range(0, table.num_rows, BLOCK_ROWS):
         try:
             typed = typed_frame(table.slice(start, BLOCK_ROWS), schema)
         except TableError as error:

@@ -36,6 +36,8 @@ class KnownColumns:
     missing_words : tuple of str
     separator : str or None
         What stands between tags.
+    unknown_labels : bool
+        Whether missing values in label columns are labels that are not known.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class KnownColumns:
     tags: str | None = None
     missing_words: tuple[str, ...] = ()
     separator: str | None = None
+    unknown_labels: bool = False
 
 
 def write_schema(

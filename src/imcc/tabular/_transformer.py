@@ -14,9 +14,10 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 
+from imcc._utils.errors import given
 from imcc._utils.optional import require
 from imcc.tabular._columns import release_memory
-from imcc.tabular._schema import Schema
+from imcc.tabular._schema import Schema, TableError
 from imcc.tabular._typed import date_parts, typed_frame
 
 #: Rows that are looked at at a time.
@@ -91,7 +92,17 @@ def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
     steps = []
     for name, transformer, columns in unfitted.transformers:
         if isinstance(columns, str):
-            fitted = clone(transformer).fit(_typed_rows(table, schema, [columns])[columns])
+            cells = _typed_rows(table, schema, [columns])[columns]
+            try:
+                fitted = clone(transformer).fit(cells)
+            except ValueError as error:
+                if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
+                    raise
+                raise TableError(
+                    f"column {columns!r} is of the kind text, but has no words that occur again in "
+                    "other rows: leave it out with " + given("drop", [columns]) + ", or say what "
+                    "it is with " + given("kinds", {columns: "category"})
+                ) from error
         elif name == "categories":
             fitted = clone(transformer).fit(_some_of_each(table, schema, columns))
         elif name == "missing":
