@@ -34,15 +34,9 @@ see :mod:`imcc.datasets`.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import multiprocessing
-import sys
 import time
-import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +44,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _rows
 from imcc import KernelEnsembleClassifier
 from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits, split_seed
 from imcc.metrics import METRICS, evaluate
@@ -82,7 +77,8 @@ STEPS = tuple(ADDED)
 #: Around what is made from the rows in a page.
 BEGIN, END = "<!-- ablation: begin -->", "<!-- ablation: end -->"
 COLUMNS = ("data", "split", "step", "device", "seconds", "n_members", "virtual_weight", *METRICS)
-NUMBERS = ("seconds", "virtual_weight", *METRICS)
+WORDS = ("data", "step", "device")
+WHOLE = ("split", "n_members")
 
 
 class Run(NamedTuple):
@@ -102,8 +98,8 @@ def options_of(step: str) -> dict[str, Any]:
     return options
 
 
-def measure(run: Run, device: str | None = None) -> dict[str, Any]:
-    """Fit a step on the training rows of a split; return the row of the file."""
+def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
+    """Fit a step on the training rows of a split; return the row of the file, in a list."""
     data = load_dataset(run.data)
     train, test = paper_splits(data, run.split + 1)[run.split]
     seed = split_seed(0, data.name, data.n_rows, run.split)
@@ -114,7 +110,7 @@ def measure(run: Run, device: str | None = None) -> dict[str, Any]:
         model.fit(data.X[train], data.Y[train])
         seconds = time.perf_counter() - start
         scores = model.decision_function(data.X[test])
-    return {
+    row = {
         **run._asdict(),
         "device": device or "cpu",
         "seconds": round(seconds, 2),
@@ -122,37 +118,12 @@ def measure(run: Run, device: str | None = None) -> dict[str, Any]:
         "virtual_weight": model.virtual_weight_,
         **evaluate(data.Y[test], scores),
     }
+    return [row]
 
 
 def stored_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the whole rows of a file; a last one that was cut off is left out."""
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [line for line in file if line.endswith("\n")]
-    rows = []
-    for cells in csv.DictReader(lines):
-        if None in cells or None in cells.values():
-            continue
-        row: dict[str, Any] = dict(cells)
-        row["split"], row["n_members"] = int(row["split"]), int(row["n_members"])
-        row.update({name: float(row[name]) for name in NUMBERS})
-        rows.append(row)
-    return rows
-
-
-def add_row(path: Path, row: dict[str, Any]) -> None:
-    """Append a row to a file in one write; begin it with the names of the columns."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    content = path.read_bytes() if path.is_file() else b""
-    if not content:
-        writer.writeheader()
-    elif not content.endswith(b"\n"):
-        text.write("\n")  # a row that was cut off ends here, and counts as none
-    writer.writerow(row)
-    with path.open("a", newline="", encoding="utf-8") as file:
-        file.write(text.getvalue())
+    """Return the complete rows of a file."""
+    return _rows.read_rows(path, WORDS, WHOLE)
 
 
 def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
@@ -161,7 +132,7 @@ def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
 
 
 def run_all(
-    runs: Sequence[Run], path: Path, jobs: int, device: str | None, seconds: float | None = None
+    runs: Sequence[Run], path: Path, jobs: int, device: str | None, seconds: float = np.inf
 ) -> int:
     """Compute what is not in the file yet; return how many runs failed."""
     done = finished(stored_rows(path))
@@ -170,47 +141,20 @@ def run_all(
         (run for run in runs if run not in done),
         key=lambda run: (run.split, -dataset_info(run.data).n_rows, -STEPS.index(run.step)),
     )
-    failures = 0
-    for count, (run, future) in enumerate(_computed(left, jobs, device, seconds), 1):
-        try:
-            row = future.result()
-        except Exception:  # one run that fails is reported, and the others go on
-            failures += 1
-            traceback.print_exc()
-            outcome = "failed"
-        else:
-            add_row(path, row)
-            outcome = f"average precision {row['average_precision']:.4f} in {row['seconds']:.1f} s"
-        name = f"{run.step} on {run.data}, split {run.split}"
-        print(f"[{count}/{len(left)}] {name}: {outcome}", file=sys.stderr, flush=True)
-    return failures
-
-
-def _computed(
-    runs: Sequence[Run], jobs: int, device: str | None, seconds: float | None
-) -> Iterator[tuple[Run, Future[dict[str, Any]]]]:
-    begin = time.monotonic()
-    # Started afresh, not forked: a fork of a process with threads or a device may hang.
-    fresh = multiprocessing.get_context("spawn")
-    there = [r for r in runs if device is not None and dataset_info(r.data).n_rows > SMALL]
-    here = [run for run in runs if run not in there]
-    with (
-        ProcessPoolExecutor(jobs, mp_context=fresh) as processes,
-        ProcessPoolExecutor(1, mp_context=fresh) as alone,
-    ):
-        queues = [(processes, here, jobs, None), (alone, there, 1, device)]
-        waiting: dict[Future[dict[str, Any]], tuple[Run, int]] = {}
-        while True:
-            late = seconds is not None and time.monotonic() - begin > seconds
-            for k, (pool, queue, most, where) in enumerate(queues):
-                # No more at a time than can be computed at once: what has begun is finished.
-                while queue and not late and sum(i == k for _, i in waiting.values()) < most:
-                    run = queue.pop(0)
-                    waiting[pool.submit(measure, run, where)] = (run, k)
-            if not waiting:
-                return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future)[0], future
+    there = [r for r in left if device is not None and dataset_info(r.data).n_rows > SMALL]
+    return _rows.run_all(
+        measure,
+        [
+            _rows.Queue([run for run in left if run not in there], jobs),
+            _rows.Queue(there, 1, device),
+        ],
+        lambda rows: _rows.add_rows(path, COLUMNS, rows),
+        name=lambda run: f"{run.step} on {run.data}, split {run.split}",
+        outcome=lambda rows: (
+            f"average precision {rows[0]['average_precision']:.4f} in {rows[0]['seconds']:.1f} s"
+        ),
+        seconds=seconds,
+    )
 
 
 def complete(rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
@@ -310,7 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", type=int, default=3, help="splits of each data set (3)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
     parser.add_argument("--device", help=f"where sets of more than {SMALL} rows are computed: cuda")
-    parser.add_argument("--for", dest="seconds", type=float, help="begin no run after this")
+    parser.add_argument(
+        "--for", dest="seconds", type=float, default=np.inf, help="begin no run after this"
+    )
     parser.add_argument("--print", action="store_true", help="compute nothing")
     parser.add_argument("--page", type=Path, help="write the tables into this page")
     parser.add_argument("--by-data", nargs="*", choices=list(METRICS), help="tables by data set")

@@ -34,15 +34,9 @@ The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`im
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import multiprocessing
-import sys
 import time
-import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +46,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _rows
 from imcc import IMCCClassifierCV
 from imcc.baselines import (
     LIFT,
@@ -139,43 +134,15 @@ def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
 
 
 def stored_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the whole rows of a file; a last one that was cut off is left out."""
-    if not path.is_file():
-        return []
-    rows = []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [line for line in file if line.endswith("\n")]
-    for cells in csv.DictReader(lines):
-        if None in cells or None in cells.values():
-            continue
-        values: dict[str, Any] = dict(cells)
-        values["split"] = int(values["split"])
-        for name in ("seconds", *MEASURES):
-            values[name] = float(values[name])
-        rows.append(values)
-    return rows
+    """Return the complete rows of a file."""
+    return _rows.read_rows(path, ("data", "method", "stage"), ("split",))
 
 
 def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
     """Return the runs that have both of their rows."""
-    stages: dict[Run, set[str]] = {}
-    for row in rows:
-        stages.setdefault(Run(row["data"], row["split"], row["method"]), set()).add(row["stage"])
-    return {run for run, there in stages.items() if there == set(STAGES)}
-
-
-def add_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Append rows to a file in one write; begin it with the names of the columns."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    content = path.read_bytes() if path.is_file() else b""
-    if not content:
-        writer.writeheader()
-    elif not content.endswith(b"\n"):
-        text.write("\n")  # a row that was cut off ends here, and counts as none
-    writer.writerows(rows)
-    with path.open("a", newline="", encoding="utf-8") as file:
-        file.write(text.getvalue())
+    return _rows.finished(
+        rows, lambda row: Run(row["data"], row["split"], row["method"]), "stage", STAGES
+    )
 
 
 def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> int:
@@ -185,43 +152,25 @@ def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> i
     left = sorted(
         (run for run in runs if run not in done), key=lambda run: -dataset_info(run.data).n_rows
     )
-    failures = 0
-    for count, (run, future) in enumerate(_computed(left, jobs, device), 1):
-        try:
-            rows = future.result()
-        except Exception:  # one run that fails is reported, and the others go on
-            failures += 1
-            traceback.print_exc()
-            outcome = "failed"
-        else:
-            add_rows(path, rows)
-            before, after = rows
-            outcome = (
-                f"log loss {before['log_loss']:.4f} -> {after['log_loss']:.4f}, ranking loss "
-                f"{before['ranking_loss']:.4f} -> {after['ranking_loss']:.4f} in "
-                f"{after['seconds']:.0f} s"
-            )
-        name = f"{run.method} on {run.data}, split {run.split}"
-        print(f"[{count}/{len(left)}] {name}: {outcome}", file=sys.stderr, flush=True)
-    return failures
+    there = [run for run in left if device is not None and run.method in ON_DEVICE]
+    return _rows.run_all(
+        measure,
+        [
+            _rows.Queue([run for run in left if run not in there], jobs),
+            _rows.Queue(there, 1, device),
+        ],
+        lambda rows: _rows.add_rows(path, COLUMNS, rows),
+        name=lambda run: f"{run.method} on {run.data}, split {run.split}",
+        outcome=_in_words,
+    )
 
 
-def _computed(
-    runs: Sequence[Run], jobs: int, device: str | None
-) -> Iterator[tuple[Run, Future[list[dict[str, Any]]]]]:
-    # Started afresh, not forked: a fork of a process with threads or a device may hang.
-    fresh = multiprocessing.get_context("spawn")
-    with (
-        ProcessPoolExecutor(jobs, mp_context=fresh) as processes,
-        ProcessPoolExecutor(1, mp_context=fresh) as alone,
-    ):
-        waiting = {}
-        for run in runs:
-            elsewhere = device is not None and run.method in ON_DEVICE
-            pool = alone if elsewhere else processes
-            waiting[pool.submit(measure, run, device if elsewhere else None)] = run
-        for future in as_completed(waiting):
-            yield waiting[future], future
+def _in_words(rows: Sequence[dict[str, Any]]) -> str:
+    before, after = rows
+    return (
+        f"log loss {before['log_loss']:.4f} -> {after['log_loss']:.4f}, ranking loss "
+        f"{before['ranking_loss']:.4f} -> {after['ranking_loss']:.4f} in {after['seconds']:.0f} s"
+    )
 
 
 def mean_table(rows: Sequence[dict[str, Any]]) -> str:

@@ -55,15 +55,9 @@ run again.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import multiprocessing
-import sys
 import time
-import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -74,6 +68,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _rows
 from imcc._backend.array import asarray, submatrix, take_rows
 from imcc._backend.device import device_name, on_device
 from imcc._core.clustering import assign_rows, virtual_examples
@@ -374,21 +369,8 @@ def searched(run: Run, device: str | None = None) -> list[dict[str, Any]]:
 
 
 def stored_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the whole rows of a file; a last one that was cut off is left out."""
-    if not path.is_file():
-        return []
-    rows = []
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [line for line in file if line.endswith("\n")]
-    for cells in csv.DictReader(lines):
-        if None in cells or None in cells.values():
-            continue
-        rows.append({name: _read(name, cells[name]) for name in COLUMNS})
-    return rows
-
-
-def _read(name: str, text: str) -> Any:
-    return text if name in WORDS else int(text) if name in WHOLE else float(text)
+    """Return the complete rows of a file."""
+    return _rows.read_rows(path, WORDS, WHOLE)
 
 
 def run_of(row: Mapping[str, Any]) -> Run:
@@ -398,24 +380,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
 
 def finished(rows: Iterable[Mapping[str, Any]]) -> set[Run]:
     """Return the runs that have the rows of all variants."""
-    variants: dict[Run, set[str]] = {}
-    for row in rows:
-        variants.setdefault(run_of(row), set()).add(row["variant"])
-    return {run for run, there in variants.items() if there == set(VARIANTS)}
-
-
-def add_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows to a file in one write; begin it with the names of the columns."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    content = path.read_bytes() if path.is_file() else b""
-    if not content:
-        writer.writeheader()
-    elif not content.endswith(b"\n"):
-        text.write("\n")  # a row that was cut off ends here, and counts as none
-    writer.writerows(rows)
-    with path.open("a", newline="", encoding="utf-8") as file:
-        file.write(text.getvalue())
+    return _rows.finished(rows, run_of, "variant", VARIANTS)
 
 
 def run_all(
@@ -423,62 +388,22 @@ def run_all(
 ) -> int:
     """Compute what is not in the file yet, until the time is over; return how many runs failed."""
     done = finished(stored_rows(path))
-    left = [run for run in runs if run not in done]
-    end = time.monotonic() + budget
-    failures = count = 0
-    for run, future in _computed(left, jobs, device, end):
-        count += 1
-        try:
-            rows = future.result()
-        except Exception:  # one run that fails is reported, and the others go on
-            failures += 1
-            traceback.print_exc()
-            outcome = "failed"
-        else:
-            add_rows(path, rows)
-            by_name = {row["variant"]: row["average_precision"] for row in rows}
-            outcome = (
-                f"average precision {by_name['none']:.4f} -> {by_name['kmeans']:.4f} in "
-                f"{rows[0]['seconds']:.1f} s"
-            )
-        name = f"{run.data}, split {run.split}, {run.percent} %, width {run.width}"
-        print(f"[{count}/{len(left)}] {name}: {outcome}", file=sys.stderr, flush=True)
-    if count < len(left):
-        print(
-            f"the time is over: {len(left) - count} runs are left; start again to go on",
-            file=sys.stderr,
-        )
-    return failures
+    return _rows.run_all(
+        measure,
+        [_rows.Queue([run for run in runs if run not in done], jobs, device)],
+        lambda rows: _rows.add_rows(path, COLUMNS, rows),
+        name=lambda run: f"{run.data}, split {run.split}, {run.percent} %, width {run.width}",
+        outcome=_in_words,
+        seconds=budget,
+    )
 
 
-def _computed(
-    runs: Sequence[Run], jobs: int, device: str | None, end: float
-) -> Iterator[tuple[Run, Future[list[dict[str, Any]]]]]:
-    """Yield runs as they finish; none is begun after the end."""
-    if jobs == 1:
-        for run in runs:
-            if time.monotonic() >= end:
-                return
-            future: Future[list[dict[str, Any]]] = Future()
-            try:
-                future.set_result(measure(run, device))
-            except Exception as error:
-                future.set_exception(error)
-            yield run, future
-        return
-    # Started afresh, not forked: a fork of a process with threads or a device may hang.
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=fresh) as processes:
-        left, waiting = iter(runs), {}
-        while True:
-            while len(waiting) < jobs and time.monotonic() < end:
-                if (run := next(left, None)) is None:
-                    break
-                waiting[processes.submit(measure, run, device)] = run
-            if not waiting:
-                return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future
+def _in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    found = {row["variant"]: row["average_precision"] for row in rows}
+    return (
+        f"average precision {found['none']:.4f} -> {found['kmeans']:.4f} in "
+        f"{rows[0]['seconds']:.1f} s"
+    )
 
 
 def plan(

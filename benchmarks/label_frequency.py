@@ -1,182 +1,167 @@
 """How well each method ranks rare and frequent labels.
 
-    python -m benchmarks.label_frequency -o results/label_frequency.csv
+    python -m benchmarks.label_frequency -o results/label_frequency.csv --jobs 12
+    python -m benchmarks.label_frequency -o rows.csv --device cuda --for 540 --jobs 8
     python -m benchmarks.label_frequency -o rows.csv --data medical --methods brsvm logistic
     python -m benchmarks.label_frequency -o rows.csv --print          what is in the file
 
-The rows of the experiments hold metrics over all labels.  This fits methods of the experiment
-``paper`` on the first of its splits of a few data sets, with the same seeds and folds, and writes
-the average precision of each label by itself: how well the test rows are ordered by that label's
-score (scikit-learn's ``average_precision_score``).  Labels that no test row has are left out, and
-those that all have.  The tables are means over labels, by the number of training rows that have
-the label.
+The average precision of a label by itself says how well the test rows are ordered by that label's
+score.  Runs of the experiments record its mean over the labels of four ranges of frequencies
+(:data:`imcc.experiment.LABEL_RANGES`), but most of the rows in ``results/paper.csv`` are older than
+that record.  So this runs the first split of the experiment ``paper`` again (the same splits,
+seeds and settings, see :mod:`imcc.experiment`) and writes whole rows with it: their metrics are
+those of the committed rows, and ``tests/experiment/test_results.py`` compares them.
 
-A finished fit is added to the file at once; what is in the file is not computed again.
+LightGBM is left out on the data sets with more than 60 labels, and the calibrated forms of methods
+that are not searched exactly, since they take hours.  With ``--device`` the methods that can use
+one are run there, before the others.  A finished run is in the store beside the file
+(``rows.sqlite``) at once; what is in the file or the store is not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.metrics import average_precision_score
-from sklearn.model_selection import KFold
-from threadpoolctl import threadpool_limits
 
-from imcc.calibration import label_scores
-from imcc.datasets import load_dataset, paper_splits, split_seed
-from imcc.experiment import load_experiment
-from imcc.metrics import average_precision
-
-DATA = ("genbase", "medical", "enron")
-METHODS = ("kernel_ensemble", "kernel_ridge", "brsvm", "extra_trees", "logistic")
-#: The bins: from how many training rows with the label on.
-BINS = (1, 6, 21, 101)
-COLUMNS = (
-    *("dataset", "method", "label", "n_train", "n_test", "average_precision"),
-    *("row_average_precision", "fit_seconds"),
+from imcc.datasets import dataset_info
+from imcc.experiment import (
+    LABEL_RANGES,
+    Experiment,
+    Run,
+    Store,
+    export,
+    load_experiment,
+    merge,
+    run,
 )
 
+EXPERIMENT = "paper"
+#: Methods that take long where there are many labels, and how many that is.
+SLOW = ("lightgbm",)
+MANY_LABELS = 60
+#: Calibrated by folds around the whole search or forest.
+TOO_SLOW = ("llsf_calibrated", "jfsc_calibrated", "mahr_calibrated", "extra_trees_calibrated")
 
-def bin_names(bins: Sequence[int] = BINS) -> list[str]:
-    """Return the bins in words.
 
-    >>> bin_names([1, 6])
-    ['1 to 5', '6 and more']
+class Part(NamedTuple):
+    """Runs of one kind."""
+
+    experiment: Experiment
+    device: str | None
+
+
+def parts(
+    data: Sequence[str] | None, methods: Sequence[str] | None, device: str | None
+) -> list[Part]:
+    """Return the first split of the experiment, in parts that are run one after the other.
+
+    Parameters
+    ----------
+    data, methods : sequence of str or None
+        All that are affordable by default.
+    device : str or None
+        Where the methods that can use one are run.
     """
-    ends = [f"{low} to {high - 1}" for low, high in pairwise(bins)]
-    return [*ends, f"{bins[-1]} and more"]
-
-
-def fit_one(dataset: str, method: str) -> list[dict[str, object]]:
-    """Return the lines of a method on the first split of a data set, one for each label."""
-    experiment = load_experiment("paper").resolve(())
-    protocol = experiment.protocol
-    data = load_dataset(dataset)
-    train, test = paper_splits(data, 1, protocol.test_size, protocol.seed)[0]
-    seed = split_seed(protocol.seed, data.name, data.n_rows, 0)
-    described = next(m for m in experiment.methods if m.name == method)
-    estimator = described.build()
-    if "random_state" in (parameters := estimator.get_params(deep=False)):
-        estimator.set_params(random_state=seed)
-    if "refit" in parameters:  # a search, with the experiment's folds
-        folds = KFold(protocol.cv, shuffle=True, random_state=seed)
-        estimator.set_params(cv=folds, scoring=protocol.scoring, refit=True)
-    start = time.perf_counter()
-    with threadpool_limits(1):
-        estimator.fit(data.X[train], data.Y[train])
-        seconds = time.perf_counter() - start
-        scores = label_scores(estimator, data.X[test], data.n_labels)
-    Y, Y_new = np.asarray(data.Y[train]) > 0, np.asarray(data.Y[test]) > 0
-    whole = average_precision(Y_new, scores)
+    whole = load_experiment(EXPERIMENT).subset(n_repeats=1, sensitivity=False)
+    known = [m.name for m in whole.methods]
+    if unknown := set(methods or ()) - set(known):
+        raise SystemExit(f"{EXPERIMENT} has no methods {', '.join(sorted(unknown))}")
+    chosen = methods or [name for name in known if name not in TOO_SLOW]
+    there = [
+        m.name
+        for m in whole.methods
+        if device is not None and "device" in m.build().get_params(deep=False)
+    ]
+    names = list(data or [spec.name for spec in whole.datasets])
+    # Those with many labels take longest, and begin first.
+    names.sort(key=lambda name: -dataset_info(name).n_labels)
+    few = [name for name in names if dataset_info(name).n_labels <= MANY_LABELS]
+    kinds = (
+        ([m for m in chosen if m in there], names, device),
+        ([m for m in chosen if m not in (*there, *SLOW)], names, None),
+        ([m for m in chosen if m in SLOW], few, None),
+    )
     return [
-        {
-            "dataset": dataset,
-            "method": method,
-            "label": label,
-            "n_train": int(Y[:, label].sum()),
-            "n_test": int(Y_new[:, label].sum()),
-            "average_precision": repr(
-                float(average_precision_score(Y_new[:, label], scores[:, label]))
-            ),
-            "row_average_precision": repr(float(whole)),
-            "fit_seconds": f"{seconds:.3g}",
-        }
-        for label in range(Y.shape[1])
-        if 0 < Y_new[:, label].sum() < len(test)
+        Part(whole.subset(datasets=sets, methods=some), where)
+        for some, sets, where in kinds
+        if some and sets
     ]
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """Return the lines of a file; none if there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def opened(store: Path, rows: Path) -> Store:
+    """Return a store of the first split, with the rows of a file if there is one."""
+    whole = load_experiment(EXPERIMENT).subset(n_repeats=1, sensitivity=False)
+    found = Store.create(store, whole)
+    if rows.exists():
+        merge(found, [rows])
+    return found
 
 
-def common_labels(
-    lines: Iterable[dict[str, str]],
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return, for the labels that all methods have, the training rows and the average precisions.
-
-    Labels without a training row are left out.
-
-    Returns
-    -------
-    n_train : ndarray of shape (n_labels,)
-        How many training rows have each label.
-    found : dict of str to ndarray of shape (n_labels,)
-        The average precisions by method.
-    """
-    cells: dict[tuple[str, str], dict[str, float]] = {}
-    frequency: dict[tuple[str, str], int] = {}
-    methods: dict[str, None] = {}
-    for line in lines:
-        key = line["dataset"], line["label"]
-        cells.setdefault(key, {})[line["method"]] = float(line["average_precision"])
-        frequency[key] = int(line["n_train"])
-        methods[line["method"]] = None
-    kept = [k for k, found in cells.items() if len(found) == len(methods) and frequency[k] > 0]
-    return (
-        np.array([frequency[key] for key in kept], dtype=int),
-        {method: np.array([cells[key][method] for key in kept]) for method in methods},
-    )
-
-
-def bin_of(n_train: np.ndarray, bins: Sequence[int] = BINS) -> np.ndarray:
-    """Return the bin of each label.
-
-    >>> bin_of(np.array([1, 5, 6, 1000])).tolist()
-    [0, 0, 1, 3]
-    """
-    return np.searchsorted(bins, n_train, side="right") - 1
-
-
-def by_frequency(lines: Iterable[dict[str, str]]) -> tuple[list[int], dict[str, list[float]]]:
-    """Return the number of labels in each bin, and each method's means; NaN without labels."""
-    n_train, found = common_labels(lines)
-    place = bin_of(n_train)
-    inside = [place == b for b in range(len(BINS))]
-    return [int(mask.sum()) for mask in inside], {
-        method: [float(values[mask].mean()) if mask.any() else np.nan for mask in inside]
-        for method, values in found.items()
-    }
+def summary(store: Store) -> str:
+    """Return how many data sets each method has in each range, and its means, as text."""
+    lines = ["\t".join(["method", "data sets", *LABEL_RANGES])]
+    found: dict[str, list[Run]] = {}
+    for row in store.runs():
+        found.setdefault(row.key.method, []).append(row)
+    for method, rows in found.items():
+        records = [row.selections[0].by_frequency for row in rows]
+        cells = [
+            f"{sum(values) / len(values):.3f} ({len(values)})" if values else "none"
+            for values in ([r[name] for r in records if name in r] for name in LABEL_RANGES)
+        ]
+        lines.append("\t".join([method, str(len(rows)), *cells]))
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fit what is missing, and print the tables."""
+    """Run what is missing, write the file and print means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the lines")
-    parser.add_argument("--data", nargs="+", default=list(DATA))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the rows")
+    parser.add_argument("--data", nargs="+", help="data sets (all of the experiment)")
+    parser.add_argument("--methods", nargs="+", help="methods (all that are affordable)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
+    parser.add_argument("--device", help="run the methods that can use it there: cuda")
+    parser.add_argument(
+        "--for", dest="seconds", type=float, default=np.inf, help="stop after so many seconds"
+    )
     parser.add_argument("--print", action="store_true", help="compute nothing")
-    options = parser.parse_args(arguments)
-    done = {(line["dataset"], line["method"]) for line in read(options.output)}
-    for dataset in () if options.print else options.data:
-        for method in options.methods:
-            if (dataset, method) in done:
-                continue
-            lines = fit_one(dataset, method)
-            new = not options.output.exists()
-            with options.output.open("a", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if new:
-                    writer.writeheader()
-                writer.writerows(lines)
-            print(f"{dataset}, {method}: {lines[0]['fit_seconds']} s", flush=True)
-    counts, means = by_frequency(read(options.output))
-    print("training rows with the label:", *bin_names(), sep="\t")
-    print("labels", *counts, sep="\t")
-    for method, values in means.items():
-        print(method, *(f"{value:.3f}" for value in values), sep="\t")
-    return 0
+    asked = parser.parse_args(arguments)
+    if asked.print:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            opened(Path(folder) / "rows.sqlite", asked.output) as store,
+        ):
+            print(summary(store))
+        return 0
+    path = asked.output.with_suffix(".sqlite")
+    with opened(path, asked.output):
+        pass
+    end = time.monotonic() + asked.seconds
+    failures = 0
+    for part in parts(asked.data, asked.methods, asked.device):
+        done = run(
+            part.experiment,
+            path,
+            n_jobs=asked.jobs,
+            threads=1,
+            device=part.device,
+            budget=None if asked.seconds == np.inf else max(end - time.monotonic(), 0.0),
+        )
+        print(f"{done.n_computed} new, {done.n_missing} missing", file=sys.stderr)
+        for failure in done.failures:
+            print(f"{failure.key}: {failure.error}", file=sys.stderr)
+        failures += len(done.failures)
+    with Store(path) as store:
+        export(store, asked.output, overwrite=True)
+        print(summary(store))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
     python -m benchmarks.reproduce --check    fail if they are not what the rows give
 
 Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
-``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and
-docs/probabilities.md are written with it.  ``make reproduce-full`` computes the rows
-(``benchmarks.reproduce_full``).
+``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md,
+docs/probabilities.md and docs/baselines.md are written with it.  ``make reproduce-full`` computes
+the rows (``benchmarks.reproduce_full``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import calibration, clustering_page
-from benchmarks.reproduction import cost, labels, paper, per_set, short, tests
+from benchmarks.reproduction import calibrated, cost, labels, missing, paper, per_set, short, tests
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -40,7 +40,12 @@ from imcc.report import draw_time
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
 CALIBRATION = RESULTS / "calibration.csv"
-MARKED = (ROOT / "README.md", RESULTS / "README.md", ROOT / "docs" / "probabilities.md")
+MARKED = (
+    ROOT / "README.md",
+    RESULTS / "README.md",
+    ROOT / "docs" / "probabilities.md",
+    ROOT / "docs" / "baselines.md",
+)
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
 # The README shows these, in this order.
 _SHOWN = (
@@ -83,6 +88,8 @@ def section(store: Store, built: Built) -> Iterator[str]:
         better = "larger" if scores.greater_is_better else "smaller"
         yield f"### {TITLES[metric]} ({better} is better)\n"
         yield means_table(scores, compared.get(metric)) + "\n"
+    yield "### What was not run\n"
+    yield from missing.reasons(store)
     yield "### Ranks and tests\n"
     yield from tests.ranks(tables, compared)
     drawn = dict(tests.figures(compared, name))
@@ -132,8 +139,9 @@ def build() -> Built:
             "Every number on this page is computed from the rows in `results/` by `make "
             "reproduce`, in about a minute and without training anything. `make reproduce-full` "
             "computes the rows; [](experiments.md) says how. The "
-            '<a href="reports/paper.html">report of these rows</a> ([](report.md)) is built with '
-            "this documentation: it has every data set, setting and time."
+            'reports of these rows, <a href="reports/paper.html">of the paper\'s data sets</a> and '
+            '<a href="reports/outside.html">of five others</a> ([](report.md)), are built with '
+            "this documentation: they have every data set, setting and time."
         ),
     ]
     with tempfile.TemporaryDirectory() as name:
@@ -163,9 +171,10 @@ def build() -> Built:
             parts += paper.power(store)
             parts.append("\n### The cells of IMCC that are worse\n")
             parts += paper.failing(store)
-            if labels.FILE.exists():
-                parts.append("\n## Rare and frequent labels\n")
-                parts += labels.frequencies()
+            parts.append("\n## Does calibration alone explain it?\n")
+            parts += calibrated.calibration(tables)
+            parts.append("\n## Rare and frequent labels\n")
+            parts += labels.frequencies(folder)
             parts.append("\n## Cost beside quality\n")
             parts += costs(store, built)
             parts.append("\n## Where the rows come from\n")
@@ -201,6 +210,7 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         f"better and {each['worse']} worse; with average precision choosing for all of them, "
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
+    yield "baselines", paper.some_cells(store)
     yield "calibration", calibration.page_table(calibration.stored_rows(CALIBRATION))
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, cost.origins(source, present(source.scores("coverage")).methods)

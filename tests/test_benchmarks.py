@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import approximation, scale
+from benchmarks import approximation, scale, versions
 from imcc import IMCCClassifier
 
 
@@ -55,3 +55,17 @@ def test_the_estimate_on_paper(capsys):
     assert "800 GB in float64; 8 GB a machine" in text
     # 1e8 rows x (2 x 1000 x 1000 + 1000^2 + ...) flop on 800 cores.
     assert "18 s at 25 GFlop/s a core" in text
+
+
+def test_versions_takes_turns_and_says_what_it_measured(tmp_path, capsys):
+    source = versions.HERE / "src"
+    versions.main([str(source), "--jobs", "metrics", "linear", "--rounds", "2", "--rows", "80"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" | ")[0] for line in lines[-2:]] == ["| metrics", "| linear"]
+    assert all(line.count("(") == 6 for line in lines[-2:])
+    with pytest.raises(SystemExit):
+        versions.main([str(tmp_path)])
+    assert "there is no package imcc in" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        versions.main([str(source), "--jobs", "nothing"])
+    assert "no job named nothing; there are linear, rbf," in capsys.readouterr().err

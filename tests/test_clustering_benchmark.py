@@ -1,13 +1,12 @@
 """The script behind "does clustering help?": what it searches, stores and skips."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from benchmarks import clustering
+from benchmarks import _rows, clustering
 from imcc import IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import Dataset, paper_splits
@@ -127,17 +126,13 @@ def rows_for(run, gain=0.0):
     return rows
 
 
-def test_rows_are_added_and_what_was_cut_off_is_run_again(tmp_path):
+def test_a_run_is_finished_when_all_variants_have_their_row(tmp_path):
     file = tmp_path / "rows.csv"
     run = clustering.Run("yeast", 0, 10, "paper")
-    clustering.add_rows(file, rows_for(run))
+    _rows.add_rows(file, clustering.COLUMNS, rows_for(run))
     assert clustering.stored_rows(file) == rows_for(run)
     assert clustering.finished(rows_for(run)) == {run}
-    file.write_text(file.read_text()[:-20])  # killed while it wrote
-    assert clustering.stored_rows(file) == rows_for(run)[:-1]
-    assert clustering.finished(clustering.stored_rows(file)) == set()
-    clustering.add_rows(file, rows_for(run))
-    assert clustering.finished(clustering.stored_rows(file)) == {run}
+    assert clustering.finished(rows_for(run)[:-1]) == set()
 
 
 def test_the_budget_failures_and_what_is_there_already(tmp_path, monkeypatch, capsys):
@@ -163,8 +158,3 @@ def test_the_budget_failures_and_what_is_there_already(tmp_path, monkeypatch, ca
     assert clustering.main([*start, "yeast", "image"]) == 0
     assert clustering.main([*start, "yeast", "--widths", "searched", "--print"]) == 0
     assert len(asked) == 3
-
-
-def test_processes_begin_nothing_after_the_end():
-    runs = [clustering.Run("tiny", 0, 50, "paper")] * 3
-    assert list(clustering._computed(runs, 2, None, time.monotonic() - 1)) == []

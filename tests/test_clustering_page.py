@@ -73,8 +73,10 @@ def test_effects_are_means_over_data_sets_with_tests_over_data_sets():
 def test_the_answer_follows_the_numbers(gains, expected):
     text = clustering_page.page(made_up(gains))
     assert expected in re.sub(r"\s+", " ", text)
-    gain = clustering_page.signed(gains.get("kmeans", 0.0))
-    assert f"| set3 | 80 | 4 | 3 | 0.6000 | {gain} ± 0.0000 | 0.2000 |" in text
+    kmeans, random = (gains.get(name, 0.0) for name in ("kmeans", "random"))
+    gain, apart = clustering_page.signed(kmeans), clustering_page.signed(kmeans - random)
+    others = f"{apart} ± 0.0000 | {gain} ± 0.0000"
+    assert f"| set3 | 80 | 4 | 3 | 0.6000 | {gain} ± 0.0000 | {others} | 0.2000 |" in text
     assert f"| set3 | {gain} ± 0.0000 | {gain} ± 0.0000 |" in text
     assert "with the width searched" not in text.lower()
 
@@ -109,10 +111,12 @@ def test_the_figure_says_which_rows_it_shows(tmp_path):
 
 def test_two_splits_have_no_interval_and_zero_has_no_sign():
     text = clustering_page.page(made_up({"kmeans": 0.01}, n_splits=2))
-    assert "| set3 | 80 | 4 | 2 | 0.6000 | +0.0100 | 0.2000 | -0.0100 |" in text
+    assert "| set3 | 80 | 4 | 2 | 0.6000 | +0.0100 | +0.0100 | +0.0100 | 0.2000 | -0.0100 |" in text
     assert "(2 with 10 %, 2 with 100 %)" in text
     assert clustering_page.signed(-0.00004) == clustering_page.signed(0.00004) == "0.0000"
     assert clustering_page.signed(-0.00006) == "-0.0001"
+    # Half of the interval of three splits that share rows: 4.303 s sqrt(1/3 + 1/4).
+    assert clustering_page.over_splits(np.array([0.01, 0.02, 0.03])) == "+0.0200 ± 0.0329"
 
 
 def test_names_in_the_figure_do_not_overlap():

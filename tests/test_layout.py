@@ -38,11 +38,11 @@ PACKAGES = [
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
     "_utils": [
-        *("config", "errors", "names", "text", "optional", "plain", "threads"),
+        *("config", "errors", "names", "text", "optional", "plain", "progress", "threads"),
         *("wrappers", "files", "validation"),
     ],
     "_core": [
-        *("clustering", "kernels", "models", "sampling", "statistics", "maps"),
+        *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),
         *("solver", "dual", "fitting", "platt", "logistic"),
     ],
     "_search": [

@@ -1,61 +1,136 @@
-"""Rare and frequent labels: the rows of ``benchmarks.label_frequency``."""
+"""Rare and frequent labels: who ranks them best."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.label_frequency import bin_names, bin_of, by_frequency, common_labels, read
-from benchmarks.reproduction.rows import CONTROL, RESULTS, listed, prose, table
-from imcc.comparison import effect_size
-from imcc.report._ranked import FEW
+from benchmarks.reproduction.rows import CONTROL, RESULTS, files, listed, present, prose, table
+from imcc.comparison import Comparison, ScoreTable, compare, effect_size
+from imcc.experiment import LABEL_RANGES, Store, load_experiment, merge
+from imcc.report._labels import RANGE_TITLES
+from imcc.report._ranked import FEW, differences, not_different, shared, split_methods
 
+#: Rows of the first split with the record by frequency; see ``benchmarks.label_frequency``.
 FILE = RESULTS / "label_frequency.csv"
 
 
-def frequencies() -> Iterator[str]:
-    """Yield the means of each method over labels, by how many training rows have the label."""
-    lines = read(FILE)
-    datasets = dict.fromkeys(line["dataset"] for line in lines)
-    counts, means = by_frequency(lines)
+def opened(folder: Path, experiment: str = "paper") -> Store:
+    """Return a new store with all rows of an experiment that have the record by frequency.
+
+    Where a row of ``results/label_frequency.csv`` has other numbers than the committed row of the
+    same run (of another device), the record belongs to the former.
+    """
+    store = Store.create(folder / f"{experiment}-labels.sqlite", load_experiment(experiment))
+    if experiment == "paper" and FILE.exists():
+        merge(store, [FILE])
+    merge(store, files(experiment))
+    return store
+
+
+def tables(store: Store) -> dict[str, ScoreTable]:
+    """Return the average precision of labels by range of frequencies, of the methods with any."""
+    found = {name: store.scores(name) for name in LABEL_RANGES}
+    return {name: present(scores) for name, scores in found.items() if scores.counts.any()}
+
+
+def compared(found: dict[str, ScoreTable]) -> dict[str, Comparison]:
+    """Compare, in each range, the methods that have all its data sets, on the splits they share."""
+    result = {}
+    for name, scores in found.items():
+        runs = shared(scores, split_methods(scores).complete)
+        if len(runs.methods) >= 2 and len(runs.datasets) >= 2:
+            result[name] = compare(runs)
+    return result
+
+
+def frequencies(folder: Path, experiment: str = "paper") -> Iterator[str]:
+    """Yield who is best in each range, the means of each method, and the control's differences."""
+    with opened(folder, experiment) as store:
+        found = tables(store)
+    ranked = compared(found)
+    if not ranked:
+        yield prose("No two methods have rows with the record by frequency of labels yet.")
+        return
     yield prose(
         "The average precision of each label by itself (how well the test rows are ordered by the "
-        f"label's score), on the first split of {listed(datasets)}: means over the labels that "
-        "some but not all test rows have, by the number of training rows with the label. The best "
-        "of a column is in bold. `python -m benchmarks.label_frequency` computes these rows."
+        "label's score), as a mean over the labels of a data set, by the share of the training "
+        "rows that have the label. A data set counts in a range where it has such labels. Labels "
+        "that no training row or no test row has are left out."
     )
-    best = [max(values[b] for values in means.values()) for b in range(len(counts))]
-    rows = [["(labels)", *(str(n) for n in counts)]]
-    for method, values in means.items():
-        cells = [
-            "none" if np.isnan(v) else f"**{v:.3f}**" if v == b else f"{v:.3f}"
-            for v, b in zip(values, best, strict=True)
-        ]
-        rows.append([method, *cells])
-    yield table(["training rows with the label", *bin_names()], rows)
+    for name, result in ranked.items():
+        yield "* " + prose(_winner(name, result)).replace("\n", "\n  ").rstrip() + "\n"
+    yield prose(
+        "Mean over data sets, and in brackets the average rank, of the methods that have all data "
+        "sets of a range, on the splits that all of them share; the best of a column in bold."
+    )
+    order = sorted(
+        dict.fromkeys(m for result in ranked.values() for m in result.methods),
+        key=lambda m: np.mean(
+            [r.mean_ranks[r.methods.index(m)] for r in ranked.values() if m in r.methods]
+        ),
+    )
+    titles = [RANGE_TITLES[name] for name in ranked]
+    rows = [["(data sets)", *(str(len(result.datasets)) for result in ranked.values())]]
+    rows += [[m, *(_mean(result, m) for result in ranked.values())] for m in order]
+    yield table(["rows with the label", *titles], rows)
+    if not any(CONTROL in scores.methods for scores in found.values()):
+        return
     yield "\n" + prose(
-        f"`{CONTROL}` minus the others, mean over the same labels with a 95 % interval (Student's "
-        "t over labels; those of one data set are not independent, so that the intervals are "
-        "rather too narrow):"
+        f"`{CONTROL}` minus each other method, positive where it is better: mean over the data "
+        "sets and splits that both have, with a 95 % interval (Student's t over data sets), and "
+        "on how many it is better. In bold where the interval is without zero."
     )
-    n_train, found = common_labels(lines)
-    place = bin_of(n_train)
+    others = dict.fromkeys(m for scores in found.values() for m in scores.methods if m != CONTROL)
     yield table(
-        ["against", *bin_names()],
-        [
-            [
-                method,
-                *(_difference((found[CONTROL] - values)[place == b]) for b in range(len(counts))),
-            ]
-            for method, values in found.items()
-            if method != CONTROL
-        ],
+        ["against", *titles],
+        [[m, *(_difference(found[name], m) for name in ranked)] for m in others],
     )
 
 
-def _difference(gap: np.ndarray) -> str:
+def _winner(name: str, result: Comparison) -> str:
+    first = [
+        result.methods[i]
+        for i in result.order
+        if np.isclose(result.mean_ranks[i], result.mean_ranks.min())
+    ]
+    rank = f"{result.mean_ranks.min():.2f}"
+    of = f"of {len(result.methods)} methods on {len(result.datasets)} data sets"
+    text = (
+        f"**Labels of {RANGE_TITLES[name]} of the rows:** "
+        f"{listed(f'`{m}`' for m in first)} {'has' if len(first) == 1 else 'have'} the best "
+        f"average rank, {rank} {of}"
+    )
+    if result.friedman is None or result.nemenyi is None:
+        return text + "."
+    text += f" (Friedman's F_F {result.friedman.f:.1f}, p {result.friedman.f_p:.1e})."
+    if not result.friedman.significant:
+        return text + " The methods are not significantly different."
+    alike = not_different(result, first[0])
+    if not alike:
+        return text + " By Nemenyi's test all others are significantly different."
+    return text + f" By Nemenyi's test {listed(alike)} are not significantly different from it."
+
+
+def _mean(result: Comparison, method: str) -> str:
+    if method not in result.methods:
+        return "lacks data sets"
+    means = result.means.mean(axis=0)
+    j = result.methods.index(method)
+    text = f"{means[j]:.3f}"
+    return (f"**{text}**" if means[j] == means.max() else text) + f" ({result.mean_ranks[j]:.2f})"
+
+
+def _difference(scores: ScoreTable, method: str) -> str:
+    if method not in scores.methods or CONTROL not in scores.methods:
+        return "not run"
+    gap = differences(scores, CONTROL, method)
     if len(gap) < FEW:
-        return "too few labels"
+        return "too few data sets"
     size = effect_size(gap)
-    return f"{size.mean:+.3f} ± {size.mean_interval[1] - size.mean:.3f}"
+    low, high = size.mean_interval
+    text = f"{size.mean:+.3f} ± {high - size.mean:.3f}"
+    text = f"**{text}**" if low > 0 or high < 0 else text
+    return f"{text} ({int((gap > 0).sum())} of {len(gap)})"

@@ -1,6 +1,6 @@
-"""Writes the report of the committed rows into the built documentation: reports/paper.html.
+"""Writes the reports of the committed rows into the built documentation: reports/paper.html, ...
 
-It is large and made from ``results/`` in seconds, so it is not in the repository.
+They are large and made from ``results/`` in seconds, so they are not in the repository.
 """
 
 import tempfile
@@ -12,30 +12,38 @@ from imcc.experiment import Store, load_experiment, merge
 from imcc.report import write_report
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENT = "paper"
+# The experiments, with the titles of their reports and further files with records of the same rows.
+REPORTS = {
+    "paper": ("The paper's fifteen data sets", ("label_frequency.csv",)),
+    "outside": ("Five data sets outside of the paper", ()),
+}
 
 
-def write(folder):
-    """Write the report of the committed rows into a folder, and return its path."""
+def write(folder, names=tuple(REPORTS)):
+    """Write the reports of the committed rows into a folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = sorted((ROOT / "results").glob(f"{EXPERIMENT}*.csv"))
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / f"{EXPERIMENT}.sqlite"
-        with Store.create(path, load_experiment(EXPERIMENT)) as store:
+    written = []
+    for name in names:
+        title, more = REPORTS[name]
+        results = ROOT / "results"
+        files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
+        files += [results / file for file in more if (results / file).exists()]
+        with (
+            tempfile.TemporaryDirectory() as place,
+            Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,
+        ):
             merge(store, files)
-            return write_report(
-                store,
-                folder / f"{EXPERIMENT}.html",
-                title="The paper's fifteen data sets",
-            )
+            written.append(write_report(store, folder / f"{name}.html", title=title))
+    return written
 
 
 def _finished(app, exception):
     if exception is None and app.builder.format == "html":
-        logging.getLogger(__name__).info("wrote %s", write(Path(app.outdir) / "reports"))
+        for path in write(Path(app.outdir) / "reports"):
+            logging.getLogger(__name__).info("wrote %s", path)
 
 
 def setup(app):
-    """Write the report after the pages."""
+    """Write the reports after the pages."""
     app.connect("build-finished", _finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

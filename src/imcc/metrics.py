@@ -1,28 +1,29 @@
-"""The five metrics of the paper, exact about ties and about empty and full label sets.
+"""Multi-label metrics: the five metrics of the paper, precision and nDCG at k, and F1.
 
-Scores F (n x q), truth Y.  The rank of a label in a row is the number of labels of that row that
-are scored at least as high: labels that tie share the worst of their places.
+Notation for the five metrics: scores F and true labels Y, both of shape (n, q).  The rank of a
+label in a row is the number of labels of that row with at least the same score; tied labels all
+get the largest rank of their group.
 
 =================  ======  =====================================================================
 metric             better  value of a row
 =================  ======  =====================================================================
 one_error          low     1 if the top-scored label is not relevant (0 if a relevant one ties)
-hamming_loss       low     share of labels on the wrong side, where F >= 0 predicts a label
+hamming_loss       low     share of wrong labels, where F >= 0 predicts a label
 ranking_loss       low     share of (relevant, irrelevant) pairs with F_relevant <= F_irrelevant
 coverage           low     (largest rank of a relevant label - 1) / q; 0 without labels
 average_precision  high    mean over relevant labels of (relevant labels of at least its score)/rank
 =================  ======  =====================================================================
 
-Rows whose label set is empty or full have no ranking to judge: they are left out of one_error,
-ranking_loss and average_precision.  The value of a table is the mean over its rows.
+Each metric is the mean of its values over the rows.  one_error, ranking_loss and average_precision
+are undefined for rows with no label or with all labels, and ignore these rows.
 
-A label that is NaN in ``y_true`` is not known.  A row is then judged as if it had only the labels
-that are known of it (q is their number, ranks and pairs are among them), and rows of which none is
-known are left out of every metric.  With ``sample_weight``, means over rows are weighted.
-
-All five follow from two counts for each relevant label, and rows have few of those: the work grows
-with the number of ones in Y, not with its size times a sort.
+A NaN in ``y_true`` marks an unknown label.  Unknown labels of a row are ignored: q is the number of
+its known labels, and ranks and pairs are computed among these.  Rows without a known label are
+ignored by every metric.  With ``sample_weight``, the means over rows are weighted.
 """
+
+# All five metrics follow from two counts per relevant label.  Rows have few relevant labels, so the
+# cost grows with the number of ones in Y instead of the cost of sorting all of its entries.
 
 from __future__ import annotations
 
@@ -72,14 +73,24 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric's name, direction, and whether it leaves out rows without a ranking."""
+    """Name and properties of a metric.
+
+    Attributes
+    ----------
+    name : str
+        Name of the metric.
+    greater_is_better : bool
+        Whether larger values are better.
+    ranked_rows_only : bool
+        Whether the metric ignores rows with no label or with all labels.
+    """
 
     name: str
     greater_is_better: bool
     ranked_rows_only: bool
 
 
-#: The five metrics by name, each with its direction.
+#: The five metrics of the paper by name.
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -93,21 +104,32 @@ METRICS: dict[str, Metric] = {
 
 
 class Judge:
-    """The truth of some rows, made ready to judge many score matrices.
+    """Computes the five metrics of many score matrices for the same true labels.
 
     Parameters
     ----------
-    relevant : ndarray of bool, shape (n_samples, n_labels)
-        The true label sets.
-    known : ndarray of bool, shape (n_samples, n_labels), optional
-        Which labels are known; unknown ones are not relevant, and are left out.
-    weights : ndarray of shape (n_samples,), optional
-        Of the rows, for means.
+    relevant : ndarray of bool of shape (n_samples, n_labels)
+        The true labels; False where a label is unknown.
+    known : ndarray of bool of shape (n_samples, n_labels), default=None
+        Which labels are known; the others are ignored.  None means all.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights for the means.  None means equal weights.
+
+    Attributes
+    ----------
+    ranked : ndarray of bool of shape (n_samples,)
+        The rows with at least one relevant and one irrelevant label (of those known).
+    judged : ndarray of bool of shape (n_samples,)
+        The rows with at least one known label.
+
+    See Also
+    --------
+    evaluate : Metrics of a single score matrix.
 
     Notes
     -----
-    Scores are given as (n_labels, n_settings, n_rows): labels first, so that counting over labels
-    adds up whole contiguous arrays.
+    Scores have shape (n_labels, n_settings, n_samples): labels come first, so that counting over
+    labels adds contiguous arrays.
     """
 
     def __init__(
@@ -119,7 +141,7 @@ class Judge:
         self.n_rows, self.n_labels = relevant.shape
         self.weights = weights
         self.known = None if known is None else np.ascontiguousarray(known.T)
-        # Labels that a row is judged by: a number for all rows, or one for each.
+        # Number of labels that count in a row: one number for all rows, or one per row.
         self.n_known: Any = self.n_labels if known is None else known.sum(axis=1)
         self.judged = np.broadcast_to(np.asarray(self.n_known) > 0, (self.n_rows,))
         self.relevant = np.ascontiguousarray(relevant.T)
@@ -132,7 +154,19 @@ class Judge:
         self._starts = ends - self.n_relevant[self._labelled]
 
     def means(self, scores: np.ndarray, names: Sequence[str]) -> np.ndarray:
-        """Return the metrics of each setting, shape (n_metrics, n_settings); NaN if undefined."""
+        """Return the metrics of each setting.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_labels, n_settings, n_samples)
+        names : sequence of str
+            Names from :data:`METRICS`.
+
+        Returns
+        -------
+        ndarray of shape (n_metrics, n_settings)
+            NaN where a metric is undefined.
+        """
         rows = self.rows(scores, names)
         means = np.full((len(names), scores.shape[1]), np.nan)
         for i, (name, values) in enumerate(zip(names, rows, strict=True)):
@@ -144,7 +178,7 @@ class Judge:
         return means
 
     def _mean(self, values: np.ndarray, counted: np.ndarray) -> np.ndarray | float:
-        """Return the (weighted) means over some of the rows; NaN if there are none."""
+        """Return the (weighted) mean over the counted rows; NaN if there are none."""
         if not counted.any():
             return float("nan")
         if self.weights is None:
@@ -155,15 +189,25 @@ class Judge:
         return values[:, counted] @ (weights / total)
 
     def rows(self, scores: np.ndarray, names: Sequence[str]) -> list[np.ndarray]:
-        """Return for each metric its values, shape (n_settings, n_rows).
+        """Return the values of each metric per row.
 
-        The values of ranking metrics mean nothing where ``ranked`` is False.
+        Parameters
+        ----------
+        scores : ndarray of shape (n_labels, n_settings, n_samples)
+        names : sequence of str
+            Names from :data:`METRICS`.
+
+        Returns
+        -------
+        list of ndarray of shape (n_settings, n_samples)
+            One array per metric.  Metrics with ``ranked_rows_only`` are meaningless in rows where
+            ``ranked`` is False.
         """
         counted: tuple[np.ndarray, np.ndarray] | None = None
         values = []
         n_known = self.n_known
         if self.known is not None:
-            # Last in every ranking, and never among those counted up to a relevant label.
+            # Unknown labels come last in every ranking and are never counted for a relevant label.
             scores = np.where(self.known[:, np.newaxis], scores, -np.inf)
             n_known = np.maximum(n_known, 1)
         for name in names:
@@ -184,7 +228,7 @@ class Judge:
         return (best_relevant < scores.max(axis=0)).astype(np.float64)
 
     def _from_counts(self, name: str, rank: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Combine, over the relevant labels of a row, ranks and relevant labels up to them."""
+        """Compute a metric per row from ``rank`` and ``found`` of its relevant labels."""
         if name == "coverage":
             return (self._per_row(np.maximum, rank, fill=1) - 1) / np.maximum(self.n_known, 1)
         n_relevant = np.maximum(self.n_relevant, 1)
@@ -200,9 +244,9 @@ class Judge:
         return out
 
     def _counts(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Count, for each relevant label, the labels and relevant labels of at least its score."""
-        # Comparing takes n_labels steps for each relevant label; sorting was measured to take as
-        # long as about 4 log2(n_labels) relevant labels per row.
+        """Count, per relevant label, the labels and the relevant labels of at least its score."""
+        # Comparing takes n_labels steps per relevant label.  Sorting was measured to cost as much
+        # as comparing with about 4 log2(n_labels) relevant labels per row.
         if len(self.pair_rows) > 4 * np.log2(max(self.n_labels, 2)) * self.n_rows:
             return self._counts_by_sorting(scores)
         return self._counts_by_comparing(scores)
@@ -231,7 +275,7 @@ class Judge:
         relevant = np.take_along_axis(
             np.broadcast_to(self.relevant.T, falling.shape), order, axis=-1
         )
-        # Labels that tie share the last place of their group.
+        # Tied labels get the last position of their group.
         last = np.broadcast_to(np.arange(n_labels), falling.shape).copy()
         last[..., :-1][falling[..., :-1] == falling[..., 1:]] = n_labels - 1
         last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
@@ -244,7 +288,7 @@ class Judge:
 
 
 def _count(flags: np.ndarray) -> np.ndarray:
-    """Count over the first axis, in bytes while these suffice: they add up much faster."""
+    """Count over the first axis; sums of at most 255 entries use bytes, which is much faster."""
     in_bytes = flags.view(np.uint8)
     counts = np.zeros(flags.shape[1:], dtype=np.int32)
     for start in range(0, len(in_bytes), 255):
@@ -256,7 +300,7 @@ def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.
     relevant, known = known_labels(y_true, "y_true")
     scores = to_numpy(scores)
     if sp.issparse(scores):
-        raise ValueError("scores must be dense: a score of zero is a score; call .toarray() first")
+        raise ValueError("scores must be dense, got a sparse matrix; call .toarray() first")
     scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
     if scores.shape != relevant.shape:
         raise ValueError(
@@ -271,24 +315,34 @@ def evaluate(
     metrics: Sequence[str] | None = None,
     sample_weight: Any = None,
 ) -> dict[str, float]:
-    """Return several metrics of a score matrix.
+    """Compute several metrics of a score matrix.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean; NaN where a label is not known.
+        True labels, coded {0, 1}, {-1, +1} or boolean; NaN where a label is unknown.
     scores : array-like of shape (n_samples, n_labels)
-        Real-valued scores; 0 is the threshold between off and on.  Arrays on a device (scores or
-        labels) are brought to the host.
-    metrics : sequence of str, optional
-        Names out of :data:`METRICS`; all five by default.
-    sample_weight : array-like of shape (n_samples,), optional
-        How many rows each row counts for.
+        Real-valued scores; labels with a score >= 0 are predicted.  Arrays on a device are copied
+        to the host.
+    metrics : sequence of str, default=None
+        Names from :data:`METRICS`.  None means all five.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights, >= 0.  None means equal weights.
 
     Returns
     -------
     dict of str to float
-        NaN, with a warning, where no row has a ranking to judge.
+        The metrics by name; NaN where a metric is undefined.
+
+    Warns
+    -----
+    sklearn.exceptions.UndefinedMetricWarning
+        If a metric is undefined, because no row counts in it.
+
+    See Also
+    --------
+    evaluate_rows : The same metrics per row.
+    get_scorer : A scikit-learn scorer of one of the metrics.
 
     Examples
     --------
@@ -308,7 +362,7 @@ def evaluate(
     if np.isnan(means).any():
         undefined = ", ".join(n for n, m in zip(names, means, strict=True) if np.isnan(m))
         warnings.warn(
-            f"{undefined}: undefined, every row has either no label or all of them"
+            f"{undefined}: undefined, because every row has either no label or all labels"
             + ("" if known is None else " (of those known)"),
             UndefinedMetricWarning,
             stacklevel=2,
@@ -317,17 +371,30 @@ def evaluate(
 
 
 def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
-    """Return the five metrics of each row.
+    """Compute the five metrics per row.
 
     Parameters
     ----------
-    y_true, scores
-        As for :func:`evaluate`.
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
 
     Returns
     -------
     dict of str to ndarray of shape (n_samples,)
-        NaN in the rows that a metric leaves out.
+        The values by metric; NaN in rows that the metric ignores.
+
+    See Also
+    --------
+    evaluate : The means over the rows.
+
+    Examples
+    --------
+    >>> from imcc.metrics import evaluate_rows
+    >>> rows = evaluate_rows([[1, 0, 1], [0, 0, 0]], [[0.9, -0.3, 0.2], [0.4, 0.1, -0.8]])
+    >>> rows["average_precision"]
+    array([ 1., nan])
     """
     relevant, scores, known = _check_scores(y_true, scores)
     judge = Judge(relevant, known)
@@ -339,51 +406,182 @@ def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
 
 
 def one_error(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the share of rows whose top-scored label is not relevant (lower is better)."""
+    """Share of rows whose top-scored label is not relevant (lower is better).
+
+    A row counts as correct if a relevant label is among those tied for the highest score.  Rows
+    with no label or with all labels are ignored.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN, with a warning, if undefined.
+
+    Examples
+    --------
+    >>> from imcc.metrics import one_error
+    >>> one_error([[1, 0, 1], [0, 1, 0]], [[0.9, -0.3, 0.2], [0.4, 0.1, -0.8]])
+    0.5
+    """
     return evaluate(y_true, scores, ["one_error"], sample_weight)["one_error"]
 
 
 def hamming_loss(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the share of labels on the wrong side of zero (lower is better)."""
+    """Share of labels that are predicted wrongly (lower is better).
+
+    A label is predicted where its score is at least 0.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN, with a warning, if undefined.
+
+    Examples
+    --------
+    >>> from imcc.metrics import hamming_loss
+    >>> hamming_loss([[1, 0], [0, 1]], [[0.9, -0.3], [0.4, 0.1]])
+    0.25
+    """
     return evaluate(y_true, scores, ["hamming_loss"], sample_weight)["hamming_loss"]
 
 
 def ranking_loss(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the share of wrongly ordered (relevant, irrelevant) pairs (lower is better)."""
+    """Share of wrongly ordered (relevant, irrelevant) pairs of labels (lower is better).
+
+    A pair is ordered wrongly if the score of the relevant label is not larger than that of the
+    irrelevant one, so ties count as errors.  Rows with no label or with all labels are ignored.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN, with a warning, if undefined.
+
+    Examples
+    --------
+    >>> from imcc.metrics import ranking_loss
+    >>> ranking_loss([[1, 0, 1], [0, 1, 0]], [[0.9, -0.3, 0.2], [0.4, 0.1, -0.8]])
+    0.25
+    """
     return evaluate(y_true, scores, ["ranking_loss"], sample_weight)["ranking_loss"]
 
 
 def coverage(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return how far down the last relevant label is ranked, over n_labels (lower is better)."""
+    """Mean of (largest rank of a relevant label - 1) / n_labels (lower is better).
+
+    Rows without labels have the value 0.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+
+    Returns
+    -------
+    float
+        At least 0 and below 1; NaN, with a warning, if undefined.
+
+    Examples
+    --------
+    >>> from imcc.metrics import coverage
+    >>> coverage([[1, 0, 0, 1], [0, 1, 0, 0]], [[0.9, 0.3, 0.1, 0.2], [0.4, 0.1, -0.8, -0.9]])
+    0.375
+    """
     return evaluate(y_true, scores, ["coverage"], sample_weight)["coverage"]
 
 
 def average_precision(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Return the label ranking average precision (higher is better)."""
+    """Label ranking average precision (higher is better).
+
+    Per row, the mean over its relevant labels of the share of relevant labels among those with at
+    least the same score.  Rows with no label or with all labels are ignored.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights.
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1; NaN, with a warning, if undefined.
+
+    Notes
+    -----
+    scikit-learn's ``label_ranking_average_precision_score`` has the same value per row, except
+    that it counts rows with no label or with all labels as 1.
+
+    Examples
+    --------
+    >>> from imcc.metrics import average_precision
+    >>> average_precision([[1, 0, 1], [0, 1, 0]], [[0.9, -0.3, 0.2], [0.4, 0.1, -0.8]])
+    0.75
+    """
     return evaluate(y_true, scores, ["average_precision"], sample_weight)["average_precision"]
 
 
 def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
-    """Return the share of relevant labels among the k top-scored ones (higher is better).
+    """Share of relevant labels among the k top-scored ones (higher is better).
 
     The mean over rows of ::
 
-        P@k = 1/k * sum over relevant labels l of  P(place of l <= k)
+        P@k = 1/k * sum over relevant labels l of  P(position of l <= k)
 
-    Labels that tie are taken to stand in random order: with ``a`` labels scored above l and ``t``
-    as high (l among them), the probability is (k - a) / t, no less than 0 and no more than 1.  A
-    row without labels counts 0.  Unknown labels (NaN) have no place; rows of which no label is
-    known are left out.
+    Tied labels are assumed to be in random order: if ``a`` labels have a larger score than l and
+    ``t`` labels the same (including l), the probability is (k - a) / t, clipped to [0, 1].  Rows
+    without labels have the value 0.  Unknown labels (NaN) are ranked last, and rows without a known
+    label are ignored.
 
     Parameters
     ----------
-    y_true, scores
-        As for :func:`evaluate`.
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
     k : int
-        From 1 to n_labels.
+        Number of labels to consider, from 1 to n_labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
+    >>> from imcc.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
     0.375
     """
@@ -396,32 +594,35 @@ def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
 
 
 def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
-    """Return the normalised discounted cumulative gain of the k top labels (higher is better).
+    """Normalised discounted cumulative gain of the k top-scored labels (higher is better).
 
     The mean, over the rows with at least one label, of ::
 
-        nDCG@k = sum over relevant labels l of d(place of l) / sum_{r <= min(k, n_relevant)} d(r)
+        nDCG@k = sum over relevant labels l of d(position of l) / sum_{r <= min(k, n_relevant)} d(r)
 
         d(r) = 1 / log2(1 + r)  for r <= k,  else 0
 
-    Labels that tie share the mean of their places' d.  For rows with labels it is scikit-learn's
-    ``ndcg_score(..., k=k)``, which counts rows without any as 0.  Unknown labels (NaN) have no
-    place.
+    Tied labels get the mean discount of their positions.  In rows with labels, this is
+    scikit-learn's ``ndcg_score(..., k=k)``, which counts rows without labels as 0.  Unknown labels
+    (NaN) are ranked last.
 
     Parameters
     ----------
-    y_true, scores
-        As for :func:`evaluate`.
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
     k : int
-        From 1 to n_labels.
+        Number of labels to consider, from 1 to n_labels.
 
     Returns
     -------
     float
-        NaN, with a warning, where no row has a label.
+        Between 0 and 1; NaN, with a warning, if no row has a label.
 
     Examples
     --------
+    >>> from imcc.metrics import ndcg_at_k
     >>> ndcg_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.5, 0.8]], k=2)
     0.62...
     """
@@ -436,7 +637,9 @@ def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
     labelled = n_relevant > 0
     if not labelled.any():
         warnings.warn(
-            "ndcg_at_k: undefined, no row has a label", UndefinedMetricWarning, stacklevel=2
+            "ndcg_at_k: undefined, because no row has a label",
+            UndefinedMetricWarning,
+            stacklevel=2,
         )
         return float("nan")
     return float((gains[labelled] / up_to[n_relevant[labelled]]).mean())
@@ -448,27 +651,33 @@ def _check_k(k: Any, n_labels: int) -> None:
 
 
 def _known_scores(scores: np.ndarray, known: np.ndarray | None) -> np.ndarray:
-    """Return scores in which unknown labels are last."""
+    """Return the scores with -inf for unknown labels, which ranks them last."""
     return scores if known is None else np.where(known, scores, -np.inf)
 
 
 def _places(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each entry how many of its row are larger, and how many are equal (itself too)."""
+    """Return, per entry, how many entries of its row are larger, and how many are equal to it."""
     last = rankdata(-scores, method="max", axis=1).astype(np.int64)
     above = rankdata(-scores, method="min", axis=1).astype(np.int64) - 1
     return above, last - above
 
 
 def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
-    """Return F1 = 2 TP / (2 TP + FP + FN), 0 where nothing is relevant and nothing is predicted.
+    """F1 score from counts: 2 TP / (2 TP + FP + FN), and 0 where all three are 0.
 
     Parameters
     ----------
     tp, fp, fn : array-like
-        Numbers of true positives, false positives and false negatives.
+        Numbers of true positives, false positives and false negatives; broadcast together.
+
+    Returns
+    -------
+    ndarray
+        F1, in the broadcast shape.
 
     Examples
     --------
+    >>> from imcc.metrics import f1_of_counts
     >>> f1_of_counts([2, 0], [1, 0], [1, 0])
     array([0.66666667, 0.        ])
     """
@@ -478,35 +687,53 @@ def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
 
 
 def label_f1(y_true: Any, y_pred: Any) -> np.ndarray:
-    """Return the F1 of every label, with scikit-learn's ``zero_division=0``.
+    """F1 score per label.
+
+    The same as scikit-learn's ``f1_score(..., average=None, zero_division=0)``.
 
     Parameters
     ----------
     y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, coded {0, 1}, {-1, +1} or boolean; true ones may be NaN, which
-        are not counted.
+        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.  A NaN in ``y_true`` is an
+        unknown label, which is ignored.
 
     Returns
     -------
     ndarray of shape (n_labels,)
-        2 TP / (2 TP + FP + FN); 0 for a label that no row has and none is predicted to have.
+        2 TP / (2 TP + FP + FN); 0 for a label that neither occurs nor is predicted.
+
+    Examples
+    --------
+    >>> from imcc.metrics import label_f1
+    >>> label_f1([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    array([0.66666667, 1.        ])
     """
     return f1_of_counts(*_label_counts(y_true, y_pred))
 
 
 def macro_f1(y_true: Any, y_pred: Any) -> float:
-    """Return the mean of all labels' F1 (higher is better).
+    """Mean F1 score over all labels (higher is better).
 
-    The same as scikit-learn's ``f1_score(..., average="macro", zero_division=0)`` of indicator
+    The same as scikit-learn's ``f1_score(..., average="macro", zero_division=0)`` for indicator
     matrices.
 
     Parameters
     ----------
-    y_true, y_pred
-        As for :func:`label_f1`.
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels, as for :func:`label_f1`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    macro_f1_present : Ignores labels that neither occur nor are predicted.
 
     Examples
     --------
+    >>> from imcc.metrics import macro_f1
     >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]])
     0.3333333333333333
     """
@@ -514,17 +741,23 @@ def macro_f1(y_true: Any, y_pred: Any) -> float:
 
 
 def macro_f1_present(y_true: Any, y_pred: Any) -> float:
-    """Return the mean F1 of the labels that occur, in truth or among the predictions.
+    """Mean F1 score over the labels that occur or are predicted (higher is better).
 
-    Larger than :func:`macro_f1` where labels do neither; NaN where no label does.
+    At least as large as :func:`macro_f1`, which counts all other labels as 0.
 
     Parameters
     ----------
-    y_true, y_pred
-        As for :func:`label_f1`.
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels, as for :func:`label_f1`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN if no label occurs or is predicted.
 
     Examples
     --------
+    >>> from imcc.metrics import macro_f1_present
     >>> macro_f1_present([[1, 0], [1, 0]], [[1, 0], [0, 0]])
     0.6666666666666666
     """
@@ -534,19 +767,25 @@ def macro_f1_present(y_true: Any, y_pred: Any) -> float:
 
 
 def micro_f1(y_true: Any, y_pred: Any) -> float:
-    """Return the F1 of all labels' decisions together (higher is better).
+    """F1 score of the counts summed over all labels (higher is better).
 
-    The same as scikit-learn's ``f1_score(..., average="micro", zero_division=0)`` of indicator
-    matrices with several columns.  A single column is a label like any other; scikit-learn takes
-    it for two classes, and its micro-average is then the accuracy.
+    The same as scikit-learn's ``f1_score(..., average="micro", zero_division=0)`` for indicator
+    matrices with several columns.  A single column is treated as one label here; scikit-learn
+    treats it as two classes, and its micro average is then the accuracy.
 
     Parameters
     ----------
-    y_true, y_pred
-        As for :func:`label_f1`.
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels, as for :func:`label_f1`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
+    >>> from imcc.metrics import micro_f1
     >>> micro_f1([[1], [0], [0], [0]], [[1], [1], [0], [0]])
     0.6666666666666666
     """
@@ -554,9 +793,9 @@ def micro_f1(y_true: Any, y_pred: Any) -> float:
 
 
 def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the true positives, false positives and false negatives of every label.
+    """Return the numbers of true positives, false positives and false negatives per label.
 
-    Labels that are not known (NaN in ``y_true``) are not counted.
+    Unknown labels (NaN in ``y_true``) are not counted.
     """
     (on, known), predicted = known_labels(y_true, "y_true"), label_matrix(y_pred, "y_pred")
     if on.shape != predicted.shape:
@@ -579,9 +818,19 @@ _FUNCTIONS = {
 
 
 def get_scorer(name: str) -> Any:
-    """Return a scikit-learn scorer for one of the five metrics.
+    """Make a scikit-learn scorer from one of the five metrics.
 
-    Losses come out negated, as scikit-learn wants it: greater is better.
+    The scorer negates losses, so that greater is better, as in scikit-learn.
+
+    Parameters
+    ----------
+    name : str
+        A name from :data:`METRICS`.
+
+    Returns
+    -------
+    callable
+        A scorer ``scorer(estimator, X, y)`` that uses ``decision_function``.
 
     Examples
     --------

@@ -9,6 +9,8 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC
 
 from imcc.baselines import EnsembleClassifierChains, ecc
+from imcc.baselines._kernel_rows import train_on_gram, train_on_rows
+from tests.calls import recorded_calls
 from tests.naive import baselines as naive
 
 ONE = {"n_chains": 1, "sample_fraction": 1.0, "scores": "margin"}
@@ -45,23 +47,17 @@ def test_scores_are_averages_over_chains_with_their_own_order_and_rows(small_pro
     assert len(EnsembleClassifierChains(random_state=0).fit(X, Y).chains_) == 10
 
 
-def test_chains_see_their_share_of_the_rows(small_problem, monkeypatch):
+def test_chains_see_their_share_of_the_rows(small_problem):
     X, Y, *_ = small_problem
-    samples = []
-    train = ecc.train_chain
-
-    def recorded(X, on, rows, order, C, gram, weights):
-        samples.append(rows)
-        return train(X, on, rows, order, C, gram, weights)
-
-    monkeypatch.setattr(ecc, "train_chain", recorded)
-    EnsembleClassifierChains(4, random_state=0).fit(X, Y)
+    with recorded_calls(ecc.train_chain) as calls:
+        EnsembleClassifierChains(4, random_state=0).fit(X, Y)
+    samples = [call.arguments["rows"] for call in calls]
     assert [len(rows) for rows in samples] == [60] * 4
     assert all(len(np.unique(rows)) == 60 for rows in samples)
     assert len({tuple(rows) for rows in samples}) == 4
-    samples.clear()
-    EnsembleClassifierChains(1, sample_fraction=0.2, random_state=0).fit(X, Y)
-    assert len(samples[0]) == 18
+    with recorded_calls(ecc.train_chain) as calls:
+        EnsembleClassifierChains(1, sample_fraction=0.2, random_state=0).fit(X, Y)
+    assert len(calls[0].arguments["rows"]) == 18
 
 
 def test_probabilities_rescale_the_averaged_margins(small_problem):
@@ -109,19 +105,15 @@ def test_x_is_not_copied_for_each_of_many_labels(form, copies):
     assert peak < copies * size
 
 
-@pytest.mark.parametrize(("limit", "name"), [(2**30, "train_on_gram"), (0, "train_on_rows")])
-def test_links_of_a_chain_share_one_matrix(small_problem, monkeypatch, config, limit, name):
+@pytest.mark.parametrize(
+    ("limit", "train", "name"), [(2**30, train_on_gram, "gram"), (0, train_on_rows, "X")]
+)
+def test_links_of_a_chain_share_one_matrix(small_problem, config, limit, train, name):
     X, Y, *_ = small_problem
-    matrices = []
-    train = getattr(ecc, name)
-
-    def recorded(matrix, on, C, **options):
-        matrices.append(matrix)
-        return train(matrix, on, C, **options)
-
     config(gram_bytes=limit)
-    monkeypatch.setattr(ecc, name, recorded)
-    EnsembleClassifierChains(**ONE).fit(X, Y)
+    with recorded_calls(train) as calls:
+        EnsembleClassifierChains(**ONE).fit(X, Y)
+    matrices = [call.arguments[name] for call in calls]
     assert len(matrices) == 4
     assert all(matrix is matrices[0] for matrix in matrices)
 

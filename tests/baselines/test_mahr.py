@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from imcc.baselines import MAHR
 from imcc.baselines._stumps import BinnedRows
+from tests.calls import recorded_calls
 from tests.naive import baselines as naive
 
 
@@ -143,15 +144,11 @@ def test_constant_labels_are_ranked_first_and_last():
     assert (scores[:, 4] > scores[:, :3].max()).all()
 
 
-def test_stumps_of_a_round_come_from_one_product(monkeypatch):
+def test_stumps_of_a_round_come_from_one_product():
     X, Y = noisy_problem()
-    calls = []
-    best = BinnedRows.best_stumps
-    monkeypatch.setattr(
-        BinnedRows, "best_stumps", lambda self, V: calls.append(V.shape) or best(self, V)
-    )
-    MAHR(n_rounds=4).fit(X, Y)
-    assert calls == [(120, 3)] * 4
+    with recorded_calls(BinnedRows.best_stumps) as calls:
+        MAHR(n_rounds=4).fit(X, Y)
+    assert [call.arguments["signed_weights"].shape for call in calls] == [(120, 3)] * 4
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def test_settings_are_unbounded_where_the_curvature_says_so(problem):
 
 def test_iterations_used_up_are_reported(problem):
     X, Y = problem
-    with pytest.warns(UserWarning, match="stopped after max_iter=2 iterations"):
+    with pytest.warns(UserWarning, match="did not converge .* within max_iter=2 iterations"):
         clf = LLSF(max_iter=2).fit(X, Y)
     assert clf.n_iter_ == 2
     assert LLSF(tol=1e-1).fit(X, Y).n_iter_ < LLSF(tol=1e-8).fit(X, Y).n_iter_

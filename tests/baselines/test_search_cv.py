@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError, search_cv
-from imcc.baselines._proximal import Problem
+from imcc.baselines._proximal import Problem, solve
 from imcc.baselines._sparse_linear import scaled
 from imcc.metrics import METRICS, evaluate
+from tests.calls import recorded_calls
 
 EXACT = {"max_iter": 5000, "tol": 1e-9}
 AXES = {
@@ -54,30 +55,15 @@ def test_default_grids_are_the_papers():
     np.testing.assert_array_equal(jfsc["eta"], [0.1, 1, 10])
 
 
-def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(
-    small_problem, monkeypatch
-):
+def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(small_problem):
     X, Y, *_ = small_problem
-    problems, starts = [], []
-    of, solve = Problem.of, search_cv.solve
-
-    def counted(*arguments, **options):
-        problems.append(1)
-        return of(*arguments, **options)
-
-    def recorded(problem, weights, start, max_iter, tol):
-        solution = solve(problem, weights, start, max_iter, tol)
-        starts.append((weights.beta, start, solution.W))
-        return solution
-
-    monkeypatch.setattr(Problem, "of", counted)
-    monkeypatch.setattr(search_cv, "solve", recorded)
-    LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
+    with recorded_calls(Problem.of) as problems, recorded_calls(solve) as calls:
+        LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
     assert len(problems) == 2
-    assert [beta for beta, *_ in starts] == [10.0, 1.0, 0.1] * 2
+    assert [call.arguments["weights"].beta for call in calls] == [10.0, 1.0, 0.1] * 2
     for before, after in ((0, 1), (1, 2), (3, 4), (4, 5)):
-        assert starts[after][1] is starts[before][2]
-    assert starts[3][1] is not starts[2][2]
+        assert calls[after].arguments["start"] is calls[before].result.W
+    assert calls[3].arguments["start"] is not calls[2].result.W
 
 
 def test_a_budget_draws_from_the_grid_and_is_recorded(small_problem):
@@ -131,31 +117,22 @@ def test_unbounded_settings_are_ranked_last_and_counted(small_problem):
         JFSCCV(alphas=0.1, betas=0.1, gammas=1e5, etas=1.0).fit(X, Y)
 
 
-def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(
-    small_problem, monkeypatch
-):
+def test_a_setting_that_is_unbounded_on_all_rows_only_gives_way_to_the_next(small_problem):
+    """Labels that are equal in the rows of the folds do not pull at each other there."""
     X, Y, *_ = small_problem
-    search = LLSFCV(alphas=0.1, betas=[0.2, 3.0], gammas=1.0, cv=3)
-    best, fit = search.fit(X, Y).best_index_, LLSF.fit
-    betas = [setting["beta"] for setting in search.cv_results_["params"]]
-
-    def unbounded_for_the_best(self, X, y, sample_weight=None):
-        if self.beta == betas[best]:
-            raise UnboundedError("no")
-        return fit(self, X, y)
-
-    monkeypatch.setattr(LLSF, "fit", unbounded_for_the_best)
-    with pytest.warns(ConvergenceWarning, match="ranked next"):
+    Y = np.stack([Y[:, 0], Y[:, 0]], axis=1)
+    Y[60:, 1] = 1 - Y[60:, 0]
+    cv = [(np.arange(0, 40), np.arange(40, 60)), (np.arange(20, 60), np.arange(0, 20))]
+    search = LLSFCV(alphas=[1e5, 0.1], betas=0.2, gammas=1.0, cv=cv, scoring="hamming_loss")
+    with pytest.warns(ConvergenceWarning, match="next best setting"):
         search.fit(X, Y)
-    assert search.best_index_ == 1 - best
-    assert search.best_estimator_.beta == search.best_params_["beta"] == betas[1 - best]
-
-    def unbounded(self, X, y, sample_weight=None):
-        raise UnboundedError("no")
-
-    monkeypatch.setattr(LLSF, "fit", unbounded)
+    assert search.cv_results_["bounded"].all()
+    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], 1)
+    assert search.best_index_ == 1
+    assert search.best_estimator_.alpha == search.best_params_["alpha"] == 0.1
+    search.set_params(alphas=[1e5, 1e6])
     with (
-        pytest.warns(ConvergenceWarning, match="ranked next"),
+        pytest.warns(ConvergenceWarning, match="next best setting"),
         pytest.raises(UnboundedError, match="no setting that is bounded on the folds"),
     ):
         search.fit(X, Y)

@@ -192,7 +192,7 @@ def test_weights_reach_the_classifier_or_are_refused():
     X, Y, X_new, _ = problem()
     weights = np.random.default_rng(0).uniform(0.1, 2, size=len(X))
     plain = OneVsRestClassifier(LogisticRegression())
-    with pytest.raises(ValueError, match="OneVsRestClassifier does not take it"):
+    with pytest.raises(ValueError, match=r"OneVsRestClassifier\.fit does not support it"):
         MultilabelCalibrator(plain).fit(X, Y, sample_weight=weights)
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0))
     weighted = MultilabelCalibrator(forest).fit(X, Y, sample_weight=weights)
@@ -309,9 +309,9 @@ def test_probability_thresholds():
         for wrong in (-0.1, 1.5, [0.2, 0.3], "a"):
             with pytest.raises(ValueError, match=r"^probability_thresholds"):
                 wrapped.predict(X_new, probability_thresholds=wrong)
-        with pytest.raises(ValueError, match="give one of the two"):
+        with pytest.raises(ValueError, match="pass only one of the two"):
             wrapped.predict(X_new, thresholds=0, probability_thresholds=0.5)
-    with pytest.raises(ValueError, match="put the classifier into a MultilabelCalibrator"):
+    with pytest.raises(ValueError, match="wrap the classifier in a MultilabelCalibrator"):
         TunedThresholds(IMCC).fit(X, Y).predict(X_new, probability_thresholds=0.5)
 
 
@@ -321,7 +321,7 @@ def test_probability_thresholds_of_vectors_of_classes():
     two = MultilabelCalibrator(IMCC).fit(X, words)
     found = two.predict(X, probability_thresholds=0.2)
     np.testing.assert_array_equal(found == "yes", two.predict_proba(X)[:, 1] >= 0.2)
-    with pytest.raises(ValueError, match="probability_thresholds has no meaning"):
+    with pytest.raises(ValueError, match="probability_thresholds is not allowed"):
         MultilabelCalibrator(IMCC).fit(X, y).predict(X, probability_thresholds=0.2)
     trees = TunedThresholds(RandomForestClassifier(9, random_state=0), cv=3).fit(X, words)
     found = trees.predict(X, probability_thresholds=0.4)

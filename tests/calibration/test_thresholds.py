@@ -229,7 +229,7 @@ def test_criterion_of_ones_own():
         (([[1, 0]], [[0.1]]), "same shape"),
         (([[1], [0]], [[0.1], [0.2]], "f2"), "criterion must be one of 'f1'"),
         (([[1], [0]], [[0.1], [0.2]], lambda tp, fp, fn, tn: tp / 0 * 0.0), "no NaN"),
-        (([[1], [0]], [[0.1], [0.2]], lambda tp, fp, fn, tn: 1.0), "every cut"),
+        (([[1], [0]], [[0.1], [0.2]], lambda tp, fp, fn, tn: 1.0), "per cut"),
         (([[1], [0]], [[np.nan], [0.2]]), "scores"),
     ],
 )
@@ -392,7 +392,7 @@ def test_a_vector_of_two_classes(rare):
     with pytest.raises(ValueError, match="multiclass"):
         TunedThresholds(IMCCClassifier(n_clusters=4)).fit(X, np.arange(160) % 3)
     several = IMCCClassifier(n_clusters=4).fit(X, np.arange(160) % 3)
-    with pytest.raises(ValueError, match="best-scored"):
+    with pytest.raises(ValueError, match="highest score"):
         several.predict(X_new, thresholds=0.1)
 
 

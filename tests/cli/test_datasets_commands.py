@@ -239,7 +239,7 @@ def test_fetch_goes_on_after_a_failure(monkeypatch):
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert list(found["fetched"]) == ["yeast"]
-    assert "could not get the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
+    assert "could not obtain the file mulan/scene/scene-train.arff" in found["failed"]["scene"]
     assert "1 of 2 could not be fetched" in result.stderr
 
 

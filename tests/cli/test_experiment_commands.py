@@ -165,7 +165,7 @@ def test_compare_prints_ranks_and_tests(store):
     text = call("compare", store).stdout
     assert "average_precision (higher is better), mean ± std (rank), 2 runs" in text
     assert "mean rank" in text
-    assert "No test: there is one row (data set) only" in text
+    assert "No test: at least two rows (data sets) are needed" in text
     (found,) = json.loads(call("compare", store, "--metric", "coverage", "--json").stdout)
     assert found["metric"] == "coverage"
     assert found["methods"] == ["dice", "other"]
@@ -265,7 +265,7 @@ STUDIED = {
         (("experiment", "status", "none.sqlite"), 1, "no results store"),
         (("compare", "none.sqlite"), 1, "no results store"),
         (("sensitivity", "yeats"), 2, "yeast"),
-        (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "may you write"),
+        (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "you may write"),
         (("experiment", "run", "quick", "-o", "/none/x.sqlite"), 1, "no folder"),
         (("experiment", "run", "quick", "-j", "0"), 2, "--jobs"),
     ],
@@ -285,6 +285,7 @@ def test_the_live_display_shows_what_runs(monkeypatch):
 
     console = Console(force_terminal=True, width=100, record=True)
     monkeypatch.setattr(module, "stderr", lambda: console)
+    monkeypatch.setattr(module, "has_bars", lambda: True)
     key = TaskKey("scores", "yeast", "imcc", 1)
     with shown_progress("mine", quiet=False, as_json=False) as show:
         show(Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))

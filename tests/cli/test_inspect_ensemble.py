@@ -30,7 +30,7 @@ def file(model, training, tmp_path):
 def test_members_are_shown(imcc, file, model):
     text = imcc("inspect", file, "--top", 1).stdout
     assert f"Members: 1 of {len(model.members_)}, the heaviest first" in text
-    assert "virtual examples in a" not in text
+    assert "has no virtual examples" not in text
     found = json.loads(imcc("inspect", file, "--json").stdout)
     assert found["inspection"] is None
     assert [m["weight"] for m in found["members"]] == [m["weight"] for m in model.members_]
@@ -50,4 +50,4 @@ def test_a_score_is_taken_apart(imcc, file, model, pets):
     assert "penalty" in text
     assert "mean row" not in text
     wrong = imcc(*start, "--by", "features", code=2).stderr
-    assert "not for an ensemble" in wrong.replace("\n", " ")
+    assert "not available for an ensemble" in wrong.replace("\n", " ")

@@ -551,7 +551,7 @@ def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training
 
     model = BinaryRelevanceSVM().fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
-    assert "no virtual examples in a BinaryRelevanceSVM" in imcc("inspect", file).stdout
+    assert "a BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
     assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
     imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
     rows = table(imcc("predict", file, pets / "new.csv").stdout)
@@ -585,7 +585,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
         (["predict", tmp_path / "folder", train], 1, "folder"),
         (["predict", tmp_path / "junk.skops", train], 1, "pickle"),
-        (["predict", train, train], 1, "no model file"),
+        (["predict", train, train], 1, "not a model file"),
         (["predict", model, tmp_path / "empty.csv"], 1, "empty"),
         (["predict", model, train, "--top-k", "0"], 2, "top-k"),
         (["predict", model], 2, "Missing argument"),
@@ -593,7 +593,11 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["inspect", model, "--row", "0"], 2, "--rows"),
         (["inspect", model, "--label", "sad"], 2, "--row"),
         (["inspect", model, "--rows", train, "--row", "999"], 2, "there is no row 999"),
-        (["inspect", model, "--rows", train, "--row", "0", "--label", "x"], 2, "none of"),
+        (
+            ["inspect", model, "--rows", train, "--row", "0", "--label", "x"],
+            2,
+            "--label must be one of",
+        ),
         (["inspect", model, "--rows", train, "--row", "0", "--by", "features"], 2, "linear"),
     ]
     for arguments, code, message in cases:

@@ -201,7 +201,7 @@ def test_predict_proba(imcc, pets, calibrated, tmp_path):
     first = json.loads(lines.stdout.splitlines()[0])["top"][0]
     assert first == {"label": LABELS[chances[0].argmax()], "probability": chances[0].max()}
     wrong = imcc("predict", calibrated, pets / "new.csv", "--proba", "--scores", code=2)
-    assert "give one of the two" in wrong.stderr
+    assert "pass only one of the two" in wrong.stderr
 
 
 def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):

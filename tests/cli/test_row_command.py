@@ -141,7 +141,7 @@ def test_pictures_and_the_page(inspect, folder, tmp_path):
     [
         (["train.csv", "--row", "T-x"], "nor a value of 'ticket'"),
         (["train.csv", "--row", "120"], "there is no row 120"),
-        (["train.csv", "--row", "1", "--label", "none"], "none of 'complaint'"),
+        (["train.csv", "--row", "1", "--label", "none"], "one of the model's labels ('complaint'"),
         (["train.csv", "--row", "1", "--evaluations", "50"], "--evaluations leaves 50 mixed rows"),
         (["train.csv"], "say which with --row"),
         (["--row", "1"], "Name the file after the model"),

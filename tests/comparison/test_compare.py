@@ -70,7 +70,7 @@ class TestScoreTable:
             ({"metric": "f1"}, "greater_is_better must be given"),
             ({"records": [("a", "x", 0, 1.0), ("a", "x", 0, 1.0)]}, "two runs of 'x' on 'a'"),
             ({"datasets": ["b"]}, "runs of 'a', which is not among datasets"),
-            ({"methods": ["x", "x"]}, "must not name anything twice: x"),
+            ({"methods": ["x", "x"]}, "must be unique, got duplicates: x"),
             ({"records": [("a", "x", 0, math.inf)]}, "infinite"),
         ],
     )
@@ -93,7 +93,7 @@ class TestScoreTable:
         assert (part.datasets, part.methods) == (("d3", "d1"), ("m2", "m0"))
         np.testing.assert_array_equal(part.values, table.values[[3, 1]][:, [2, 0]])
         np.testing.assert_array_equal(table.select().values, table.values)
-        with pytest.raises(ValueError, match="methods: there is no 'm9'; there are m0"):
+        with pytest.raises(ValueError, match="methods must be among m0"):
             table.select(methods=["m9"])
 
     def test_values_are_a_copy_that_stays_as_it_is(self):
@@ -193,14 +193,14 @@ class TestFew:
         assert result.mean_ranks.tolist() == [3, 2, 1]
         for name in ("friedman", "nemenyi", "control_ranks", "wilcoxon", "wilcoxon_control"):
             assert getattr(result, name) is None
-            assert "one row" in result.reasons[name]
+            assert "two rows" in result.reasons[name]
         assert "two repetitions" in result.reasons["significant_wins"]
         assert result.wins.wins[2, 0] == 1
         json.dumps(result.to_dict(), allow_nan=False)
 
     def test_one_method(self):
         result = compare(make([[1], [2]]))
-        assert "one method" in result.reasons["friedman"]
+        assert "two methods" in result.reasons["friedman"]
         assert result.podium.first.tolist() == [1]
 
     def test_two_methods(self):
@@ -218,12 +218,14 @@ class TestFew:
         assert result.friedman.chi_square_tied is None
         assert result.wilcoxon.p.min() == 1
         assert result.nemenyi.cliques == ((0, 1, 2),)
-        assert "all methods tie on every row" in result.notes
+        assert "all methods are tied on every row" in result.notes
         assert result.wins.ties[0, 1] == 6
         assert compare(make(np.zeros((3, 2)))).wilcoxon.p.min() == 1
 
     def test_too_few_rows_for_wilcoxon_are_reported(self):
-        assert any("smallest p there is 0.188" in n for n in compare(make([[1, 2, 3]] * 5)).notes)
+        assert any(
+            "smallest possible p-value is 0.188" in n for n in compare(make([[1, 2, 3]] * 5)).notes
+        )
         # With nine rows a pair out of three can differ: 3 / 256.
         assert not any("smallest" in note for note in compare(make([[1, 2, 3]] * 9)).notes)
         assert compare(make([[1, 2, 3]] * 9)).wilcoxon.significant.sum() == 6
@@ -274,7 +276,7 @@ class TestMissing:
         assert result.counts.tolist() == [[2] * 3, [3] * 3, [2] * 3, [3] * 3]
         np.testing.assert_allclose(result.means[0], self.values[0][:, 1:].mean(axis=1))
         assert "1 runs on d0; 2 runs on d2" in result.notes[0]
-        with pytest.raises(ValueError, match="no repetition that all methods have on d0"):
+        with pytest.raises(ValueError, match="no repetition is common to all methods on d0"):
             compare(self.gappy((0, 1)), missing="drop_repetitions")
 
     def test_what_never_ran_goes_first(self):
@@ -296,7 +298,7 @@ class TestMissing:
         table = make(np.where(np.reshape(mask, (4, 3, 3)), NAN, self.values))
         runs = ~np.isnan(table.values)
         if missing == "drop_repetitions" and not runs.all(axis=1).any(axis=1).all():
-            with pytest.raises(ValueError, match="no repetition that all methods have"):
+            with pytest.raises(ValueError, match="no repetition is common to all methods"):
                 compare(table, missing=missing)
             return
         try:
@@ -363,5 +365,5 @@ class TestSignificantWins:
 
     def test_one_common_repetition_is_not_enough(self):
         table = make([[[1, 2, NAN], [NAN, 2, 3]]])
-        with pytest.raises(ValueError, match="'m1' and 'm0' both have on 'd0', got 1"):
+        with pytest.raises(ValueError, match="'m1' and 'm0' on 'd0', got 1"):
             significant_win_tie_loss(table)

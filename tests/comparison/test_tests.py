@@ -310,7 +310,7 @@ def test_podium_shares_places():
     assert both.top[0] == both.n_top[0] / 6
     with pytest.raises(ValueError, match="same methods"):
         join_podiums([result, podium(values, greater_is_better=True)])
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="must not be empty"):
         join_podiums([])
 
 

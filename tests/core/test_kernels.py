@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels
 
 from imcc._core.kernels import choose_width, resolve_kernel
+from tests.calls import recorded_calls
 from tests.naive import imcc as naive
 
 
@@ -51,20 +52,14 @@ def test_values_sparse(name, sides, rows):
     np.testing.assert_allclose(found, expected(name, rows, rows[:9], width), atol=1e-12)
 
 
-def test_sparse_rows_are_never_densified_as_a_whole(rows, monkeypatch, config):
+def test_sparse_rows_are_never_densified_as_a_whole(config):
     """Only blocks of the product may become dense."""
     wide = sp.random(60, 5000, density=0.01, format="csr", random_state=0)
     config(kernel_entries=600)
-    seen = []
-    original = sp.csr_matrix.toarray
-
-    def toarray(self, *args, **kwargs):
-        seen.append(self.shape)
-        return original(self, *args, **kwargs)
-
     expected = naive.rbf(wide.toarray(), wide.toarray(), 3.0)
-    monkeypatch.setattr(sp.csr_matrix, "toarray", toarray)
-    found = values(resolve_kernel("rbf"), wide, None, 3.0)
+    with recorded_calls(sp.csr_matrix.toarray) as calls:
+        found = values(resolve_kernel("rbf"), wide, None, 3.0)
+    seen = [call.arguments["self"].shape for call in calls]
     assert seen
     assert all(shape[0] <= 10 and shape[1] == 60 for shape in seen)
     np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -63,13 +63,13 @@ def test_nominal(csv):
     text = "c,y\nred,1\nblue,0\ngreen,1\nred,0\n"
     assert csv(text, labels=["y"]).feature_names == ("c=blue", "c=green", "c=red")
     assert csv(text, labels=["y"], nominal="ordinal").feature_names == ("c",)
-    with pytest.raises(DataFormatError, match="neither numbers nor binary"):
+    with pytest.raises(DataFormatError, match="neither numeric nor binary"):
         csv(text, labels=["y"], nominal="error")
 
 
 def test_identifiers_are_dropped(csv):
     rows = "".join(f"row{i},{i},{i % 2}\n" for i in range(8))
-    with pytest.warns(DataWarning, match="left out 'id'"):
+    with pytest.warns(DataWarning, match="dropped 'id'"):
         assert csv("id,a,y\n" + rows, labels=["y"]).feature_names == ("a",)
 
 
@@ -91,7 +91,7 @@ def test_quotes_and_line_breaks_in_cells(csv):
         ("a,y\n", None, "no rows below its header"),
         ("a,y\n1,0\n1,0,1\n", 3, "too many values: 3 for 2"),
         ("a,y\n1\n", 2, "too few values: 1 for 2"),
-        ('a,y\n"1,0\n', 2, "cannot be split"),
+        ('a,y\n"1,0\n', 2, "cannot be parsed"),
         ("a,y\n1_0,?\n", 2, "the label 'y' is missing"),
     ],
 )
@@ -113,7 +113,7 @@ def test_empty_names_get_some(csv):
 
 
 def test_an_underscore_makes_no_number(csv):
-    with pytest.warns(DataWarning, match=r"line 2: the column 'a' holds numbers, .*'1_0'"):
+    with pytest.warns(DataWarning, match=r"line 2: the column 'a' contains numbers, .*'1_0'"):
         table = csv("a,y\n1_0,0\n2,1\n2,1\n", labels=["y"])
     assert table.X.ravel().tolist() == [0, 1, 1]
 
@@ -142,12 +142,12 @@ def numbers_with(*odd, n=50):
 def test_a_cell_that_makes_numbers_words_is_reported(csv):
     """Not 51 indicators without a word."""
     text = numbers_with("1,2", "1,2")
-    with pytest.warns(DataWarning, match=r"line 52: the column 'a' holds numbers.*2 row.*'1,2'"):
+    with pytest.warns(DataWarning, match=r"line 52: the column 'a' contains numbers.*2 row.*'1,2'"):
         table = csv(text, labels=["y"])
     assert table.n_features == 52
 
 
 def test_a_column_of_numbers_is_not_left_out_as_an_identifier(csv):
-    with pytest.raises(DataFormatError, match=r"line 52: .*'a' holds numbers.*'1,2'.*left out"):
+    with pytest.raises(DataFormatError, match=r"line 52: .*'a' contains numbers.*'1,2'.*dropped"):
         csv(numbers_with("1,2"), labels=["y"])
     assert csv(numbers_with(), labels=["y"]).n_features == 2, "unique numbers are kept"

@@ -56,12 +56,12 @@ def test_a_data_frame_without_names():
     ("arguments", "message"),
     [
         (([[1.0]], [[1], [0]]), "X has 1, Y has 2"),
-        (([[1.0]], [[2]]), "its values are 2"),
+        (([[1.0]], [[2]]), "got the values 2"),
         (([[1.0]], [[-1, 0, 1]]), "coded"),
         (([[1.0]], [1]), "Y must be two-dimensional"),
         (([1.0], [[1]]), "X must be two-dimensional"),
-        (([["a"]], [[1]]), "X must hold numbers"),
-        (([[1.0]], [["1"]]), "Y must hold numbers"),
+        (([["a"]], [[1]]), "X must contain numbers"),
+        (([[1.0]], [["1"]]), "Y must contain numbers"),
         ((np.zeros((1, 0)), [[1]]), "no features"),
         (([[1.0]], np.zeros((1, 0))), "no labels"),
         (([[1.0]], [[1]], ["a", "b"]), "feature_names has 2 names for 1 columns"),
@@ -94,7 +94,7 @@ def test_slicing_by_what_is_no_rows(toy):
         toy[2]
     with pytest.raises(IndexError, match="the mask has 2 entries for 4 rows"):
         toy[[True, False]]
-    with pytest.raises(IndexError, match="whole numbers"):
+    with pytest.raises(IndexError, match="integers or booleans"):
         toy[[0.5]]
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -70,7 +71,7 @@ def test_a_mirror_folder_with_another_file(file, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "file.arff").write_bytes(b"other")
     monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataFetchError, match="is not the file that was expected"):
+    with pytest.raises(DataFetchError, match="is not the expected file"):
         fetch.get_file(file)
     assert (folder / "file.arff").read_bytes() == b"other", "a mirror is never written to"
 
@@ -104,8 +105,11 @@ def test_a_mirror_address_without_the_file(server, file, monkeypatch):
     ("manner", "reason"),
     [
         ("cut", "IncompleteRead|Connection broken"),
-        ("corrupt", "it sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256"),
-        ("endless", "it sends more than the 50,000 bytes"),
+        (
+            "corrupt",
+            "the server sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256",
+        ),
+        ("endless", "the server sends more than the 50,000 bytes"),
     ],
 )
 def test_bad_servers(server, file, own_data_home, manner, reason):
@@ -113,7 +117,7 @@ def test_bad_servers(server, file, own_data_home, manner, reason):
     with pytest.raises(DataFetchError, match=reason) as caught:
         fetch.get_file(file)
     message = str(caught.value)
-    assert "could not get the file set/file.arff (50,000 bytes)" in message
+    assert "could not obtain the file set/file.arff (50,000 bytes)" in message
     assert file.url in message
     assert f"as {own_data_home / 'set' / 'file.arff'}" in message
     assert file.sha256 in message
@@ -133,7 +137,9 @@ def test_a_server_that_says_nothing(server, file, own_data_home):
 def test_a_server_that_sends_a_byte_now_and_then(server, file, own_data_home):
     server.manners["/public/set/file.arff"] = "drip"
     began = time.monotonic()
-    with pytest.raises(DataFetchError, match=r"timed out: it sent less than 64 KiB in 0\.5 s"):
+    with pytest.raises(
+        DataFetchError, match=r"timed out: the server sent less than 64 KiB in 0\.5 s"
+    ):
         fetch.get_file(file, timeout=0.5)
     assert time.monotonic() - began < 8, "all of it would take 10 s"
     assert left_over(own_data_home) == []
@@ -198,7 +204,7 @@ def test_no_room_on_the_disk(file, own_data_home, monkeypatch):
     class Full:
         free = 10
 
-    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: Full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Full)
     with pytest.raises(
         DataFetchError, match=r"not enough disk space for the file set/file.arff.*IMCC_DATA_HOME"
     ):
@@ -268,17 +274,19 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
 
 def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):
     """As Windows has it: a file that is being read cannot be replaced."""
-    target = fetch.get_file(file)
+    contents = [DATA, b"broken"]
 
-    def refuse(*_):
+    def refuse(_, target):
+        Path(target).write_bytes(contents.pop(0))  # what the other process has put there
         raise PermissionError("in use")
 
-    monkeypatch.setattr(fetch, "local_file", lambda _: None)
-    monkeypatch.setattr(fetch.os, "replace", refuse)
-    assert fetch.get_file(file) == target
-    target.write_bytes(b"broken")
+    monkeypatch.setattr(os, "replace", refuse)
+    target = fetch.get_file(file)
+    assert target.read_bytes() == DATA
+    target.unlink()
     with pytest.raises(DataFetchError, match="in use"):
         fetch.get_file(file)
+    assert not contents
 
 
 def test_without_pooch_the_message_says_what_to_install(file, monkeypatch):

@@ -58,7 +58,7 @@ def test_bombs_are_refused_before_they_fill_the_memory(tmp_path, name, pack):
     else:
         path.write_bytes(pack(BOMB))
     assert path.stat().st_size < 50_000
-    with pytest.raises(DataFormatError, match="unpacks to more than 1,000,000 bytes"):
+    with pytest.raises(DataFormatError, match="larger than the limit of 1,000,000 bytes"):
         read(path, labels=["y"], max_bytes=1_000_000)
     assert read(path, labels=["y"], max_bytes=10_000_000).n_rows == 300_000
 
@@ -116,7 +116,7 @@ def test_a_compression_that_not_every_python_has(tmp_path, name):
     pytest.importorskip("lzma")
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("odd.npy" if name == "odd.npz" else "odd.csv", CSV)
-    with pytest.raises(DataFormatError, match="compression method 14"):
+    with pytest.raises(DataFormatError, match="unsupported method 14"):
         read(tmp_path / name)
 
 
@@ -131,7 +131,7 @@ def test_missing_files_are_no_damaged_files(tmp_path):
     for name in ("no.csv", "no.csv.gz", "no.csv.zip", "no.arff.bz2"):
         with pytest.raises(FileNotFoundError):
             read(tmp_path / name, labels=["y"])
-    with pytest.raises(IsADirectoryError, match="give the file in it"):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
         read(tmp_path)
 
 

@@ -8,7 +8,7 @@ from imcc.datasets._formats import FORMATS
 def test_format_wins_over_the_name(tmp_path):
     path = tmp_path / "table.txt"
     path.write_text("a,y\n1,0\n")
-    with pytest.raises(DataFormatError, match=r"say it with format=.*csv"):
+    with pytest.raises(DataFormatError, match=r"specify it with format=.*csv"):
         read(path, labels=["y"])
     assert read(path, labels=["y"], format="csv").n_rows == 1
     with pytest.raises(ValueError, match="format must be one of"):
@@ -36,7 +36,7 @@ def test_options_that_would_do_nothing_are_refused(tmp_path, name, option):
 def test_what_cannot_be_written(tmp_path, toy):
     with pytest.raises(ValueError, match="'mat' is read only"):
         write(toy, tmp_path / "t.mat")
-    with pytest.raises(DataFormatError, match="does not say what format"):
+    with pytest.raises(DataFormatError, match="format cannot be detected"):
         write(toy, tmp_path / "t.xyz")
     with pytest.raises(TypeError, match="delimiter is not an option of writing the format"):
         write(toy, tmp_path / "t.npz", delimiter=";")

@@ -1,12 +1,12 @@
-import dataclasses
+import gzip
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
 
 from imcc.datasets import (
     DataFetchError,
-    _load,
     dataset_info,
     fetch_datasets,
     is_available,
@@ -24,14 +24,12 @@ def no_river(monkeypatch):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    """Send every public address to a port where nobody listens."""
-
-    def unreachable(name):
-        info = dataset_info(name)
-        files = [dataclasses.replace(file, url="http://127.0.0.1:9/x") for file in info.files]
-        return dataclasses.replace(info, files=tuple(files))
-
-    monkeypatch.setattr(_load, "dataset_info", unreachable)
+    """Send everything but what is on this machine to a port where nobody listens."""
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name.upper(), "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1")
 
 
 def test_yeast_is_always_there():
@@ -61,7 +59,7 @@ def test_without_river_the_message_says_what_to_install(no_river, no_network):
 
 
 def test_other_data_sets_do_not_talk_of_river(no_network):
-    with pytest.raises(DataFetchError, match="could not get the file") as caught:
+    with pytest.raises(DataFetchError, match="could not obtain the file") as caught:
         load_dataset("scene", timeout=1)
     assert "river" not in str(caught.value)
 
@@ -76,13 +74,22 @@ def test_what_is_not_here():
     assert not is_available("scene")
 
 
-def test_data_that_are_not_those_of_the_registry(monkeypatch):
-    info = dataset_info("yeast")
-    monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, fingerprint="0"))
-    with pytest.raises(DataFetchError, match="does not hold the data of 'yeast'"):
+def test_data_that_are_not_those_of_the_registry(monkeypatch, tmp_path):
+    """A package river whose copy of the data is another one."""
+    (file,) = fetch_datasets("yeast")["yeast"]
+    header, first, second, *rest = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    copy = tmp_path / "river" / "datasets" / file.name
+    copy.parent.mkdir(parents=True)
+    (tmp_path / "river" / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "river", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    copy.write_bytes(gzip.compress(b"".join([header, first, second, *rest]), 1, mtime=0))
+    assert str(tmp_path) in load_dataset("yeast").source
+    copy.write_bytes(gzip.compress(b"".join([header, second, first, *rest]), 1, mtime=0))
+    with pytest.raises(DataFetchError, match="does not contain the data of 'yeast'"):
         load_dataset("yeast")
-    monkeypatch.setattr(_load, "dataset_info", lambda _: dataclasses.replace(info, n_labels=13))
-    with pytest.raises(DataFetchError, match="rows, features and labels"):
+    copy.write_bytes(gzip.compress(b"".join([header, second, *rest]), 1, mtime=0))
+    with pytest.raises(DataFetchError, match=r"has \(2416, 103, 14\) rows, features and labels"):
         load_dataset("yeast")
 
 
@@ -128,15 +135,12 @@ def test_wrong_names_and_times():
         fetch_datasets("yeast", timeout=-1)
 
 
+@pytest.mark.usefixtures("no_network")
 def test_the_timeout_is_used(server, monkeypatch):
-    info = dataset_info("scene")
-    files = []
-    for file in info.files:
+    for file in dataset_info("scene").files:
         server.files["/" + file.file] = b"x" * file.size
         server.manners["/" + file.file] = "delay"
-        files.append(dataclasses.replace(file, url=f"{server.url}/{file.file}"))
-    slow = dataclasses.replace(info, files=tuple(files))
-    monkeypatch.setattr(_load, "dataset_info", lambda _: slow)
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url)
     for function in (load_dataset, fetch_datasets):
         with pytest.raises(DataFetchError, match="timed out"):
             function("scene", timeout=0.1)

@@ -73,11 +73,11 @@ def test_names_can_be_given(mat):
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [
-        ({"data": X, "target": Y[:3]}, "as many rows"),
+        ({"data": X, "target": Y[:3]}, "the same number of rows"),
         ({"data": X, "target": 3 * Y}, "coded"),
-        ({"data": X + 1j, "target": Y}, "which variables"),
+        ({"data": X + 1j, "target": Y}, "the variables"),
         ({"data": np.zeros((0, 3)), "target": np.zeros((0, 2))}, "no rows"),
-        ({"data": np.zeros((2, 2, 2)), "target": Y}, "which variables"),
+        ({"data": np.zeros((2, 2, 2)), "target": Y}, "the variables"),
     ],
 )
 def test_variables_that_do_not_fit(mat, variables, reason):
@@ -118,13 +118,13 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
     path = tmp_path / "bomb.mat"
     path.write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
-    with pytest.raises(DataFormatError, match="more bytes than max_bytes"):
+    with pytest.raises(DataFormatError, match="larger than max_bytes"):
         read(path, max_bytes=1_000_000)
 
 
 def test_a_sparse_matrix_that_claims_to_be_huge(mat):
     path = mat({"data": sp.csc_array(([1.0], ([0], [0])), shape=(2**30, 2)), "target": Y})
-    with pytest.raises(DataFormatError, match="too much for a file of this size"):
+    with pytest.raises(DataFormatError, match="too many for a file of this size"):
         read(path)
 
 
@@ -201,5 +201,5 @@ def test_labels_that_fit_neither_way(mat):
     with pytest.raises(DataFormatError, match="do not match, neither as rows x labels"):
         read(mat(parts))
     parts, _ = labels_by_rows(9, 4, 3)
-    with pytest.raises(DataFormatError, match=r"rows x labels; say .* transpose_labels=True"):
+    with pytest.raises(DataFormatError, match=r"rows x labels; change .* transpose_labels=True"):
         read(mat(parts), transpose_labels=False)

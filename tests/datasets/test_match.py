@@ -54,7 +54,7 @@ def test_coding_says_what_the_reader_did(trained):
 
 @pytest.mark.parametrize("content", [{"codes": 3}, {"indicators": {"a": 1}}, {"left_out": 1}])
 def test_coding_of_nonsense(content):
-    with pytest.raises(ValueError, match="no coding"):
+    with pytest.raises(ValueError, match="not a valid encoding"):
         Coding.from_dict(content)
 
 
@@ -100,7 +100,7 @@ def test_extra_columns_and_new_words(trained, tmp_path):
     file = rows(tmp_path, "more,size,wet,hue,kind\n9,1,yes,red,x\n")
     np.testing.assert_array_equal(match(trained, file, ignore_extra=True)[0], [[1, 1, 0, 0, 1, 0]])
     file = rows(tmp_path, "size,wet,hue,kind\n1,yes,pink,x\n")
-    with pytest.warns(DataWarning, match="words that the training data did not have: 'pink'"):
+    with pytest.warns(DataWarning, match="words that did not occur in the training data: 'pink'"):
         np.testing.assert_array_equal(match(trained, file)[0], [[1, 1, 0, 0, 0, 0]])
 
 
@@ -114,12 +114,14 @@ def test_labels_by_name(trained, tmp_path):
 
 def test_numbers_where_words_were_one_hot(tmp_path):
     (tmp_path / "train.csv").write_text("grade,l\n1,1\n2,0\nx,1\n1,0\n")
-    with pytest.warns(DataWarning, match=r"line 4: the column 'grade' holds numbers.*'x'"):
+    with pytest.warns(DataWarning, match=r"line 4: the column 'grade' contains numbers.*'x'"):
         data = read(tmp_path / "train.csv", labels=["l"])
     assert data.feature_names == ("grade=1", "grade=2", "grade=x")
     X, _ = match(data, rows(tmp_path, "grade\n2\n1\n"))
     np.testing.assert_array_equal(X, [[0, 1, 0], [1, 0, 0]])
-    with pytest.warns(DataWarning, match="'grade' has words that .* did not have: '7'; all of its"):
+    with pytest.warns(
+        DataWarning, match="'grade' has words that did not occur .*: '7'; all features of the"
+    ):
         X, _ = match(data, rows(tmp_path, "grade\n7\n1\n"))
     np.testing.assert_array_equal(X, [[0, 0, 0], [1, 0, 0]])
 
@@ -127,7 +129,7 @@ def test_numbers_where_words_were_one_hot(tmp_path):
 def test_numbers_where_training_had_words_are_an_error(trained, tmp_path):
     file = rows(tmp_path, "size,wet,hue,kind\n1,yes,3,x\n2,yes,4,x\n")
     with pytest.raises(
-        DataFormatError, match=r"'hue' holds numbers .*held words \('blue', 'green'"
+        DataFormatError, match=r"'hue' contains numbers .*contained words \('blue', 'green'"
     ):
         match(trained, file)
 
@@ -188,7 +190,7 @@ def test_a_data_set_by_name(numbers):
     np.testing.assert_array_equal(Y, numbers.Y[:, 1:])
     with pytest.raises(DataFormatError, match="4 column"):
         match_dataset(numbers, list("fb"))
-    with pytest.raises(DataFormatError, match="labels are not in the data: 'z'"):
+    with pytest.raises(DataFormatError, match="of the model are not in the data: 'z'"):
         match_dataset(numbers, list("abcdef"), ["z"], with_labels=True)
     with pytest.raises(DataFormatError, match="needs are missing: 'z'"):
         match_dataset(numbers, list("abcdez"))
@@ -200,7 +202,7 @@ def test_features_of_the_same_name(tmp_path):
     with pytest.raises(DataFormatError, match="same name"):
         match_dataset(twins, ["b", "a"])
     other = Dataset([[1.0, 2.0, 3.0]], [[1]], ("a", "b", "c"))
-    with pytest.raises(DataFormatError, match="in their order"):
+    with pytest.raises(DataFormatError, match="in the same order"):
         match_dataset(other, ["b", "a", "a"], ignore_extra=True)
     file = rows(tmp_path, "a,a,b\n1,2,3\n")
     np.testing.assert_array_equal(read_matching(file, ["a", "a", "b"])[0], [[1, 2, 3]])
@@ -231,9 +233,11 @@ def test_npz_and_mat_files_without_labels(tmp_path, sparse):
     np.savez(tmp_path / "n.npz", rows=X[:, ::-1], feature_names=np.array(["c", "b", "a"]))
     found, _ = read_matching(tmp_path / "n.npz", ["a", "b", "c"], variables=("rows", "none"))
     np.testing.assert_array_equal(found, X)
-    with pytest.raises(DataFormatError, match="which variable holds the features"):
+    with pytest.raises(DataFormatError, match="the variable of the features is unknown"):
         read_matching(tmp_path / "n.npz", ["a", "b", "c"])
-    with pytest.raises(DataFormatError, match="which variables are features and which labels"):
+    with pytest.raises(
+        DataFormatError, match="the variables of the features and labels are unknown"
+    ):
         read_matching(tmp_path / "n.npz", ["a", "b", "c"], ["cat"], with_labels=True)
 
 

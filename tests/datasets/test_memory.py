@@ -37,6 +37,6 @@ def test_a_lack_of_memory_is_the_readers_error(tmp_path, monkeypatch):
 
 def test_max_bytes_allows_more(tmp_path):
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((5000, 4000)), Y=np.ones((5000, 1), np.int8))
-    with pytest.raises(DataFormatError, match="allow more with max_bytes="):
+    with pytest.raises(DataFormatError, match="raise the limit with max_bytes="):
         read(tmp_path / "t.npz")
     assert read(tmp_path / "t.npz", max_bytes=2**30).n_features == 4000

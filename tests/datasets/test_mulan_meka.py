@@ -52,7 +52,7 @@ def test_another_xml_file_gives_other_labels(mulan, tmp_path):
 
 def test_a_label_that_is_not_in_the_arff_file(mulan):
     mulan.with_suffix(".xml").write_text("<labels><label name='b'/><label name='z'/></labels>")
-    with pytest.raises(DataFormatError, match=r"m\.xml names 1 label.*not columns.*'z'"):
+    with pytest.raises(DataFormatError, match=r"m\.xml contains 1 label.*not columns.*'z'"):
         read(mulan)
 
 
@@ -71,13 +71,13 @@ def test_wrong_ways_to_name_labels(mulan):
         read(mulan, labels=[])
     with pytest.raises(TypeError, match="labels must be"):
         read(mulan, labels=True)
-    with pytest.raises(DataFormatError, match="a label is named twice: 'a'"):
+    with pytest.raises(DataFormatError, match="label names must be unique; repeated: 'a'"):
         read(mulan, labels=["a", "a"])
 
 
 def test_without_an_xml_file_the_message_says_what_to_do(mulan):
     mulan.with_suffix(".xml").unlink()
-    with pytest.raises(DataFormatError, match="no XML file beside the ARFF file: give one with"):
+    with pytest.raises(DataFormatError, match="no XML file next to the ARFF file: pass one with"):
         read(mulan)
 
 
@@ -118,7 +118,7 @@ def test_errors_in_a_joined_file_name_the_right_one(tmp_path):
     ("change", "reason"),
     [
         (("@attribute x numeric\n", ""), "2 columns, not 3"),
-        (("@attribute x", "@attribute z"), "'z' where the first has 'x'"),
+        (("@attribute x", "@attribute z"), "'z' instead of 'x'"),
         (("{p,q}", "{q,p}"), "'w' has other values"),
         (("x numeric", "x string"), "'x' is string, not numeric"),
     ],
@@ -180,14 +180,14 @@ def test_an_xml_file_beside_it_wins_over_the_relation(mulan):
 
 
 def test_meka_without_a_count(mulan):
-    with pytest.raises(DataFormatError, match="does not say how many labels"):
+    with pytest.raises(DataFormatError, match="does not contain the number of labels"):
         read_meka(mulan)
 
 
 def test_a_count_in_a_comment_does_not_make_it_mekas(mulan):
     mulan.write_text("% made with -C 2\n" + mulan.read_text())
     mulan.with_suffix(".xml").unlink()
-    with pytest.raises(DataFormatError, match="no XML file beside the ARFF file"):
+    with pytest.raises(DataFormatError, match="no XML file next to the ARFF file"):
         read(mulan)
 
 
@@ -198,10 +198,10 @@ def test_meka_writes_the_count_whatever_the_name(tmp_path, toy):
 
 def test_writing_needs_names_that_can_be_told_apart(tmp_path, toy):
     twice = Dataset(toy.X, toy.Y, ("a", "a", "b"), toy.label_names)
-    with pytest.raises(ValueError, match="used twice: 'a'"):
+    with pytest.raises(ValueError, match="repeated: 'a'"):
         write(twice, tmp_path / "t.arff")
     assert list(tmp_path.glob("t.*")) == []
-    with pytest.raises(ValueError, match="ARFF cannot hold these names"):
+    with pytest.raises(ValueError, match="ARFF cannot represent these names"):
         write(Dataset([[1.0]], [[1]], ("nul\0",)), tmp_path / "t.arff")
 
 

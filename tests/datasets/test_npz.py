@@ -46,7 +46,7 @@ class Evil:
 
 def test_pickles_are_never_loaded(tmp_path, capsys):
     np.savez(tmp_path / "evil.npz", X=np.array([[Evil()]], dtype=object), Y=Y)
-    with pytest.raises(DataFormatError, match="holds Python objects, which are never loaded"):
+    with pytest.raises(DataFormatError, match="contains Python objects, which are not supported"):
         read(tmp_path / "evil.npz")
     with zipfile.ZipFile(tmp_path / "raw.npz", "w") as archive:
         archive.writestr("X.npy", pickle.dumps(Evil()))
@@ -63,14 +63,14 @@ def test_a_header_that_promises_more_than_there_is(tmp_path):
     )
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
         archive.writestr("X.npy", stream.getvalue() + b"\0" * 64)
-    with pytest.raises(DataFormatError, match="promises 8000000000000000 bytes"):
+    with pytest.raises(DataFormatError, match="declares 8000000000000000 bytes"):
         read(tmp_path / "t.npz")
 
 
 def test_a_bomb_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((1000, 1000)), Y=np.ones((1000, 1)))
     assert (tmp_path / "bomb.npz").stat().st_size < 50_000
-    with pytest.raises(DataFormatError, match="unpacks to more than 1,000,000 bytes"):
+    with pytest.raises(DataFormatError, match="larger than the limit of 1,000,000 bytes"):
         read(tmp_path / "bomb.npz", max_bytes=1_000_000)
     assert read(tmp_path / "bomb.npz", max_bytes=10_000_000).n_rows == 1000
 
@@ -87,7 +87,7 @@ def test_sparse_parts_that_lie(tmp_path):
     with pytest.raises(DataFormatError, match="more than the limit"):
         read(tmp_path / "wide.npz")
     np.savez(tmp_path / "part.npz", **parts, Y=Y)
-    with pytest.raises(DataFormatError, match="lacks 'X_shape'"):
+    with pytest.raises(DataFormatError, match="'X_shape' is missing"):
         read(tmp_path / "part.npz")
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_npz_file(tmp_path, data):
 
 def test_arrays_that_do_not_fit(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, Y=Y[:2])
-    with pytest.raises(DataFormatError, match="as many rows"):
+    with pytest.raises(DataFormatError, match="the same number of rows"):
         read(tmp_path / "t.npz")
     np.savez(tmp_path / "t.npz", X=X, Y=Y, label_names=np.array(["a"]))
     with pytest.raises(DataFormatError, match="1 names for 2 columns"):

@@ -59,7 +59,7 @@ def test_nominal(tmp_path):
 
 def test_what_cannot_be_read_is_named(tmp_path):
     path = save(tmp_path / "t.parquet", when=[[1], [2]], y=[0, 1])
-    with pytest.raises(DataFormatError, match=r"the column 'when' holds list"):
+    with pytest.raises(DataFormatError, match=r"the column 'when' has the type list"):
         read(path, labels=["y"])
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_parquet_file(tmp_path, data):
 def test_a_table_that_unpacks_beyond_the_limit_is_refused(tmp_path):
     path = save(tmp_path / "bomb.parquet", a=np.zeros(1_000_000), y=np.zeros(1_000_000))
     assert path.stat().st_size < 100_000
-    with pytest.raises(DataFormatError, match="would take 16,000,000 bytes"):
+    with pytest.raises(DataFormatError, match="would need 16,000,000 bytes"):
         read(path, labels=["y"], max_bytes=1_000_000)
 
 

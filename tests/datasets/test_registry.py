@@ -116,7 +116,7 @@ def test_names():
     assert dataset_info("Scene") is dataset_info("scene")
     with pytest.raises(ValueError, match="did you mean scene"):
         dataset_info("sceen")
-    with pytest.raises(ValueError, match="known are cal500"):
+    with pytest.raises(ValueError, match="the names are cal500"):
         dataset_info("qqqqqq")
     with pytest.raises(TypeError, match="the name of a data set"):
         dataset_info(3)

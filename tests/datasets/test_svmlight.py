@@ -38,7 +38,7 @@ def test_labels_are_the_numbers_that_occur(svm):
 
 def test_index_base(svm):
     text = "1 1:5 2:6\n"
-    with pytest.warns(DataWarning, match=r"toy\.svm: .*counted from 0 or from 1; .* 1 is taken"):
+    with pytest.warns(DataWarning, match=r"toy\.svm: .*counted from 0 or from 1; 1 is assumed"):
         assert svm(text).n_features == 2
     assert svm(text, index_base="one").n_features == 2
     assert svm(text, index_base="zero").X.toarray().tolist() == [[0, 5, 6]]
@@ -69,23 +69,23 @@ def test_header_of_the_extreme_classification_repository(svm):
     [
         ("", None, "no rows"),
         ("# only a comment\n", None, "no rows"),
-        ("1 1:1\nx 1:1\n", 2, "the label 'x' is not a whole number"),
-        ("1.5 1:1\n", 1, "'1.5' is not a whole number"),
+        ("1 1:1\nx 1:1\n", 2, "the label 'x' is not an integer"),
+        ("1.5 1:1\n", 1, "'1.5' is not an integer"),
         ("1 1:a\n", 1, "the value of feature 1 is 'a'"),
         ("1 1:1_0\n", 1, "'1_0', not a number"),
         ("1 1:\n", 1, "the value of feature 1 is ''"),
         ("1 a:1\n", 1, "expected index:value, found 'a:1'"),
         ("1 1:1 7\n", 1, "expected index:value, found '7'"),
-        ("1 2:1 1:1\n", 1, "must rise, and 1 follows 2"),
-        ("1 1:1 1:1\n", 1, "must rise"),
+        ("1 2:1 1:1\n", 1, "must increase, but 1 follows 2"),
+        ("1 1:1 1:1\n", 1, "must increase"),
         ("1 qid:3 1:1\n", 1, "query numbers"),
         ("1 99999999999:1\n", 1, "expected index:value"),
         ("1 0:1 900000000:1\n", None, "more than the limit"),
         ("11 3 99999999\n0 1:1\n" + " 1:1\n" * 10, None, "more than"),
-        ("3 5 2\n0 1:1\n", None, "promises 3 rows, and there are 1; the file may be cut off"),
+        ("3 5 2\n0 1:1\n", None, "declares 3 rows, but there are 1; the file may be incomplete"),
         ("1 5 2\n7 1:1\n", None, "the label 7 occurs, but there are only 2"),
         (" 0:1\n", None, "no row has a label"),
-        ('# imcc {"name": 3}\n1 1:1\n', 1, "lacks some"),
+        ('# imcc {"name": 3}\n1 1:1\n', 1, "is incomplete"),
         ("# imcc {broken\n1 1:1\n", 1, "damaged"),
     ],
 )
@@ -134,7 +134,7 @@ def test_files_with_other_names_are_not_joined(tmp_path, toy):
     write(toy, tmp_path / "a.svm")
     write(Dataset(toy.X, toy.Y, toy.feature_names, ("cat", "fish")), tmp_path / "b.svm")
     assert read([tmp_path / "a.svm", tmp_path / "a.svm"]) == concatenate([toy, toy])
-    with pytest.raises(DataFormatError, match=r"b\.svm, line 1: .*its label_names are others"):
+    with pytest.raises(DataFormatError, match=r"b\.svm, line 1: .*label_names differ"):
         read([tmp_path / "a.svm", tmp_path / "b.svm"])
 
 
@@ -172,10 +172,10 @@ def test_files_for_a_model_use_its_index_base(svm, tmp_path, base):
 
 def test_a_file_that_contradicts_the_index_base_of_the_model(svm, tmp_path):
     (tmp_path / "test.svm").write_text("1 0:7\n")
-    with pytest.raises(DataFormatError, match=r"count features from 1, and the index 0 occurs"):
+    with pytest.raises(DataFormatError, match=r"counted from 1, but the index 0 occurs"):
         read_matching(tmp_path / "test.svm", ["x0", "x1"], coding=Coding(index_base=1))
     (tmp_path / "test.svm").write_text("1 2:7\n")
-    with pytest.raises(DataFormatError, match=r"count features from 0, and the index 2 occurs"):
+    with pytest.raises(DataFormatError, match=r"counted from 0, but the index 2 occurs"):
         read_matching(tmp_path / "test.svm", ["x0", "x1"], coding=Coding(index_base=0))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ablation
+from benchmarks import _rows, ablation
 from imcc import KernelEnsembleClassifier
 from imcc.datasets import Dataset
 from imcc.metrics import METRICS
@@ -55,7 +55,7 @@ def test_all_steps_run_and_what_they_try_differs(tiny, monkeypatch):
     monkeypatch.setattr(KernelEnsembleClassifier, "fit", remembered)
     rows = []
     for step in ablation.STEPS:
-        rows.append(ablation.measure(ablation.Run("tiny", 1, step)))
+        rows += ablation.measure(ablation.Run("tiny", 1, step))
         assert set(rows[-1]) == set(ablation.COLUMNS)
     found = list(tried.values())
     assert [f["widths"] for f in found] == [1] + [4] * 7
@@ -76,16 +76,12 @@ def row(data, split, step, value):
     return {"data": data, "split": split, "step": step, **rest, **metrics}
 
 
-def test_rows_are_added_and_what_was_cut_off_is_run_again(tmp_path):
+def test_a_run_is_finished_when_it_has_its_row(tmp_path):
     file = tmp_path / "rows.csv"
-    first, second = row("yeast", 0, "one kernel", 0.4), row("yeast", 0, "+ widths", 0.5)
-    ablation.add_row(file, first)
-    ablation.add_row(file, second)
-    assert ablation.stored_rows(file) == [first, second]
-    file.write_text(file.read_text()[:-9])
-    assert ablation.finished(ablation.stored_rows(file)) == {("yeast", 0, "one kernel")}
-    ablation.add_row(file, second)
-    assert ablation.stored_rows(file) == [first, second]
+    rows = [row("yeast", 0, "one kernel", 0.4), row("yeast", 0, "+ widths", 0.5)]
+    _rows.add_rows(file, ablation.COLUMNS, rows)
+    assert ablation.stored_rows(file) == rows
+    assert ablation.finished(rows[:1]) == {("yeast", 0, "one kernel")}
 
 
 def test_tables_use_the_splits_that_have_all_steps():

@@ -212,7 +212,7 @@ def test_many_patterns_warn_and_functions_cannot_judge():
     many[rng.random_sample(many.shape) < 0.2] = np.nan
     with pytest.warns(UserWarning, match="known in 25 different sets of rows.*for every kernel"):
         KernelEnsembleClassifier(**FAST).fit(X, many)
-    with pytest.raises(ValueError, match="scoring must be a name where some labels are unknown"):
+    with pytest.raises(ValueError, match="scoring must be a name if some labels are unknown"):
         KernelEnsembleClassifier(**FAST, scoring=lambda y, z: 0.0).fit(X, Y)
 
 

@@ -20,6 +20,7 @@ from imcc.experiment import (
     SCORES,
     Experiment,
     ExperimentError,
+    Merged,
     Store,
     StoreError,
     export,
@@ -92,7 +93,7 @@ def test_rows_of_other_data_are_refused_before_anything_is_computed(mine, rows, 
     X = np.array(pets.X)
     X[0, 0] += 1e-6
     write(replace(pets, X=X), tmp_path / "pets.npz", overwrite=True)
-    with pytest.raises(StoreError, match=r"the data of 'pets' here are not those.* same splits"):
+    with pytest.raises(StoreError, match=r"the data of 'pets' differ from those.* same splits"):
         join_rows(experiment, ["mine"], [rows], tmp_path / "mine.sqlite")
     assert not log.exists()
 
@@ -106,12 +107,12 @@ def test_rows_that_contradict_the_store_are_refused(mine, rows, tmp_path):
     cells = lines[0].split(",")
     cells[column] = "0.123"
     rows.write_text("\n".join([head, ",".join(cells), *lines[1:]]) + "\n")
-    with pytest.raises(StoreError, match="1 results with other numbers"):
+    with pytest.raises(StoreError, match="1 results with other values"):
         join_rows(experiment, ["mine"], [rows], path)
 
 
 def test_a_name_that_is_taken_is_refused(small):
-    with pytest.raises(ExperimentError, match=r"has dice already: give yours another name"):
+    with pytest.raises(ExperimentError, match=r"already has dice: use another name"):
         small.with_methods({"dice": "imcc"})
 
 
@@ -160,11 +161,11 @@ def test_a_file_of_methods(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"a file of methods has \[methods.NAME\].* it has nothing"),
+        ("", r"a file of methods must have \[methods.NAME\].* it has nothing"),
         ('datasets = ["yeast"]\n[methods.imcc]', "it has datasets, methods"),
         ("[methods", "'m.toml' is not valid TOML"),
-        ('[methods.x]\nestimator = "nobody"', "method 'x' must be one of"),
-        ('allow = "a b"\n[methods.imcc]', "allow must name packages"),
+        ('[methods.x]\nestimator = "nobody"', "method 'x' must be a known name"),
+        ('allow = "a b"\n[methods.imcc]', "allow must be names of packages"),
     ],
 )
 def test_a_file_that_is_none(tmp_path, text, message):
@@ -212,6 +213,10 @@ def test_the_command_compares_at_once(files, monkeypatch):
     for metric in ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision"):
         assert re.search(rf"{metric} \(\w+ is better\).* 2 runs\n +mine +dice +other", out)
     assert "Wins/ties/losses of mine: dice " in out
+    assert re.search(
+        r"\naverage_precision: mine has mean rank [\d.]+ of 3 methods; first is \w+ with [\d.]+\.$",
+        out.rstrip(),
+    )
     again = call(*command, "--rows", "rows.csv", "-o", "a.sqlite", "--json").stdout
     last = json.loads(again.splitlines()[-1])
     assert (last["computed"], last["left_out"]) == (0, [])
@@ -223,6 +228,18 @@ def test_the_command_compares_at_once(files, monkeypatch):
     out = call(*command, "--no-rows", "--repeats", 1, "-o", "c.sqlite").stdout
     assert "imcc compare c.sqlite" in out
     assert "rank" not in out
+
+
+def test_the_command_says_when_there_are_no_rows(files, monkeypatch, pets_file):
+    """Then only the methods of the file are run, and no study of another one."""
+    monkeypatch.chdir(files)
+    with Path("theirs.toml").open("a") as file:
+        file.write(f'[sensitivity]\ndatasets = ["{pets_file}"]\n')
+    command = ("experiment", "run", "theirs.toml", "--methods", "mine.toml", "--no-isolate")
+    out = " ".join(call(*command, "--repeats", 1, "-o", "d.sqlite").stdout.split())
+    assert "There is no results/theirs.csv here: only mine will be run." in out
+    assert "1 of 1 results are in d.sqlite" in out
+    assert "no results" not in call(*command, "--repeats", 1, "-o", "d.sqlite", "--json").stdout
 
 
 def test_the_command_says_who_lacks_rows(files, monkeypatch, pets_file):
@@ -271,7 +288,7 @@ def test_the_page_shows_it(tmp_path, monkeypatch):
 
     # Which methods have rows changes with every row that is added.
     shown = [line for line in shape(block[2]) if line and not line.endswith("...")]
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert re.search(r"^ +forest +imcc ", out, re.M)
     found = shape(out)
     missing = [line for line in shown if line not in found]
@@ -299,6 +316,7 @@ def test_records_by_frequency_join_rows_without_them(small, rows, tmp_path):
     first, last = names.index("label_ap_to_1"), names.index("label_ap_above_20")
     assert names[first : last + 1] == list(LABEL_RANGES)
     old = tmp_path / "old.csv"
+    full = rows.read_text().splitlines(keepends=True)
     table = [row[:first] + row[last + 1 :] for row in csv.reader(io.StringIO(rows.read_text()))]
     with old.open("w", newline="") as file:
         csv.writer(file).writerows([row for row in table if row[2] in ("repetition", "0")])
@@ -307,7 +325,10 @@ def test_records_by_frequency_join_rows_without_them(small, rows, tmp_path):
         assert all(not s.by_frequency for found in store.runs() for s in found.selections)
         again = export(store, tmp_path / "again.csv")[0]
         assert again.read_text().splitlines()[0] == ",".join(table[0])
-        assert merge(store, [rows]).n_new == 4
+        assert np.isnan(store.scores("label_ap_5_to_20").values).all()
+        later = tmp_path / "later.csv"
+        later.write_text("".join(line for line in full if line.split(",")[2] != "0"))
+        assert merge(store, [later]).n_new == 4
         has = {r.key.repetition: bool(r.selections[0].by_frequency) for r in store.runs()}
         assert has == {0: False, 1: True, 2: True}
         both = export(store, tmp_path / "mixed.csv")[0]
@@ -317,3 +338,15 @@ def test_records_by_frequency_join_rows_without_them(small, rows, tmp_path):
     ):
         assert merge(store, [both]).n_new == 6
         assert repr(store.runs()) == repr(known.runs())
+        # Rows that have none get theirs from the same rows, and the others keep theirs.
+        assert merge(store, [rows]) == Merged(n_known=6)
+        with Store.create(tmp_path / "all.sqlite", small) as whole:
+            merge(whole, [rows])
+            assert repr(store.runs()) == repr(whole.runs())
+            for name in LABEL_RANGES:
+                expected = np.full((1, 2, 3), np.nan)
+                for found in whole.runs():
+                    at = 0, whole.scores(name).methods.index(found.key.method), found.key.repetition
+                    expected[at] = found.selections[0].by_frequency.get(name, np.nan)
+                np.testing.assert_array_equal(store.scores(name).values, expected)
+        assert store.add_frequencies(known.runs()) == 0

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from imcc.experiment import Experiment, Store, StoreError, run, run_task
-from imcc.experiment._executors import ProcessExecutor, SerialExecutor, WorkerDiedError
+from imcc.experiment._executors import ProcessExecutor, WorkerDiedError, make_executor
 from imcc.experiment._runner import run_alone
 from imcc.experiment._task import choose_threads
+from tests.calls import recorded_calls
 from tests.experiment.conftest import ALLOW, DICE
 
 RUDE = "imcc_test_methods.Rude"
@@ -105,12 +106,8 @@ run(experiment, sys.argv[3], n_jobs={jobs})
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_ours_are_computed_here_and_others_are_not(pets, tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(
-        "imcc.experiment._runner.make_executor",
-        lambda *_, isolate: made.append(isolate) or SerialExecutor(),
-    )
+def test_ours_are_computed_here_and_others_are_not(pets, tmp_path):
+    elsewhere = []
     for number, (method, options) in enumerate(
         [
             ("kernel_ridge", {}),
@@ -121,9 +118,12 @@ def test_ours_are_computed_here_and_others_are_not(pets, tmp_path, monkeypatch):
             ("kernel_ridge", {"budget": 60}),
         ]
     ):
-        experiment = Experiment(pets, {"m": method}, n_repeats=1)
-        run(experiment, tmp_path / f"{number}.sqlite", **options)
-    assert made == [False, True, False, True, True, True]
+        experiment, store = Experiment(pets, {"m": method}, n_repeats=1), tmp_path / f"{number}.db"
+        run(experiment, store, isolate=False)
+        with recorded_calls(make_executor) as calls:  # nothing is left to compute
+            run(experiment, store, **options)
+        elsewhere.append(isinstance(calls[0].result, ProcessExecutor))
+    assert elsewhere == [False, True, False, True, True, True]
 
 
 def test_workers_are_used_again_and_replaced_when_they_die():

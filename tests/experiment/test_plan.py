@@ -69,7 +69,7 @@ def test_parameters_come_on_top_of_a_named_method():
         ("imc", "imc"),
         ({"a": "no.such.module"}, "cannot import"),
         ({"a": "imcc.NoSuchClass"}, "no 'NoSuchClass'"),
-        ({"a": 3}, "must be one of our names"),
+        ({"a": 3}, "must be a known name"),
         ({"a": {"estimator": "imcc", "parms": {}}}, "parms"),
         ({"a": {"estimator": "imcc", "params": {"alfa": 1}}}, "alfa"),
         ({"a": {"estimator": DICE, "grid": {"stength": [1]}}}, "stength"),
@@ -210,7 +210,7 @@ def test_data_in_memory_cannot_be_loaded_elsewhere(pets):
     experiment = Experiment(pets, {"dice": DICE}, n_repeats=1)
     assert experiment.datasets[0].load() is not None
     again = Experiment.from_dict(experiment.to_dict())
-    with pytest.raises(ExperimentError, match="given in Python"):
+    with pytest.raises(ExperimentError, match="given in memory"):
         again.datasets[0].load()
 
 

@@ -85,7 +85,7 @@ def test_wrong_shapes_and_numbers_are_errors():
         centred_scores(Fake(np.zeros((2, 2))), X, 3)
     with pytest.raises(ValueError, match="not finite"):
         centred_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)
-    with pytest.raises(ValueError, match="predicted"):
+    with pytest.raises(ValueError, match="predictions"):
         predictions(Fake(None, np.zeros((2, 3))), X, np.zeros((2, 2)))
 
 

@@ -132,7 +132,7 @@ def test_missing_runs_are_nan(store, small):
 def test_changed_data_are_refused(store, small):
     first, second = (run_task(task, 1) for task in small.tasks()[:2])
     store.add(first)
-    with pytest.raises(StoreError, match="has its file changed"):
+    with pytest.raises(StoreError, match="has the file changed"):
         store.add(replace(second, data_fingerprint="other"))
     assert store.runs() == [first]
 
@@ -255,7 +255,7 @@ def test_places_without_a_store(small, tmp_path):
         Store(tmp_path)
     with pytest.raises(StoreError, match="no folder"):
         Store.create(tmp_path / "none" / "x.sqlite", small)
-    with pytest.raises(StoreError, match="may you write"):
+    with pytest.raises(StoreError, match="you may write"):
         Store.create("/proc/x.sqlite", small)
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(StoreError, match="not a results store"):

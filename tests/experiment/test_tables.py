@@ -73,11 +73,11 @@ def dense(X):
 
 def test_mistakes(folder):
     file = str(folder / "films.csv")
-    with pytest.raises(ExperimentError, match="'colour' is not known for a table"):
+    with pytest.raises(ExperimentError, match="unknown option 'colour' for a table"):
         Experiment([{"table": file, "labels": ["large"], "colour": 1}], ["llsf"])
     with pytest.raises(ExperimentError, match="not both"):
         Experiment([{"table": file, "path": file}], ["llsf"])
-    with pytest.raises(ExperimentError, match="or one of tags"):
+    with pytest.raises(ExperimentError, match="a column of tags"):
         load_table("x", file, {})
     with pytest.raises(DataFormatError, match="no columns"):
         load_table("x", file, {"labels": ["nope"]})

@@ -194,7 +194,7 @@ def test_a_toml_file_that_is_run_may_name_the_packages_it_needs(tmp_path, pets_f
     path.write_text('allow = ["imcc_test_methods"]\n' + text)
     assert load_experiment(path).run(tmp_path / "x.sqlite").n_computed == 1
     path.write_text("allow = [3]\n" + text)
-    with pytest.raises(ExperimentError, match="allow must name packages"):
+    with pytest.raises(ExperimentError, match="allow must be names of packages"):
         load_experiment(path)
 
 

@@ -1,5 +1,7 @@
 """What drove a score, in terms of the columns, against brute force."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,16 +10,18 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.wrappers import layers
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import _mixed as mixing
 from imcc.inspection import explain_columns
 from imcc.tabular import TableClassifier, TableEncoder
+from tests.calls import recorded_calls
 from tests.naive import inspection as naive
 
 
@@ -67,10 +71,10 @@ def test_groups_of_columns(data, clf):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"a": ["no"]}, "no column"),
+        ({"a": ["no"]}, "not a column"),
         ({"a": ["x0"], "b": ["x0"]}, "more than once"),
-        ({"x1": ["x0"]}, "called like"),
-        ({"a": "x0"}, "list of columns"),
+        ({"x1": ["x0"]}, "with the name of column"),
+        ({"a": "x0"}, "lists of columns"),
     ],
 )
 def test_wrong_groups(data, clf, groups, message):
@@ -130,7 +134,7 @@ def test_labels(data, clf):
     assert some.label_names == ("c", "a")
     np.testing.assert_array_equal(some.contributions, every.contributions[:, [2, 0]])
     assert every.select(["c", 0]).to_dict() == some.to_dict()
-    with pytest.raises(InvalidArgumentError, match="none of 'a'"):
+    with pytest.raises(InvalidArgumentError, match="one of the model's labels"):
         every.parts("x")
     with pytest.raises(InvalidArgumentError, match="label_names"):
         explain_columns(clf, X[0], X, label_names=["a"])
@@ -267,12 +271,19 @@ def test_kinds_of_tables(table, tabular):
         explain_columns(tabular, frame.iloc[:2], frame)
     with pytest.raises(InvalidArgumentError, match="lacks columns"):
         explain_columns(tabular, frame.iloc[[3]].drop(columns="age"), frame)
-    with pytest.raises(InvalidArgumentError, match="like the background"):
+    with pytest.raises(InvalidArgumentError, match="as the background"):
         explain_columns(tabular, np.zeros(4), frame)
 
 
+class MistakenEncoder(TableEncoder):
+    """Says that all its features come from one column."""
+
+    def feature_columns(self):
+        return np.full_like(super().feature_columns(), "age")
+
+
 @pytest.mark.parametrize("wrapper", ["plain", "thresholds", "calibrated", "pipeline"])
-def test_mixing_features_is_mixing_cells(table, tabular, wrapper, monkeypatch):
+def test_mixing_features_is_mixing_cells(table, tabular, wrapper):
     frame, labels = table
     model = {
         "plain": lambda: tabular,
@@ -280,27 +291,19 @@ def test_mixing_features_is_mixing_cells(table, tabular, wrapper, monkeypatch):
         "calibrated": lambda: MultilabelCalibrator(tabular, cv="prefit").fit(frame, labels),
         "pipeline": lambda: tabular.estimator_,
     }[wrapper]()
-    fast = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
-    used = []
-    monkeypatch.setattr(
-        mixing.FrameMixer,
-        "mixed",
-        lambda self, rows, taken, old=mixing.FrameMixer.mixed: (
-            used.append(len(rows)) or old(self, rows, taken)
-        ),
-    )
-    again = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
+    with recorded_calls(mixing.FrameMixer.mixed) as calls:
+        fast = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
     # Cells are mixed to score the rows themselves, and to compare; all else is features.
-    assert used == [1, 12, 16]
+    assert [len(call.arguments["rows"]) for call in calls] == [1, 12, 16]
+    again = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
     np.testing.assert_array_equal(again.contributions, fast.contributions)
     # An encoder that is wrong about its features is found out, and cells are mixed.
-    monkeypatch.setattr(
-        TableEncoder,
-        "feature_columns",
-        lambda self, old=TableEncoder.feature_columns: np.full_like(old(self), "age"),
-    )
-    slow = explain_columns(model, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
-    assert sum(used) - 58 == slow.n_evaluations
+    mistaken = deepcopy(model)
+    (encoder,) = [layer.steps[0][1] for layer in layers(mistaken) if isinstance(layer, Pipeline)]
+    encoder.__class__ = MistakenEncoder
+    with recorded_calls(mixing.FrameMixer.mixed) as calls:
+        slow = explain_columns(mistaken, frame.iloc[[5]], frame.iloc[20:32], max_evaluations=160)
+    assert sum(len(call.arguments["rows"]) for call in calls) - 29 == slow.n_evaluations
     np.testing.assert_allclose(fast.contributions, slow.contributions, atol=1e-9)
     np.testing.assert_allclose(sums(fast), fast.scores, atol=1e-9)
 

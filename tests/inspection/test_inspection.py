@@ -241,14 +241,14 @@ def test_top_and_to_dict(small_problem):
         (lambda c, X, Y: explain(c, X[0], 0, Y=1 - Y), "Y must be the training labels"),
         (lambda c, X, Y: explain(c, X[0], 0, Y=Y[:, :2]), "Y has 2 columns"),
         (lambda c, X, Y: explain(c, X[0], 4, Y=Y), "from 0 to 3, got 4"),
-        (lambda c, X, Y: explain(c, X[0], "x", Y=Y), "none of the model's: 'label0'"),
+        (lambda c, X, Y: explain(c, X[0], "x", Y=Y), "not a label of the model: 'label0'"),
         (lambda c, X, Y: explain(c, X[0], 0, by="x"), "by must be one of"),
         (lambda c, X, Y: explain(c, X[:2], 0, Y=Y), "one row, got 2"),
         (lambda c, X, Y: explain(c, X[0], 0, by="features"), "kernel='linear'"),
-        (lambda c, X, Y: inspect_model(c, X[:9]), "fitted on 90 rows, X has 9"),
-        (lambda c, X, Y: inspect_model(c, X[::-1]), "not the model's centres"),
+        (lambda c, X, Y: inspect_model(c, X[:9]), "fitted on 90 rows, but X has 9"),
+        (lambda c, X, Y: inspect_model(c, X[::-1]), "differ from the centres"),
         (lambda c, X, Y: inspect_model(c, label_names=["a"]), "must be 4 names"),
-        (lambda c, X, Y: inspect_model(c, together=np.eye(3)), "a row and a column"),
+        (lambda c, X, Y: inspect_model(c, together=np.eye(3)), "one row and one column"),
         (lambda c, X, Y: inspect_model(c, together=np.eye(4)), "not of the training labels"),
         (lambda c, X, Y: inspect_model(c, n_nearest=0), "n_nearest"),
     ],
@@ -261,7 +261,7 @@ def test_bad_arguments(small_problem, call, message):
 
 def test_what_cannot_be_looked_into(small_problem):
     X, Y, X_new, _ = small_problem
-    with pytest.raises(TypeError, match="no virtual examples in a ExtraTreesClassifier"):
+    with pytest.raises(TypeError, match="a ExtraTreesClassifier has no virtual examples"):
         inspect_model(ExtraTreesClassifier(3).fit(X, Y))
     with pytest.raises(NotFittedError):
         inspect_model(model())
@@ -420,7 +420,7 @@ def test_figures(hostile, tmp_path, small_problem):
     assert len(draw_explanation(explanation, tmp_path / "y.svg", top=3).read_text()) < len(
         draw_explanation(explanation, tmp_path / "y.svg").read_text()
     )
-    with pytest.raises(ValueError, match="none of the model's"):
+    with pytest.raises(ValueError, match="not a label of the model"):
         draw_map(found, tmp_path / "x.svg", label="nope")
     X, Y, *_ = small_problem
     unknown = inspect_model(model(kernel="linear").fit(X, Y))

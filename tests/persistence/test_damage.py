@@ -110,7 +110,7 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_sparse_matrices(sparse_model, tmp_path, name):
     file = rewritten(sparse_model, tmp_path / "m", in_sparse(DAMAGE[name]))
-    with pytest.raises(ModelFileError, match=r"makes no sense|cannot be put together"):
+    with pytest.raises(ModelFileError, match=r"is invalid|an invalid|cannot be loaded"):
         load_model(file)
     with pytest.raises(ModelFileError):  # trusting the types does not help
         load_model(file, trusted=["scipy.sparse._csr.csr_array"])
@@ -124,7 +124,7 @@ def test_a_sparse_matrix_that_is_packed(sparse_model, tmp_path):
             np.savez_compressed(buffer, **archive)
         members[name] = buffer.getvalue()
 
-    with pytest.raises(ModelFileError, match="makes no sense"):
+    with pytest.raises(ModelFileError, match="is invalid"):
         load_model(rewritten(sparse_model, tmp_path / "m", change))
 
 
@@ -179,7 +179,7 @@ def test_coefficients_that_are_not_finite(sparse_model, tmp_path, value):
         members[name] = written(coef)
 
     file = rewritten(sparse_model, tmp_path / "m", change)
-    with pytest.raises(ModelFileError, match=r"coef_? has values that are not finite"):
+    with pytest.raises(ModelFileError, match=r"coef_? contains values that are not finite"):
         load_model(file)
 
 
@@ -197,7 +197,7 @@ def test_arrays_that_claim_another_size(sparse_model, tmp_path, shape):
         (name,) = arrays_of(members, (90, 4))
         members[name] = claiming(members[name], shape)
 
-    with pytest.raises(ModelFileError, match=r"makes no sense|cannot be put together"):
+    with pytest.raises(ModelFileError, match=r"is invalid|an invalid|cannot be loaded"):
         load_model(rewritten(sparse_model, tmp_path / "m", change))
 
 
@@ -227,7 +227,7 @@ def nodes(schema, loader):
 )
 def test_a_schema_of_nonsense(sparse_model, tmp_path, nonsense):
     file = rewritten(sparse_model, tmp_path / "m", lambda m: m.update({"schema.json": nonsense}))
-    with pytest.raises(ModelFileError, match="cannot be put together"):
+    with pytest.raises(ModelFileError, match="cannot be loaded"):
         load_model(file)
 
 
@@ -246,7 +246,7 @@ def test_a_class_that_this_version_does_not_know(sparse_model, tmp_path):
 
     file = rewritten(sparse_model, tmp_path / "m", schema_change(change))
     for action in (load_model, untrusted_types):
-        with pytest.raises(ModelFileError, match=r"'IMCCClassifierPlus'.*does not know"):
+        with pytest.raises(ModelFileError, match=r"'IMCCClassifierPlus'.*does not have"):
             action(file)
 
 
@@ -322,7 +322,7 @@ def test_trees_that_claim_another_number_of_nodes(trees, problem, tmp_path, clai
         predicted = load_model(file, trusted=[TREE]).predict(problem[0])
         np.testing.assert_array_equal(predicted, expected)
         return
-    with pytest.raises(ModelFileError, match=r"tree|cannot be put together"):
+    with pytest.raises(ModelFileError, match=r"tree|cannot be loaded"):
         load_model(file, trusted=[TREE])
 
 
@@ -346,7 +346,7 @@ def test_trees_of_more_features_than_the_model(trees, tmp_path):
             features.pop("__id__", None)
 
     file = rewritten(trees, tmp_path / "m", schema_change(change))
-    with pytest.raises(ModelFileError, match="a tree of 1000 features in a model of 5"):
+    with pytest.raises(ModelFileError, match="a tree with 1000 features in a model with 5"):
         load_model(file, trusted=[TREE])
 
 

@@ -163,13 +163,13 @@ def test_bad_arguments():
     ours = runs([0.7])
     with pytest.raises(TypeError, match="source must be a store"):
         compare_with_published(ours[METRIC].values)
-    with pytest.raises(ValueError, match="selection is for stores"):
+    with pytest.raises(ValueError, match="selection can only be used with a store"):
         compare_with_published(ours, selection="coverage")
-    with pytest.raises(ValueError, match="which source does not have"):
+    with pytest.raises(ValueError, match="which is not in source"):
         compare_with_published(ours, metrics=["coverage"])
     with pytest.raises(ValueError, match="metrics must be one of"):
         compare_with_published({"f1": ours[METRIC]})
-    with pytest.raises(TypeError, match="no ScoreTable for 'coverage'"):
+    with pytest.raises(TypeError, match="must have a ScoreTable for 'coverage'"):
         compare_with_published({"coverage": [1, 2]})
     with pytest.raises(ValueError, match="wrong direction"):
         compare_with_published({"coverage": ours[METRIC]})

@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -11,7 +12,9 @@ import pytest
 from imcc.datasets import list_datasets
 from imcc.experiment import Experiment, Store, StoreError, load_experiment
 from imcc.report import build_report, write_report, write_tables
+from imcc.report._labels import frequency_section
 from imcc.report._reproduce import reproduction
+from imcc.report._results import gather
 from tests.report.synthetic import FIFTEEN, HOSTILE, make_store
 from tests.report.synthetic import failure as failed
 
@@ -159,7 +162,7 @@ def test_every_metric_has_its_tables(pages):
 def test_sections_of_one_data_set_and_one_split(pages):
     text = Page(pages("one")).text
     assert "Not known" in text
-    assert "There is one row (data set) only" in text
+    assert "At least two rows (data sets) are needed" in text
     assert "Time against quality" in text
 
 
@@ -194,6 +197,35 @@ def test_missing_cells_are_left_out_and_said(tmp_path):
     # The two others keep their three data sets; it is ranked where it has runs.
     assert "of 2 methods on 3 data sets" in text
     assert "imcc: runs on 2 of 3 data sets; ranked among the others on 2 data sets" in text
+
+
+def test_rare_and_frequent_labels(tmp_path):
+    """Where runs have the record by frequency: the best of each range, and all methods."""
+    datasets = ("yeast", "scene", "image", "enron")
+    plain = make_store(tmp_path / "s.sqlite", datasets, searched=lambda _: False)
+    assert "Rare and frequent labels" not in build_report(plain)
+    better = {"imcc": 0.5, "kernel_ridge": 0.4, "extra_trees": 0.3}
+    with Store(plain) as store:
+        records = []
+        for found in store.runs():
+            rare = {} if found.key.dataset == "yeast" else {"label_ap_to_1": better[found.key[2]]}
+            often = {"label_ap_above_20": 1 - better[found.key.method]}
+            chosen = replace(found.selections[0], by_frequency={**rare, **often})
+            records.append(replace(found, selections=(chosen,)))
+        assert store.add_frequencies(records) == len(records)
+        compared = gather(store).labels
+    assert list(compared) == ["label_ap_to_1", "label_ap_above_20"]
+    section = frequency_section(compared)
+    rare, often = section["ranges"]
+    assert (rare["title"], rare["n"], rare["best"]) == ("at most 1 %", 3, "imcc")
+    assert (often["title"], often["n"], often["best"]) == ("more than 20 %", 4, "extra_trees")
+    cells = {line["name"]: line["cells"] for line in section["methods"]}
+    assert [c["mean"] for c in cells["imcc"]] == ["0.500", "0.500"]
+    assert [c["rank"] for c in cells["imcc"]] == ["1", "3"]
+    assert [c["best"] for c in cells["extra_trees"]] == [False, True]
+    text = Page(build_report(plain)).text
+    assert "Rare and frequent labels" in text
+    assert "0.700 (1)" in text
 
 
 def test_undefined_metrics_are_not_shown(tmp_path):

@@ -34,7 +34,7 @@ def test_a_clear_winner():
     assert "Next is b, mean rank 2. " in found.lead.long
     assert "against b, the nearest of all (better on 15 of 15 data sets)" in found.lead.long
     # Nemenyi's critical difference of 5 methods on 15 data sets is 1.57.
-    assert found.significant.short == "Against 3 of 4"
+    assert found.significant.short == "Against 3 of 4, pair by pair against all"
     assert "Nemenyi's test" in found.significant.long
     assert (
         "better than c, d and e; it is not significantly different from b" in found.significant.long
@@ -195,7 +195,7 @@ def test_the_control_and_the_nearest_are_named_too():
     values[:, 3] = values[:, 0] - 0.001  # d is nearest, but has fewer data sets
     values[8:, 3] = np.nan
     found = verdict(compare_common_runs(table(values), control="c"))
-    assert found.lead.short.endswith("against b")
+    assert found.lead.short == "+0.0203 against b, +0.0010 against d"
     assert "against c (better on 10 of 10 data sets)" in found.lead.long
     assert "+0.0010 ± 0.0000 against d, the nearest of all (better on 8 of 8" in found.lead.long
 
@@ -213,7 +213,7 @@ def test_pair_by_pair():
         text
     )
     few = said(ordered(5, 4)).significant.long  # 2 / 2^5 is above 0.05
-    assert "it does not differ from any of these" in few
+    assert "Pair by pair nothing can be found with 5 data sets" in few
 
 
 # When not to use it.
@@ -288,6 +288,18 @@ def test_other_metrics_and_methods_that_lack_data_sets():
         in (found.long)
     )
     assert "By other metrics it is not the best: coverage (b)." in found.long
+
+
+def test_methods_outside_of_the_ranking_that_are_ahead_somewhere():
+    values = ordered(8, 3)
+    values[2:, 2] = np.nan  # too few data sets to be ranked
+    values[0, 2] = values[0, 0] + 0.01
+    found = when_not(compare_common_runs(table(values)), [], [])
+    assert found.short == "On 1 of 8 data sets"
+    assert "It is first, alone or in a tie, on all 8 data sets." in found.long
+    assert "Methods that are not ranked are ahead of it on data0 (c)." in found.long
+    values[0, 2] = values[0, 0]  # equal is not ahead
+    assert "ahead" not in when_not(compare_common_runs(table(values)), [], []).long
 
 
 def test_nothing_can_be_said_of_one_method():

@@ -166,7 +166,7 @@ def test_a_random_state_object_is_used_up_alike(small_problem):
     ("parameters", "message"),
     [
         ({"calibrate": "yes"}, "calibrate must be True or False"),
-        ({"refit": False}, "calibrate=True needs a model"),
+        ({"refit": False}, "calibrate=True needs a fitted model"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "cv must hold out each row exactly once"),
         ({"cv": [(np.arange(60), np.arange(60, 90))]}, "60 rows are never held out"),
     ],

@@ -285,7 +285,7 @@ def test_progress(small_problem, capsys):
     ).fit(X, Y)
     assert calls == [(i, 9) for i in range(1, 10)]
     IMCCClassifierCV(**SMALL, cv=3, progress=True, random_state=0).fit(X, Y)
-    assert "3 of 3 pieces done" in capsys.readouterr().err
+    assert "3 of 3 parts done" in capsys.readouterr().err
     IMCCClassifierCV(**SMALL, cv=3, random_state=0).fit(X, Y)
     assert capsys.readouterr().err == ""
 
@@ -534,6 +534,6 @@ def test_verbose_says_what_is_searched_and_chosen(small_problem, capsys):
         f"imcc search: average_precision={search.best_score_:.6g} with {search.best_params_}"
     )
     search.set_params(verbose=2).fit(X, Y)
-    assert "imcc search: 3 of 3 pieces done" in capsys.readouterr().err
+    assert "imcc search: 3 of 3 parts done" in capsys.readouterr().err
     with pytest.raises(ValueError, match="verbose must be a whole number"):
         search.set_params(verbose=-1).fit(X, Y)

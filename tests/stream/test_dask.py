@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from tests.calls import recorded_calls
 from tests.search.test_search import SMALL
 from tests.stream.test_fitting import CUTS, HEAVY, KINDS, coefficients, cut, fixed
 
@@ -166,27 +167,19 @@ def test_prediction_is_lazy_and_the_same(small_problem, parameters):
     )
 
 
-def test_nothing_that_grows_with_the_rows_reaches_the_client(monkeypatch, config):
+def test_nothing_that_grows_with_the_rows_reaches_the_client(config):
     """Watch what comes back: the same few bytes for 2,000 rows and for 20,000."""
-    largest = []
-    original = dask.compute
-
-    def watched(*collections, **options):
-        found = original(*collections, **options)
-        largest.append(len(pickle.dumps(found)))
-        return found
-
-    monkeypatch.setattr(dask, "compute", watched)
     config(cluster_rows=100, rows_per_cluster=1, width_rows=100)
     peaks = []
     for n in (2_000, 20_000):
         X = da.random.default_rng(0).normal(size=(n, 10), chunks=(1_000, -1))
-        largest.clear()
-        IMCCClassifier(
+        clf = IMCCClassifier(
             4, approximation="nystroem", n_components=10, lloyd_passes=2, random_state=0
-        ).fit(X, X[:, :3] > 0)
-        assert len(largest) == 4  # the summary, two steps and the sums
-        peaks.append(max(largest))
+        )
+        with recorded_calls(dask.compute) as calls:
+            clf.fit(X, X[:, :3] > 0)
+        assert len(calls) == 4  # the summary, two steps and the sums
+        peaks.append(max(len(pickle.dumps(call.result)) for call in calls))
     assert peaks[1] < 1.1 * peaks[0] < 50_000
 
 

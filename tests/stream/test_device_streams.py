@@ -21,6 +21,7 @@ from imcc._core.clustering import nearest
 from imcc._core.statistics import Statistics
 from imcc.metrics import METRICS
 from tests.backends import BACKENDS, KernelThatFills, array, backend, host
+from tests.calls import recorded_calls
 
 HEAVY = {"alpha": 5.0, "beta": 0.1, "gamma": 2.0}
 KINDS = {
@@ -34,7 +35,6 @@ KINDS = {
 }
 APPROXIMATE = [kind for kind in KINDS if kind != "linear"]
 EDGES = [0, 30, 31, 77, 90]
-NAMESPACE = _array.namespace
 
 
 def same(found, expected, rtol=1e-8):
@@ -79,15 +79,15 @@ def library(request):
     return request.param
 
 
-@pytest.fixture
-def used(monkeypatch):
+@contextmanager
+def libraries_used():
     """The libraries of the arrays that chunks are summed, models solved and rows scored with."""
+    modules = ("_stream.passes", "_core.statistics", "_core.solver", "_core.models")
     found = set()
-    for module in ("_stream.passes", "_core.statistics", "_core.solver", "_core.models"):
-        monkeypatch.setattr(
-            f"imcc.{module}.namespace", lambda x: found.add(_array.library(x)) or NAMESPACE(x)
-        )
-    return found
+    with recorded_calls(_array.namespace) as calls:
+        yield found
+    callers = {f"imcc.{module}" for module in modules}
+    found |= {_array.library(call.arguments["x"]) for call in calls if call.caller in callers}
 
 
 # Arrays in memory.
@@ -161,27 +161,20 @@ def test_searches_are_the_same(small_problem, library, kind):
 
 
 @pytest.mark.parametrize("kind", ["nystroem", "fourier"])
-def test_memory_for_a_few_rows_gives_the_same(small_problem, library, monkeypatch, config, kind):
+def test_memory_for_a_few_rows_gives_the_same(small_problem, library, config, kind):
     X, Y, X_new, _ = small_problem
     rows = array(library, X)
     clf = IMCCClassifier(4, **KINDS[kind], random_state=0).fit(rows, Y)
     expected = host(library, clf.decision_function(array(library, X_new)))
-    seen = []
-    original = Statistics.of_rows.__func__
-
-    def of_rows(cls, psi, *others):
-        seen.append(psi.shape[0])
-        return original(cls, psi, *others)
-
-    monkeypatch.setattr(Statistics, "of_rows", classmethod(of_rows))
     config(device_entries=200)
-    again = clf.fit(rows, Y).decision_function(array(library, X_new))
+    with recorded_calls(Statistics.of_rows) as calls:
+        again = clf.fit(rows, Y).decision_function(array(library, X_new))
     same(host(library, again), expected)
     step = 200 // KINDS[kind]["n_components"]
-    assert max(seen) == step
-    seen.clear()
-    IMCCClassifier(4, **KINDS[kind], random_state=0).fit([(rows, Y)])
-    assert max(seen) == step
+    assert max(call.arguments["psi"].shape[0] for call in calls) == step
+    with recorded_calls(Statistics.of_rows) as calls:
+        IMCCClassifier(4, **KINDS[kind], random_state=0).fit([(rows, Y)])
+    assert max(call.arguments["psi"].shape[0] for call in calls) == step
 
 
 @pytest.mark.parametrize("entries", [30, 2**20])
@@ -197,16 +190,17 @@ def test_nearest_prototypes_block_by_block(small_problem, library, config, entri
 
 @pytest.mark.parametrize("passes_over", [0, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_chunks_moved_to_a_device(small_problem, kind, passes_over, used):
+def test_chunks_moved_to_a_device(small_problem, kind, passes_over):
     backend("torch")
     X, Y, X_new, _ = small_problem
     clf = IMCCClassifier((6, 3), **KINDS[kind], **HEAVY, lloyd_passes=passes_over, random_state=0)
     expected = clone(clf).fit(cut(X, Y))
-    used.clear()
-    found = clf.set_params(device="cpu").fit(cut(X, Y))
+    with libraries_used() as used:
+        found = clf.set_params(device="cpu").fit(cut(X, Y))
     assert used == {"torch"}
     same_models(found, expected)
-    scores = of_numpy(found.decision_function(X_new))
+    with libraries_used() as used:
+        scores = of_numpy(found.decision_function(X_new))
     assert used == {"torch"}
     same(scores, expected.decision_function(X_new))
     again = pickle.loads(pickle.dumps(found)).set_params(device=None)
@@ -238,23 +232,21 @@ def test_chunks_of_several_kinds(small_problem, library):
 
 
 @pytest.mark.parametrize("kind", ["linear", "nystroem", "fourier"])
-def test_memory_mapped_arrays_and_a_device(small_problem, tmp_path, kind, monkeypatch, config):
+def test_memory_mapped_arrays_and_a_device(small_problem, tmp_path, kind, config):
     backend("torch")
     X, Y, *_ = small_problem
     for name, values in (("X", X), ("Y", Y)):
         np.save(tmp_path / f"{name}.npy", values)
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "Y")]
     config(slice_entries=100)
-    moved = []
-    original = _device.ChunkMover.move
-    monkeypatch.setattr(
-        _device.ChunkMover, "move", lambda self, x: moved.append(x.shape) or original(self, x)
-    )
     clf = IMCCClassifier(6, **KINDS[kind], random_state=0)
-    expected = clone(clf).fit(*mapped)
-    assert not moved
-    found = clf.set_params(device="cpu").fit(*mapped)
+    with recorded_calls(_device.ChunkMover.move) as calls:
+        expected = clone(clf).fit(*mapped)
+    assert not calls
+    with recorded_calls(_device.ChunkMover.move) as calls:
+        found = clf.set_params(device="cpu").fit(*mapped)
     # Every slice for the summary, then its rows and labels.
+    moved = [call.arguments["x"].shape for call in calls]
     assert moved == [(20, 5)] * 4 + [(10, 5)] + [(20, 5), (20, 4)] * 4 + [(10, 5), (10, 4)]
     same_models(found, expected)
 
@@ -293,7 +285,7 @@ def test_an_iterator_that_is_read_once(small_problem):
 
 
 @pytest.mark.parametrize("kind", ["linear", "nystroem", "fourier"])
-def test_partial_fit(small_problem, kind, library, used):
+def test_partial_fit(small_problem, kind, library):
     X, Y, X_new, _ = small_problem
     chunks = cut(X, Y, [0, 40, 60, 90])
     expected = IMCCClassifier(4, **KINDS[kind], random_state=0)
@@ -305,9 +297,9 @@ def test_partial_fit(small_problem, kind, library, used):
     if library != "torch":
         return
     # To the device and back, chunk by chunk; saved and loaded in between, where there is none.
-    used.clear()
-    there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
-    there.partial_fit(*chunks[1])
+    with libraries_used() as used:
+        there = clone(expected).set_params(device="cpu").partial_fit(*chunks[0])
+        there.partial_fit(*chunks[1])
     assert used == {"torch"}
     assert type(there._stream_state.sums.statistics.gram) is np.ndarray
     assert type(there._stream_state.plan.prototypes[0]) is np.ndarray

@@ -36,8 +36,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import (
     Array,
@@ -60,19 +58,17 @@ from imcc._core.kernels import (
     final_width,
     row_blocks,
 )
+from imcc._core.landmarks import k_means_centers
 from imcc._core.models import FourierModel, KernelModel, LinearModel, Model
 from imcc._core.sampling import sample_rows, sample_weighted
 from imcc._core.statistics import Statistics
 from imcc._utils.config import get_config
-from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_choice, check_count
 
 APPROXIMATIONS = ("nystroem", "fourier")
 LANDMARKS = ("kmeans", "random")
 # Average precision stays within 0.005 of the exact model's (benchmarks/approximation.py).
 DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
-# k-means for the landmarks changes them so many times.
-LANDMARK_ITERATIONS = 10
 # A similarity that is no kernel has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
@@ -407,20 +403,8 @@ class Approximation:
             return sample
         if self.landmarks == "random":
             return sample_rows(sample, self.n_components, seed + 1)
-        # On one thread, as for clusters: the same landmarks whatever the number of threads.
-        with warnings.catch_warnings(), one_thread():
-            # The landmarks need to be spread out, not to be the best of all: a few steps from a
-            # random start do as well as many from k-means++, whose start alone takes longer.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = KMeans(
-                self.n_components,
-                init="random",
-                n_init=1,
-                max_iter=LANDMARK_ITERATIONS,
-                random_state=np.random.RandomState([seed, 2]),
-            )
-            # Fewer distinct rows than landmarks give the same centre twice.
-            centers = model.fit(to_numpy(sample)).cluster_centers_
+        random = np.random.RandomState([seed, 2])
+        centers = k_means_centers(to_numpy(sample), self.n_components, random)
         return asarray(np.unique(centers, axis=0), sample)
 
     def fit(

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from imcc._utils.progress import tell
+
 # Settings of a kernel that are tried, on average, where labels are not coupled, and where they are.
 _TRIES, _COUPLED_TRIES = 4, 11
 # What virtual examples try: penalties and couplings of ridge regression, and their own grid.
@@ -119,14 +121,21 @@ class Clock:
     begin: float = field(default_factory=time.perf_counter)
     done: float = 0.0
     total: float = 0.0
+    stage: str = ""
 
     def is_up(self) -> bool:
         """Whether the time that was allowed is used up."""
         return self.max_seconds is not None and time.perf_counter() - self.begin > self.max_seconds
 
+    def begin_stage(self, what: str) -> None:
+        """Say what is done from now on."""
+        self.stage = what
+        tell(self.done, self.total, what)
+
     def worked(self, units: float, what: str) -> None:
         """Count work that is done, and say so."""
         self.done += units
+        tell(self.done, max(self.total, self.done), self.stage)
         if self.say is not None:
             used = time.perf_counter() - self.begin
             left = used * max(self.total - self.done, 0.0) / self.done

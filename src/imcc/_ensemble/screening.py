@@ -29,6 +29,7 @@ def screen(job: Job) -> tuple[list[Kernel], dict[Kernel, int]]:
     found: dict[Kernel, tuple[float, int]] = {}
     for size, count in zip(*screening_rounds(job.data.n), strict=True):
         part = np.sort(job.order[:size])
+        job.clock.begin_stage(f"screening kernels on {size:,} rows")
         found = screen_part(job, part, kernels, {k: i for k, (_, i) in found.items()})
         ranked = sorted(found, key=lambda kernel: -found[kernel][0])
         kernels = spread(ranked)[:count]

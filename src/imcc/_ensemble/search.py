@@ -123,17 +123,20 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         return Fitted(nothing, (), np.nan, np.nan, 0.0, name, 0, False)
     competed = None
     if may_compete(job) and not clock.is_up():
+        clock.begin_stage("trying virtual examples")
         competed = compete(job, kernels, penalties)
     if competed is not None:
         clock.total += len(competed[1]) * job.work.virtual_member(data.n)
     made: dict[Kernel, list[Candidate]] = {}
-    for kernel in sharing_order(kernels):
+    for number, kernel in enumerate(sharing_order(kernels), 1):
         if made and clock.is_up():
             break
+        clock.begin_stage(f"fitting and calibrating kernel {number} of {len(kernels)}")
         made[kernel] = maker.make(kernel, penalties[kernel])
     del maker  # with the distances that it keeps
     pool = [candidate for kernel in kernels for candidate in made.get(kernel, ())]
     criterion = data.criterion(job.all)
+    clock.begin_stage("choosing the weights of the members")
     shares, _ = choose_greedily(
         [member.log_odds for member in pool], data.weighting(job.all), options.n_members
     )
@@ -145,6 +148,7 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         virtual_weight, settings = competed
         chosen = [(m, w * (1 - virtual_weight)) for m, w in chosen if virtual_weight < 1]
         for kernel, weights, share in settings:
+            clock.begin_stage("fitting virtual examples")
             chosen.append((fit_virtual(job, kernel, weights), share))
             clock.worked(job.work.virtual_member(data.n), "member with virtual examples")
     held_out = weighted_mean([(m.log_odds, w) for m, w in chosen])

@@ -62,11 +62,16 @@ class Config:
         Parts that are merged in one task of Dask.
     pair_entries : int
         Comparisons of labels that the metrics hold at a time: about what a core's cache holds.
+    draw_entries : int
+        Random weights that Bayesian comparisons draw at a time.
     gram_bytes : int
         The largest kernel matrix from which support vector machines are trained: 11,585 rows.
     screen_rows, screen_keep : tuple of int
         Rows of the rounds in which the kernels of an ensemble are screened, and how many kernels
         each round keeps.
+    progress_after, progress_every : float
+        Seconds after which a command says how far it is where it cannot draw a bar, and how often
+        from then on.
     """
 
     kernel_entries: int = 2**20
@@ -88,9 +93,12 @@ class Config:
     chunks_ahead: int = 2
     dask_merge: int = 8
     pair_entries: int = 2**19
+    draw_entries: int = 2**20
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
+    progress_after: float = 2.0
+    progress_every: float = 10.0
 
 
 _current = Config()

@@ -1,7 +1,7 @@
-"""The six algorithms of the paper's comparison, and five more for reference.
+"""The six algorithms of the paper's comparison, and five further baselines.
 
-All are scikit-learn classifiers used like :class:`imcc.IMCCClassifier`: the same checks of
-the input, real-valued scores, labels predicted where the score is at least 0.
+All are scikit-learn classifiers with the same interface as :class:`imcc.IMCCClassifier`: the same
+input validation, real-valued scores, and a label is predicted if its score is at least 0.
 """
 
 from imcc.baselines._proximal import UnboundedError

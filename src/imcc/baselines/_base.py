@@ -1,4 +1,4 @@
-"""What all baselines share: fitting, validation and scores."""
+"""Base class of the baselines: input validation, fitting and scoring."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from imcc.estimators.base import ScoringClassifierMixin
 
 
 class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
-    """A classifier that scores every label; subclasses say how to train and how to score.
+    """Base class of classifiers that score every label.
 
-    A subclass has ``_check_parameters()``, ``_train(X, on, weights)`` and ``_score_rows(X)``.
+    Subclasses implement ``_check_parameters()``, ``_train(X, on, weights)`` and
+    ``_score_rows(X)``.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows and their labels.
+        """Fit the classifier.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, >= 0; all 1 unless given.  Rows of weight 0 are left
-            out.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, >= 0; a weight of 2 is the same as repeating the row.  Rows of
+            weight 0 are ignored.  By default, all weights are 1.
 
         Returns
         -------
-        self
+        self : object
+            The fitted classifier.
         """
         self._check_parameters()
         X = check_features(self, X, reset=True)
@@ -46,20 +49,20 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise a ValueError that names the parameter, before the data are looked at."""
+        """Raise a ValueError that names the invalid parameter; called before the data are read."""
 
     @abstractmethod
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Learn from checked rows and a boolean label matrix (n_samples, q).
+        """Train on validated rows and a boolean label matrix of shape (n_samples, q).
 
-        ``weights`` are those of the rows, all above zero; None if each is 1.
+        ``weights`` holds the weights of the rows, all positive; None means that all are 1.
         """
 
     @abstractmethod
     def _score_rows(self, X: Features) -> np.ndarray:
-        """Return the scores of checked rows, (n_samples, q)."""
+        """Return the scores of validated rows, shape (n_samples, q)."""
 
 
 def is_constant(on: np.ndarray) -> bool:
-    """Whether a label is on in every row or in none: there is nothing to learn."""
+    """Return whether every row or no row has the label, so that there is nothing to learn."""
     return bool(on.all() or not on.any())

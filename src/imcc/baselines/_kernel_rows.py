@@ -1,15 +1,14 @@
-"""Many support vector machines on the same rows, from one kernel matrix.
+"""Many support vector machines on the same rows, trained from one kernel matrix.
 
-libsvm spends nearly all its time on inner products: each machine computes the rows of the kernel
-matrix that it needs anew.  The machines of all labels, and those of all calibration folds of a
-label, need the same numbers, so the matrix is computed once, by one product, and every machine
-reads from it.  The machines of folds get the whole matrix as well; the rows that a fold leaves out
-have weight zero, for which libsvm drops them before it begins, so nothing is copied.  It is the
-same solver with the same stopping rule on the same numbers: the machines are those that libsvm
-finds from the rows, up to rounding.
+libsvm spends nearly all its time on inner products: each machine recomputes the rows of the kernel
+matrix that it needs.  The machines of all labels, and of all calibration folds of a label, need the
+same values, so the matrix is computed once, as one matrix product, and shared by all machines.
+Machines of calibration folds use the whole matrix too: rows outside the fold have weight zero, and
+libsvm drops them before training, so nothing is copied.  Solver, stopping rule and kernel values
+are the same, so the machines equal those that libsvm trains from the rows, up to rounding.
 
-A matrix of n_samples x n_samples numbers must fit: above ``gram_bytes`` of the configuration, and
-where rows are so short that their products cost nothing, libsvm is given the rows.
+libsvm is given the rows instead if the n_samples x n_samples matrix is larger than the
+configuration's ``gram_bytes``, or if rows are so short that inner products are cheap.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 from imcc.baselines._base import is_constant
 
-#: Features from which on a dense inner product costs libsvm more than looking it up.
+#: Number of features from which a dense inner product costs libsvm more than a lookup.
 MIN_GRAM_FEATURES = 32
-# Megabytes of libsvm's cache next to a kernel matrix: a row of it is cheap to make again.
+# Size of libsvm's cache in MB if the kernel matrix is given: its rows are cheap to read again.
 _GRAM_CACHE = 50.0
 
 
 class Dual(NamedTuple):
-    """One machine by its support vectors: margin(x) = sum_i coef_i k(x, x_i) + intercept.
+    """One machine in dual form: margin(x) = sum_i coef_i k(x, x_i) + intercept.
 
     Attributes
     ----------
     support : ndarray of int, shape (n_support,)
-        Rows with a weight.
+        Indices of the support vectors.
     coef : ndarray of shape (n_support,)
-        Their weights, y_i a_i with 0 < a_i <= C.
+        Their coefficients, y_i a_i with 0 < a_i <= C.
     intercept : float
     """
 
@@ -52,15 +51,15 @@ class Dual(NamedTuple):
 
 
 class KernelRows:
-    """Rows on which many machines are trained.
+    """Training rows shared by many machines.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     gamma : float, optional
-        The kernel is ``exp(-gamma |x - x'|^2)``; without it, the inner product.
-    weights : ndarray of shape (n_rows,), optional
-        Factors on C for the rows, all above zero.
+        The kernel is ``exp(-gamma |x - x'|^2)``, or the inner product if gamma is None.
+    weights : ndarray of shape (n_samples,), optional
+        Factors on C per row, all positive.
     """
 
     def __init__(
@@ -75,17 +74,17 @@ class KernelRows:
             self._gram = linear_gram(X) if gamma is None else rbf_kernel(X, X, gamma)
 
     def train(self, on: np.ndarray, C: float, rows: np.ndarray | None = None) -> Dual:
-        """Train the machine of one label on all rows or on some.
+        """Train the machine of one label on all rows or on a subset.
 
-        A label that is on in all these rows or in none has the constant margin +1 or -1.
+        The margin is constant, +1 or -1, if all of these rows or none of them have the label.
 
         Parameters
         ----------
         on : ndarray of bool, shape (n_samples,)
-            The label, of all rows.
+            Which rows have the label.
         C : float
         rows : ndarray of int, optional
-            The rows to train on, in increasing order.
+            Indices of the rows to train on, in increasing order.
         """
         part = on if rows is None else on[rows]
         if is_constant(part):
@@ -100,15 +99,15 @@ class KernelRows:
         return found if rows is None else found._replace(support=rows[found.support])
 
     def dense(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the weights of all rows in all machines, (n_samples, n_machines)."""
+        """Return the dual coefficients of all rows, shape (n_samples, n_machines)."""
         return dense_weights(machines, self.X.shape[0])
 
     def coef(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the weights of the features in linear machines, (n_machines, n_features)."""
+        """Return the feature weights of linear machines, shape (n_machines, n_features)."""
         return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
 
     def margins(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the margins of all rows by all machines, (n_samples, n_machines)."""
+        """Return the margins of all rows, shape (n_samples, n_machines)."""
         intercepts = np.array([machine.intercept for machine in machines])
         if self.gamma is None:
             return self.X @ self.coef(machines).T + intercepts
@@ -119,26 +118,26 @@ class KernelRows:
 
 
 def fits(n_samples: int) -> bool:
-    """Whether the kernel matrix of that many rows is small enough."""
+    """Return whether the kernel matrix of this many rows is at most ``gram_bytes``."""
     return 8 * n_samples**2 <= get_config().gram_bytes
 
 
 def linear_gram(X: Features) -> np.ndarray:
-    """Return the inner products of all rows, (n_samples, n_samples), as an ndarray."""
+    """Return the inner products of all rows as an ndarray of shape (n_samples, n_samples)."""
     if sp.issparse(X):
         gram = np.ascontiguousarray((X @ X.T).toarray(), dtype=np.float64)
     else:
         X = np.asarray(X, dtype=np.float64)
-        # NumPy would compute half of X @ X.T and mirror it number by number: that takes longer.
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below, with what to do
+        # For X @ X.T, NumPy computes one half and mirrors it entry by entry, which is slower.
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
             gram = X @ np.ascontiguousarray(X.T)
-    # The largest of a row's products in size is on the diagonal or bounded by two that are.
+    # By Cauchy-Schwarz, every entry is finite if the diagonal is.
     largest = np.diagonal(gram)
     if not np.isfinite(largest).all():
         row = int(np.flatnonzero(~np.isfinite(largest))[0])
         raise ValueError(
-            f"X has values so large that the square of row {row} (counting from 0) overflows: "
-            "scale the features"
+            f"X has values so large that the squared norm of row {row} (counting from 0) "
+            "overflows: scale the features"
         )
     return gram
 
@@ -150,21 +149,21 @@ def train_on_gram(
     rows: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> Dual:
-    """Train a machine from a kernel matrix, on all rows or on some; both classes must be there."""
+    """Train a machine from a kernel matrix, on all rows or a subset that has both classes."""
     weights = sample_weight
     if rows is not None:
         weights = np.zeros(len(on))
         weights[rows] = 1.0 if sample_weight is None else sample_weight[rows]
-    with config_context(assume_finite=True):  # checked once, not once for each machine
+    with config_context(assume_finite=True):  # checked once, not once per machine
         machine = SVC(kernel="precomputed", C=C, cache_size=_GRAM_CACHE)
         found = _dual(machine.fit(gram, on, sample_weight=weights))
     if rows is None:
         return found
-    # libsvm numbers the rows that are left.
+    # libsvm numbers the remaining rows only.
     support = rows[found.support]
     if not np.array_equal(found.coef > 0, on[support]):
         raise RuntimeError(
-            "this version of scikit-learn numbers the support vectors in another way than known"
+            "this version of scikit-learn numbers support vectors in an unexpected way"
         )
     return found._replace(support=support)
 
@@ -176,7 +175,7 @@ def train_on_rows(
     gamma: float | None = None,
     weights: np.ndarray | None = None,
 ) -> Dual:
-    """Train a machine from rows, as libsvm does by itself; both classes must be there."""
+    """Train a machine from rows that have both classes; libsvm computes the kernel."""
     kernel = {"kernel": "linear"} if gamma is None else {"kernel": "rbf", "gamma": gamma}
     machine = SVC(C=C, cache_size=_cache_megabytes(X), **kernel)
     return _dual(machine.fit(X, on, sample_weight=weights))
@@ -188,7 +187,7 @@ def constant_machine(on: bool) -> Dual:
 
 
 def dense_weights(machines: Sequence[Dual], n_samples: int) -> np.ndarray:
-    """Return the weights of all rows in all machines, (n_samples, n_machines)."""
+    """Return the dual coefficients of all rows, shape (n_samples, n_machines)."""
     out = np.zeros((n_samples, len(machines)))
     for column, machine in enumerate(machines):
         out[machine.support, column] = machine.coef
@@ -210,6 +209,6 @@ def _dual(machine: SVC) -> Dual:
 
 
 def _cache_megabytes(X: Features) -> float:
-    """Return the size of libsvm's cache of kernel rows: two copies of X, but 20 to 200 MB."""
+    """Return the size of libsvm's kernel cache in MB: twice the size of X, within 20 to 200."""
     n_entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
     return float(np.clip(2 * 8 * n_entries / 2**20, 20, 200))

@@ -1,25 +1,25 @@
-r"""Proximal gradient for sparse linear models whose labels are coupled: LLSF and JFSC.
+r"""Proximal gradient method for sparse linear models with coupled labels: LLSF and JFSC.
 
 Minimises over W (d x q)::
 
     F(W) = 1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + gamma/2 sum_ik S_ik W_ik^2 + beta |W|_1
 
-for labels Y in {0, 1}, a coupling R of the labels (q x q) and weights S of single coefficients
-(d x q; None for LLSF).  All that depends on the rows is in the sums of a :class:`Problem`, which
-many settings share.  Where rows have weights, |X W - Y|^2 is the weighted sum over rows, that is
-rows and labels are multiplied by the roots of the weights, and so are the cosines of R.
+for labels Y in {0, 1}, a coupling R of the labels (q x q) and a weight S_ik per coefficient (d x q;
+None for LLSF).  Everything that depends on the rows is in the sums of a :class:`Problem`, which all
+settings share.  With sample weights, |X W - Y|^2 is a weighted sum over rows: the rows of X and Y
+are multiplied by the square roots of the weights, and the cosines of R are computed from these.
 
-R and S have negative curvature, so F need not be convex, and it may fall for ever.  Each step is
-one of Beck and Teboulle's FISTA; where the momentum makes F rise it is dropped and a plain proximal
-step taken.  That one cannot rise, as its length for entry i, k is 1/L_ik with
+R and S have negative curvature, so F need not be convex and may be unbounded below.  Each step is a
+step of FISTA (Beck and Teboulle); if the momentum increases F, it is reset and a plain proximal
+step is taken.  That step cannot increase F, as its length for entry i, k is 1/L_ik with
 
     L_ik = lambda_max(X^T X) + alpha lambda_max(R) + gamma max(S_ik, 0),
 
-a diagonal matrix that is nowhere less curved than F's smooth part.  (The authors' step has
-L^2 = 2 (|X^T X|^2 + |alpha R|^2), which is never below the L of LLSF.)  So F falls from step to
-step, convex or not, and what the iterations end at fulfils the conditions for a
-(local) minimum.  If F gets below -F(0), the coupling has run away with the weights: F is unbounded,
-or has no minimum that means anything, as its two other terms cannot be negative.
+a diagonal upper bound on the curvature of F's smooth part.  (The authors' step size has
+L^2 = 2 (|X^T X|^2 + |alpha R|^2), which is at least the L of LLSF.)  So F decreases from step to
+step, convex or not, and at convergence W satisfies the conditions for a (local) minimum.  If F
+falls below -F(0), the negative coupling term dominates, as the fit and the l1 norm cannot be
+negative: F is unbounded below or has no meaningful minimum.
 
 References
 ----------
@@ -40,19 +40,23 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from imcc._backend.array import scaled_rows
 from imcc._utils.validation import Features
 
-# A sparse product takes about this many times longer for an entry than a dense one.
+# A sparse product takes about this many times longer per entry than a dense one.
 _SPARSE_COST = 8
-# Below this size all eigenvalues of a matrix are as fast as the largest one.
+# Up to this size, computing all eigenvalues is as fast as computing the largest one.
 _SMALL = 200
 
 
 class UnboundedError(ValueError):
-    """The objective has no minimum that could be returned."""
+    """The objective of LLSF or JFSC is unbounded below, so it has no minimum.
+
+    Raised by ``fit`` of :class:`LLSF`, :class:`JFSC` and their searches; a subclass of
+    ``ValueError``.
+    """
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A setting: of the coupling, of the l1 norm and of the single coefficients."""
+    """Weights of the coupling (alpha), the l1 norm (beta) and Fisher's criterion (gamma)."""
 
     alpha: float
     beta: float
@@ -61,7 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Problem:
-    """What all settings share.
+    """The sums over the training rows that all settings share.
 
     Attributes
     ----------
@@ -101,18 +105,18 @@ class Problem:
         fit_intercept: bool = True,
         sample_weight: np.ndarray | None = None,
     ) -> Problem:
-        """Sum over the rows.
+        """Compute the sums over the rows.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
         on : ndarray of bool, shape (n_samples, q)
         scatter : ndarray of shape (n_features, q), optional
-            Zero is appended for the column of ones.
-        fit_intercept : bool
+            S; a row of zeros is appended for the column of ones.
+        fit_intercept : bool, default=True
             Whether a column of ones is appended to X.
         sample_weight : ndarray of shape (n_samples,), optional
-            How often each row counts.
+            Weight of each row.
         """
         labels = on.astype(np.float64)
         roots = None if sample_weight is None else np.sqrt(sample_weight)
@@ -134,7 +138,7 @@ class Problem:
         )
 
     def curvature(self, weights: Weights) -> np.ndarray | float:
-        """Return L: a diagonal bound on the curvature of the smooth part, > 0."""
+        """Return L, a diagonal upper bound on the curvature of the smooth part, > 0."""
         largest = self.gram_norm + weights.alpha * self.coupling_norm
         if self.scatter is None:
             return largest
@@ -150,16 +154,16 @@ class Problem:
     def objective(
         self, W: np.ndarray, weights: Weights, of_gram: np.ndarray | None = None
     ) -> float:
-        """Return F(W); ``of_gram`` is X^T X W where it is known."""
+        """Return F(W); ``of_gram`` is X^T X W if it is already known."""
         of_gram = self.gram(W) if of_gram is None else of_gram
         fit = 0.5 * (np.vdot(W, of_gram) - 2 * np.vdot(W, self.cross) + self.label_square)
         penalty = 0.5 * np.vdot(W, self.penalty_gradient(W, weights))
         return float(fit + penalty + weights.beta * np.abs(W).sum())
 
     def residual(self, W: np.ndarray, weights: Weights) -> float:
-        """Return how far W is from a stationary point: 0 means the conditions of optimality hold.
+        """Return the largest violation of the optimality conditions at W.
 
-        These are, with g the gradient of the smooth part, |g| <= beta where W is 0 and
+        With g the gradient of the smooth part, the conditions are |g| <= beta where W is 0 and
         g = -beta sign(W) elsewhere.
         """
         gradient = self.gram(W) - self.cross + self.penalty_gradient(W, weights)
@@ -170,13 +174,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the iterations ended.
+    """The result of the iterations.
 
     Attributes
     ----------
     W : ndarray of shape (d, q)
     objectives : list of float
-        F after each iteration, the start included.
+        F at the starting point and after each iteration.
     converged : bool
     """
 
@@ -202,13 +206,13 @@ def solve(
     start : ndarray of shape (d, q)
     max_iter : int
     tol : float
-        Stop when the last step times L is at most ``tol`` times the largest entry of X^T Y: the
-        conditions of optimality then hold to that precision.
+        Stop when the last step times L is at most ``tol`` times the largest absolute entry of
+        X^T Y; the optimality conditions then hold to that precision.
 
     Raises
     ------
     UnboundedError
-        When F falls below -F(0).
+        If F falls below -F(0).
     """
     L = problem.curvature(weights)
     enough = tol * float(np.abs(problem.cross).max(initial=0.0))
@@ -218,7 +222,7 @@ def solve(
         gradient = of_gram - problem.cross + problem.penalty_gradient(V, weights)
         return soft_threshold(V - gradient / L, weights.beta / L)
 
-    # W, its product with X^T X and F there; V is W plus momentum.
+    # of_W is X^T X W; V is W plus momentum.
     W, of_W = start, problem.gram(start)
     objectives = [problem.objective(W, weights, of_W)]
     V, of_V, momentum = W, of_W, 1.0
@@ -248,7 +252,7 @@ def solve(
 
 
 def soft_threshold(W: np.ndarray, amount: np.ndarray | float) -> np.ndarray:
-    """Move every entry towards zero by an amount, no further than zero."""
+    """Move every entry towards zero by ``amount``, but not beyond zero."""
     return W - np.clip(W, -amount, amount)
 
 
@@ -256,13 +260,13 @@ def _unbounded_message(weights: Weights) -> str:
     gamma = f", gamma={weights.gamma:g}" if weights.gamma else ""
     return (
         f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is unbounded below "
-        "(the coupling of the labels is not positive semidefinite), so there is no minimum to "
-        "return; use a smaller alpha" + (" or gamma" if gamma else "") + ", or a larger beta"
+        "(the coupling of the labels is not positive semidefinite), so it has no minimum; use a "
+        "smaller alpha" + (" or gamma" if gamma else "") + ", or a larger beta"
     )
 
 
 def label_distances(on: np.ndarray) -> np.ndarray:
-    """Return R with R_jk = 1 - cosine(Y_j, Y_k); a label that is never on is orthogonal to all."""
+    """Return R with R_jk = 1 - cosine(Y_j, Y_k); the cosine with an absent label is 0."""
     labels = on.astype(np.float64)
     lengths = np.sqrt((labels * labels).sum(axis=0))
     products = np.outer(lengths, lengths)
@@ -273,9 +277,10 @@ def label_distances(on: np.ndarray) -> np.ndarray:
 
 
 class _Rows:
-    """The rows, and a column of ones if requested, which is appended to sparse rows only.
+    """Products with the rows, optionally extended by a column of ones.
 
-    With ``roots``, rows and ones are multiplied by them.
+    The column is stored only if the rows are kept sparse.  ``roots``, if given, multiply the rows
+    and the column of ones.
     """
 
     def __init__(self, X: Features, ones: bool, roots: np.ndarray | None = None) -> None:
@@ -311,11 +316,11 @@ class _Rows:
         return gram
 
     def _sums(self, x: Features) -> np.ndarray:
-        """Return the product of the column of ones with something."""
+        """Return the product of x^T with the column of ones."""
         return np.asarray(x.sum(axis=0)).ravel() if self._roots is None else x.T @ self._roots
 
     def gram(self, W: np.ndarray) -> np.ndarray:
-        """Return X^T X W: by X^T X, or for few entries by X and X^T."""
+        """Return X^T X W, from X^T X or, if X has few nonzero entries, from X and X^T."""
         if self._gram is not None:
             return self._gram @ W
         return self._transposed @ (self._sparse @ W)
@@ -344,6 +349,6 @@ def _largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) 
     if size <= _SMALL:
         return float(np.linalg.eigvalsh(product(np.eye(size)))[-1])
     operator = LinearOperator((size, size), matvec=product, matmat=product, dtype=np.float64)
-    # A fixed start: the same number in every run.
+    # A fixed starting vector makes the result reproducible.
     start = np.ones(size) / np.sqrt(size)
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])

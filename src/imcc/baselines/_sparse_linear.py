@@ -1,4 +1,4 @@
-"""What LLSF and JFSC share: the options of the rows, the labels to learn, linear scores."""
+"""Base class of LLSF and JFSC: row options, labels to learn and linear scores."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from imcc._utils.validation import Features, check_count, check_number, check_sw
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._proximal import Problem, Weights, solve
 
-# Labels are coded {0, 1}: between them is the threshold.
+# Labels are coded {0, 1}; the decision threshold is halfway between.
 THRESHOLD = 0.5
 
 
 class SparseLinearClassifier(BaselineClassifier):
-    """A sparse linear model; subclasses say which problem and which weights.
+    """Base class of sparse linear models.
 
-    A subclass has the parameters below, those of its objective, which ``_bounds`` names, and
-    ``_weights()``, ``_start_ridge()`` and the static
+    Subclasses have the parameters below and those of their objective, which ``_bounds`` names, and
+    implement ``_weights()``, ``_start_ridge()`` and the static method
     ``problem(X, on, fit_intercept, sample_weight)``.
     """
 
@@ -31,7 +31,7 @@ class SparseLinearClassifier(BaselineClassifier):
     fit_intercept: bool
     max_iter: int
     tol: float
-    #: The parameters that a search has an axis for, and the bound of each.
+    #: The parameters that can be searched, and the bound of each.
     _bounds: ClassVar[dict[str, dict[str, float]]]
 
     def _check_parameters(self) -> None:
@@ -47,11 +47,11 @@ class SparseLinearClassifier(BaselineClassifier):
 
     @abstractmethod
     def _weights(self) -> Weights:
-        """Return the checked weights of the objective."""
+        """Validate and return the weights of the objective."""
 
     @abstractmethod
     def _start_ridge(self) -> float:
-        """Return the checked ridge of the starting point."""
+        """Validate and return the ridge penalty of the starting point."""
 
     @staticmethod
     @abstractmethod
@@ -74,9 +74,8 @@ class SparseLinearClassifier(BaselineClassifier):
             solution = solve(problem, self._weights(), start, self.max_iter, self.tol)
             if not solution.converged:
                 warnings.warn(
-                    f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations "
-                    f"before tol={self.tol:g} was reached; use a larger max_iter, or scale the "
-                    "features",
+                    f"{type(self).__name__} did not converge to tol={self.tol:g} within "
+                    f"max_iter={self.max_iter} iterations; increase max_iter or scale the features",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
@@ -92,10 +91,10 @@ class SparseLinearClassifier(BaselineClassifier):
 
 @dataclass(frozen=True)
 class LearnedLabels:
-    """Which labels have something to learn, and what the others are scored.
+    """Which labels are learned, and the scores of the others.
 
-    A label that no training row has, or all rows have, is left out of the problem: through the
-    coupling it would get weights from other labels, and its score is to be constant.
+    A label that no training row or every training row has is left out of the problem: its score is
+    constant, but the coupling would give it weights from other labels.
 
     Attributes
     ----------
@@ -103,8 +102,8 @@ class LearnedLabels:
     always : ndarray of bool, shape (q,)
         Labels that all training rows have.
     same_as : ndarray of int, shape (q,)
-        The first label with the same column: labels that are equal on all training rows have the
-        same weights, to the last bit.
+        Index of the first label with the same column.  Labels that are equal on all training rows
+        get exactly the same weights.
     """
 
     learned: np.ndarray
@@ -113,7 +112,7 @@ class LearnedLabels:
 
     @classmethod
     def of(cls, on: np.ndarray) -> LearnedLabels:
-        """Find constant and equal columns of a boolean label matrix."""
+        """Find the constant and the duplicate columns of a boolean label matrix."""
         always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
@@ -121,12 +120,12 @@ class LearnedLabels:
         return cls(some & ~always, always, np.array(same_as))
 
     def expand(self, W: np.ndarray | None, n_features: int) -> np.ndarray:
-        """Return the weights of all labels, (n_features + 1, q): the last row is the intercepts.
+        """Return the weights of all labels, shape (n_features + 1, q), intercepts in the last row.
 
         Parameters
         ----------
         W : ndarray of shape (n_features, n_learned) or (n_features + 1, n_learned), or None
-            Those of the labels that were learned; None if there are none.
+            Weights of the learned labels; None if no label was learned.
         n_features : int
         """
         full = np.zeros((n_features + 1, len(self.learned)))
@@ -137,13 +136,13 @@ class LearnedLabels:
 
 
 def scaled(X: Features, unit_rows: bool) -> Features:
-    """Return the rows, each divided by its Euclidean length if requested; zeros stay zeros."""
+    """Return the rows, each divided by its Euclidean norm if ``unit_rows``; zero rows stay zero."""
     if not unit_rows:
         return X
-    # By the largest entry first: squares of large entries would overflow.
+    # Divide by the largest entry first, as squares of large entries would overflow.
     return normalize(normalize(X, norm="max"), copy=False)
 
 
 def linear_scores(X: Features, W: np.ndarray) -> np.ndarray:
-    """Return x W less the threshold, where the last row of W is for a column of ones."""
+    """Return X W minus the threshold, where the last row of W is the intercept."""
     return X @ W[:-1] + (W[-1] - THRESHOLD)

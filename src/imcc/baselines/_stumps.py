@@ -1,14 +1,14 @@
 """Decision stumps for many labels at once, found by one (sparse) matrix product.
 
-Every feature is cut into bins once.  B (n_bins x n_samples) says which row is in which bin of which
-feature; then for signed weights V (n_samples x q) the product B V has the sum of each label's
-weights in each bin, and running sums along a feature's bins are what lies left of each cut.  A
-stump that predicts the majority on both sides of a cut has the edge |left| + |right|; the best cut
-of each label is the largest one.  The cut after the last bin leaves all rows on the left: the
-constant hypothesis is among the candidates.
+Every feature is binned once.  The indicator matrix B (n_bins x n_samples) has a one for the bin
+that a row is in, per feature.  For signed weights V (n_samples x q), the product B V holds the sum
+of each label's weights per bin, and cumulative sums over a feature's bins give the weight to the
+left of each cut.  A stump that predicts the majority on both sides of a cut has the edge
+|left| + |right|; the best cut of a label has the largest edge.  The cut after the last bin leaves
+all rows on the left, so the constant hypothesis is among the candidates.
 
-The fullest bin of a feature is not stored, as its sum is the total less the others'.  So the zeros
-of sparse features cost nothing, and B has at most one entry for each entry of X.
+The fullest bin of a feature is not stored, as its sum is the total minus the sums of the others.
+So the zeros of sparse features cost nothing, and B has at most as many entries as X.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from imcc._utils.validation import Features
 
 @dataclass(frozen=True)
 class Stumps:
-    """One stump per label: ``left`` where x[feature] <= threshold, otherwise ``right``.
+    """One stump per label: ``left`` if x[feature] <= threshold, otherwise ``right``.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Stumps:
     left, right : ndarray of shape (q,)
         -1 or +1.
     cut : ndarray of int, shape (q,)
-        Where the threshold is among the cuts of all features.
+        Index of the threshold among the cuts of all features.
     """
 
     feature: np.ndarray
@@ -42,31 +42,31 @@ class Stumps:
     cut: np.ndarray
 
 
-#: Weights sum up to 1: edges that differ by less are equal but for rounding.
+#: As weights sum to 1, edges that differ by less than this are equal up to rounding.
 SAME_EDGE = 1e-12
 
 
 def first_of_largest(edges: np.ndarray, axis: int) -> np.ndarray:
-    """Return where the largest edge is; the first one where several are equal up to rounding.
+    """Return the index of the largest edge; the first one if several are equal up to rounding.
 
-    Features that split the rows alike have the same edge.  Were the last digit to decide between
-    them, another order of the same sums would give another model.
+    Features that split the rows in the same way have the same edge.  If the last digit decided
+    between them, the model would depend on the order of summation.
     """
     largest = edges.max(axis=axis, keepdims=True)
     return (edges >= largest - SAME_EDGE).argmax(axis=axis)
 
 
 class BinnedRows:
-    """Training rows cut into bins, ready for :meth:`best_stumps`.
+    """Binned training rows, for :meth:`best_stumps`.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     max_bins : int
-        A feature with at most this many different values has a bin for each: its stumps are exact.
-        Others are cut into about equally full bins.
+        A feature with at most this many distinct values has one bin per value, so that its stumps
+        are exact.  Other features are cut into bins of about equal weight.
     weights : ndarray of shape (n_samples,), optional
-        Of the rows, for how full bins are.
+        Weights of the rows, used to balance the bins.
     """
 
     def __init__(self, X: Features, max_bins: int, weights: np.ndarray | None = None) -> None:
@@ -84,14 +84,14 @@ class BinnedRows:
             zero_code = int(np.searchsorted(at, 0.0, side="left"))
             counts = np.bincount(code, minlength=len(at) + 1)
             counts[zero_code] += n_zeros
-            # A feature's zeros that are not stored must be in the bin that is not stored.
+            # Zeros are not stored, so their bin must be the one that is not stored.
             left_out = zero_code if n_zeros else int(counts.argmax())
             kept = code != left_out
             order = np.argsort(code[kept], kind="stable")
             indices.append(rows[kept][order])
             counts[left_out] = 0
             bin_counts.append(counts)
-            # The last cut is above all values, and finite so that models can be saved.
+            # The last cut is above all values, but finite so that models can be saved.
             cuts.append(np.append(at, np.finfo(np.float64).max))
             fullest.append(left_out)
         n_bins = np.array([len(c) for c in cuts])
@@ -107,14 +107,14 @@ class BinnedRows:
         )
 
     def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
-        """Return each label's stump with the largest edge, the first one among ties.
+        """Return the stump with the largest edge per label, the first one among ties.
 
-        Edges that differ by less than 1e-12 are equal.
+        Edges that differ by less than 1e-12 count as equal.
 
         Parameters
         ----------
         signed_weights : ndarray of shape (n_samples, q)
-            Weight times label, in {-1, +1}; the weights of a label add up to 1.
+            Weight times label in {-1, +1}; the weights of a label sum to 1.
         """
         total = signed_weights.sum(axis=0)
         sums = self._membership @ signed_weights
@@ -133,11 +133,11 @@ class BinnedRows:
         )
 
     def outputs(self, stumps: Stumps) -> np.ndarray:
-        """Return what the stumps say of the training rows, (n_samples, q), without looking at X."""
+        """Return the stumps' predictions for the training rows, shape (n_samples, q)."""
         indices, indptr = self._membership.indices, self._membership.indptr
         out = np.empty((self.n_samples, len(stumps.cut)))
         for label, (feature, cut) in enumerate(zip(stumps.feature, stumps.cut, strict=True)):
-            # The stored bins on the side that the bin not stored is not on: a slice of indices.
+            # The stored bins on the side without the unstored bin: a slice of indices.
             if self._fullest[feature] > cut:
                 rows = indices[indptr[self._starts[feature]] : indptr[cut + 1]]
                 out[:, label] = stumps.right[label]
@@ -150,7 +150,7 @@ class BinnedRows:
 
 
 def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the rows where a feature is not zero, its values there, and how many zeros it has."""
+    """Return the rows where a feature is nonzero, its values there, and its number of zeros."""
     if sp.issparse(columns):
         part = slice(columns.indptr[feature], columns.indptr[feature + 1])
         rows, values = columns.indices[part], columns.data[part]
@@ -164,9 +164,10 @@ def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, i
 def _cuts(
     values: np.ndarray, n_zeros: float, max_bins: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return where to cut a feature: between different values, at most ``max_bins - 1`` times.
+    """Return the cuts of a feature, between distinct values, at most ``max_bins - 1`` of them.
 
-    With weights of the rows that the values are of, ``n_zeros`` is the weight of all others.
+    If ``weights`` of the rows with these values are given, ``n_zeros`` is the total weight of the
+    rows with zeros.
     """
     if weights is None:
         distinct, counts = np.unique(values, return_counts=True)
@@ -178,7 +179,7 @@ def _cuts(
         distinct = np.insert(distinct, at, 0)
         counts = np.insert(counts, at, n_zeros)
     if len(distinct) > max_bins:
-        # After the values at which the next share of the rows is full.
+        # Cut after the values at which the next 1 / max_bins of the rows is complete.
         filled = np.cumsum(counts) / counts.sum()
         after = np.unique(np.searchsorted(filled, np.arange(1, max_bins) / max_bins))
         after = after[after < len(distinct) - 1]
@@ -186,5 +187,5 @@ def _cuts(
         after = np.arange(len(distinct) - 1)
     lower, upper = distinct[after].astype(np.float64), distinct[after + 1].astype(np.float64)
     middle = lower + (upper - lower) / 2
-    # Neighbouring numbers have nothing between them: the cut is "at most the lower one".
+    # Adjacent floats have no value between them: the cut is then at the lower one.
     return np.where(middle < upper, middle, lower)

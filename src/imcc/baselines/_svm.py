@@ -1,7 +1,7 @@
-"""Support vector machines, one per label, and the scores made of their margins.
+"""Support vector machines, one per label, and scores computed from their margins.
 
-scikit-learn's SVC keeps the support vectors of every machine: close to a copy of X for each label.
-Of a linear machine only a vector of weights is needed, so that is all that stays.
+scikit-learn's SVC stores the support vectors of every machine, almost a copy of X per label.  A
+linear machine only needs its vector of weights, so only that is kept.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from imcc._utils.validation import Features, check_choice, check_number
 from imcc.baselines._kernel_rows import Dual, KernelRows
 
 SCORES = ("probability", "margin")
-# Labels whose machines are trained before the margins of their folds are computed in one product.
+# Labels per batch; the margins of a batch's calibration folds are computed in one product.
 _LABELS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
 class LinearScore:
-    """Scores x . weights + intercept of one label."""
+    """The linear score x . weights + intercept of one label."""
 
     weights: np.ndarray
     intercept: float
 
     def __call__(self, X: Features) -> np.ndarray:
-        """Return the scores of rows, (n_samples,)."""
+        """Return the scores of rows, shape (n_samples,)."""
         return X @ self.weights + self.intercept
 
 
 def check_svm(C: Any, scores: Any) -> None:
-    """Check the parameters that all SVM baselines have."""
+    """Check the parameters that all SVM baselines share."""
     check_number("C", C, above=0)
     check_choice("scores", scores, SCORES)
 
@@ -48,12 +48,12 @@ def train_labels(
     seed: int,
     parallel: Callable[[Iterable[Any]], list[Dual]],
 ) -> list[Dual]:
-    """Train a machine for each label; its margins, or the log-odds of Platt's probability.
+    """Train one machine per label, whose outputs are margins or Platt's log-odds.
 
-    The machines of all labels and all calibration folds share what ``rows`` has computed once.
-    With ``scores="probability"``, slope and offset of Platt's sigmoid are already in the machines'
-    weights and intercepts.  The log-odds of a constant label, or of one with a single row in the
-    rarer class, are the prior's.
+    The machines of all labels and all calibration folds share the kernel matrix of ``rows``.  With
+    ``scores="probability"``, slope and offset of Platt's sigmoid are folded into the weights and
+    intercepts.  The log-odds of a constant label, or of one with a single row in the rarer class,
+    are those of its prior.
 
     Parameters
     ----------
@@ -62,9 +62,13 @@ def train_labels(
     C : float
     scores : {"probability", "margin"}
     seed : int
-        Shuffles the folds.
+        Seed for shuffling the folds.
     parallel : callable
         Runs an iterable of delayed calls, as :class:`joblib.Parallel` does.
+
+    Returns
+    -------
+    list of Dual
     """
     machines: list[Dual] = []
     for start in range(0, on.shape[1], _LABELS_AT_ONCE):
@@ -86,7 +90,7 @@ def run_here(calls: Iterable[Any]) -> list[Any]:
 
 
 def rescaled(machine: Dual, sigmoid: Sigmoid) -> Dual:
-    """Return the machine whose margins are the log-odds of another's."""
+    """Return a machine whose margins are the calibrated log-odds of another machine."""
     return Dual(
         machine.support,
         sigmoid.slope * machine.coef,
@@ -101,7 +105,7 @@ def _calibrate(
     seed: int,
     parallel: Callable[[Iterable[Any]], list[Dual]],
 ) -> list[Sigmoid]:
-    """Return Platt's sigmoid of each label (a row of ``labels``), from margins of rows left out."""
+    """Return Platt's sigmoid per label (a row of ``labels``), fitted to held-out margins."""
     folds = [calibration_folds(label, seed) for label in labels]
     machines = parallel(
         delayed(rows.train)(label, C, inside)

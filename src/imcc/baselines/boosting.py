@@ -1,4 +1,4 @@
-"""Gradient boosting as people use it: LightGBM, one booster per label, and XGBoost, one for all."""
+"""Gradient boosting: LightGBM with one booster per label, XGBoost with one for all labels."""
 
 from __future__ import annotations
 
@@ -15,68 +15,81 @@ from imcc._utils.validation import Features, check_count, check_number, check_sw
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.estimators.base import LogOddsClassifierMixin
 
-# The part of the training rows that decides how many trees there are.
+# Fraction of the training rows held out to choose the number of trees.
 _HELD_OUT = 0.2
-# A label needs this many rows with it and without it, so that a fifth of each can be held out.
+# Rows that a label needs of each class, so that a fifth of each can be held out.
 _ENOUGH = 5
-# Trees where nothing can be held out.
+# Number of trees if no rows can be held out.
 _TREES_UNTRIED = 20
 
 
 class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
     """LightGBM's gradient boosted trees, one booster per label.
 
-    Not in the paper's comparison.  For each label, trees are added that lower the log loss::
+    Not part of the paper's comparison.  For each label, trees are added that reduce the log loss::
 
         sum_i log(1 + exp(-y_i f(x_i))),    f = sum of the trees, y_i in {-1, +1}
 
-    until it has not become lower on a fifth of the label's rows (of those with the label and of
-    those without it) for ``patience`` trees.  Then a booster with the best number of trees is
-    trained on all rows.  Scores are log-odds, so they can be ranked across labels.
+    A fifth of the rows, stratified by the label, is held out; boosting stops when the log loss on
+    them has not improved for ``patience`` trees.  A booster with the best number of trees is then
+    trained on all rows.  Scores are log-odds, so they are comparable across labels.
 
-    Needs the extra ``rivals``.
+    Requires the optional dependencies ``imcc[rivals]``.
 
     Parameters
     ----------
     max_trees : int, default=300
-        Trees per label at most.
+        Maximum number of trees per label.
     learning_rate : float, default=0.1
-        Factor on every tree, > 0.
+        Factor that each tree is multiplied by, > 0.
     num_leaves : int, default=15
-        Leaves of a tree at most, >= 2.
+        Maximum number of leaves of a tree, >= 2.
     min_data_in_leaf : int, default=5
-        Training rows that a leaf must have.
+        Minimum number of training rows in a leaf.
     lambda_l2 : float, default=1.0
-        Penalty on the squared values of the leaves, >= 0.
+        L2 penalty on the leaf values, >= 0.
     feature_fraction : float, default=0.5
-        Share of the features that a tree may use, in (0, 1].
+        Fraction of the features that a tree may use, in (0, 1].
     patience : int, default=20
-        Trees without progress on the rows held out, after which no more are tried.
+        Boosting stops after this many trees without improvement on the held-out rows.
     n_jobs : int or None, default=None
-        Threads of LightGBM; None is one.  The scores do not depend on it.
+        Number of threads that LightGBM uses; None means 1.  The scores do not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the rows held out and of the features that a tree may use.
+        Seed for the choice of held-out rows and of features.
 
     Attributes
     ----------
     n_trees_ : ndarray of int of shape (n_labels,)
-        Trees of each label; 0 where a label is constant.
+        Number of trees per label; 0 for a constant label.
     boosters_ : list of str
-        LightGBM's own text of each booster; empty where a label is constant.
+        The booster of each label in LightGBM's text format; empty for a constant label.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    See Also
+    --------
+    XGBoostBaseline : One booster for all labels.
+
     Notes
     -----
-    A label that is on in all training rows or in none has the log-odds of its smoothed share.  A
-    label with fewer than five rows of either kind gets as many trees as the other labels have in
-    the middle (their median; 20, or ``max_trees``
-    if that is less, if there is no other).
+    The score of a constant label, which all training rows or none have, is the log-odds of its
+    smoothed relative frequency.  A label with fewer than five rows of either class has too few rows
+    to hold out; it gets the median number of trees of the other labels, or, if there are none,
+    ``min(20, max_trees)``.
 
     References
     ----------
     .. [1] G. Ke et al. "LightGBM: a highly efficient gradient boosting decision tree." NeurIPS,
        2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc.baselines import LightGBMBaseline
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> clf = LightGBMBaseline(random_state=0).fit(X, Y)  # doctest: +SKIP
+    >>> clf.predict_proba(X).shape  # doctest: +SKIP
+    (100, 3)
     """
 
     def __init__(
@@ -124,14 +137,14 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
             "seed": seed % 2**31,
             "num_threads": effective_n_jobs(self.n_jobs),
             "deterministic": True,
-            "force_col_wise": True,  # otherwise LightGBM chooses by trial of which is faster
+            "force_col_wise": True,  # otherwise LightGBM chooses by measuring which is faster
             "verbosity": -1,
         }
         learned = [j for j in range(on.shape[1]) if not is_constant(on[:, j])]
         trees = np.zeros(on.shape[1], dtype=int)
         boosters = [""] * on.shape[1]
         if learned:
-            # Features are cut into bins once for all labels.
+            # Features are binned once for all labels.
             rows = lightgbm.Dataset(_plain(X), weight=weights, params=params)
             rows.set_label(on[:, learned[0]].astype(np.float32)).construct()
             rng = np.random.default_rng(seed)
@@ -154,7 +167,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         params: dict[str, Any],
         rng: np.random.Generator,
     ) -> int:
-        """Return the best number of trees for rows that are held out; 0 if none can be."""
+        """Return the best number of trees on held-out rows; 0 if no rows can be held out."""
         held_out = []
         for kind in (True, False):
             of_kind = rng.permutation(np.flatnonzero(on == kind))
@@ -191,58 +204,73 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
 class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
     """XGBoost's gradient boosted trees, one booster for all labels.
 
-    Not in the paper's comparison.  Each step adds a tree per label; with ``multi_output=True`` it
-    adds one tree that has a vector of values in each leaf, one per label, and whose splits lower
-    the log loss of all labels together.  The number of steps is where the mean log loss of a fifth
-    of the rows is lowest; then a booster with as many is trained on all rows.  Boosting starts at
-    the log-odds of the labels' smoothed shares, and scores are log-odds.
+    Not part of the paper's comparison.  Each boosting step adds one tree per label or, with
+    ``multi_output=True``, a single tree with a vector of values per leaf, one per label, whose
+    splits reduce the log loss of all labels together.  The number of steps is the one with the
+    lowest mean log loss on a fifth of the rows, which is held out; a booster with that many steps
+    is then trained on all rows.  Boosting starts at the log-odds of each label's smoothed relative
+    frequency.  Scores are log-odds, so they are comparable across labels.
 
-    Needs the extra ``rivals``.
+    Requires the optional dependencies ``imcc[rivals]``.
 
     Parameters
     ----------
     max_steps : int, default=300
-        Steps of boosting at most.
+        Maximum number of boosting steps.
     multi_output : bool, default=False
-        Whether a tree is for all labels.
+        Whether to grow one tree for all labels per step, instead of one tree per label.
     learning_rate : float, default=0.1
-        Factor on every tree, > 0.
+        Factor that each tree is multiplied by, > 0.
     max_depth : int, default=6
-        Depth of a tree at most.
+        Maximum depth of a tree.
     min_child_weight : float, default=1.0
-        Sum of the second derivatives of the loss that a leaf must have, >= 0.
+        Minimum sum of the second derivatives of the loss in a leaf, >= 0.
     max_bins : int, default=32
-        Bins at most that a feature is cut into, >= 2; the time of multi-output trees is
+        Maximum number of bins per feature, >= 2.  The training time of multi-output trees is
         proportional to it.
     feature_fraction : float, default=0.5
-        Share of the features that a tree may use, in (0, 1].
+        Fraction of the features that a tree may use, in (0, 1].
     patience : int, default=20
-        Steps without progress on the rows held out, after which no more are tried.
+        Boosting stops after this many steps without improvement on the held-out rows.
     n_jobs : int or None, default=None
-        Threads of XGBoost; None is one.
+        Number of threads that XGBoost uses; None means 1.
     random_state : int, RandomState instance or None, default=None
-        Seed of the rows held out and of the features that a tree may use.
+        Seed for the choice of held-out rows and of features.
 
     Attributes
     ----------
     n_steps_ : int
-        Steps of boosting; 0 where every label is constant.
+        Number of boosting steps; 0 if every label is constant.
     booster_ : str
-        XGBoost's own JSON text of the booster; empty where every label is constant.
+        The booster in XGBoost's JSON format; empty if every label is constant.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    See Also
+    --------
+    LightGBMBaseline : One booster per label.
+
     Notes
     -----
-    Entries that are 0 count as missing, for which each split learns a side: so that dense and
-    sparse rows with the same numbers give the same trees.
+    Zeros are treated as missing values, for which each split learns a default direction, so that
+    dense and sparse matrices with the same values give the same trees.
 
-    A label that is on in all training rows or in none has the log-odds of its smoothed share.
-    Fewer than ten rows are too few to hold some out: 20 steps, or ``max_steps`` if that is less.
+    The score of a constant label, which all training rows or none have, is the log-odds of its
+    smoothed relative frequency.  With fewer than ten training rows, none are held out and the
+    number of steps is ``min(20, max_steps)``.
 
     References
     ----------
     .. [1] T. Chen, C. Guestrin. "XGBoost: a scalable tree boosting system." KDD, 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc.baselines import XGBoostBaseline
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> clf = XGBoostBaseline(random_state=0).fit(X, Y)  # doctest: +SKIP
+    >>> clf.predict_proba(X).shape  # doctest: +SKIP
+    (100, 3)
     """
 
     def __init__(
@@ -293,7 +321,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
             "min_child_weight": float(self.min_child_weight),
             "max_bin": int(self.max_bins),
             "colsample_bytree": float(self.feature_fraction),
-            "base_score": 0.5,  # log-odds 0: each row brings its starting point along
+            "base_score": 0.5,  # log-odds 0: the starting point is in each row's base margin
             "seed": seed % 2**31,
             "nthread": effective_n_jobs(self.n_jobs),
             "verbosity": 0,
@@ -369,12 +397,12 @@ def _check_fraction(name: str, value: Any) -> None:
 
 
 def _plain(X: Features) -> Any:
-    """Return rows in a form that both libraries take."""
+    """Return rows in a form that both libraries accept."""
     return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
 
 
 def _fill_untried(trees: np.ndarray, max_trees: int) -> np.ndarray:
-    """Give labels that have no number of trees (0) the median of the others."""
+    """Replace zeros by the median of the other numbers of trees."""
     tried = trees[trees > 0]
     usual = int(np.median(tried)) if len(tried) else min(_TREES_UNTRIED, max_trees)
     return np.where(trees > 0, trees, usual)

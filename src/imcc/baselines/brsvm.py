@@ -1,4 +1,4 @@
-"""BRsvm: one support vector machine for each label (Boutell et al., 2004)."""
+"""BRsvm: one support vector machine per label (Boutell et al., 2004)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KERNELS = ("linear", "rbf")
 
 
 class BinaryRelevanceSVM(BaselineClassifier):
-    """One binary support vector machine (libsvm) for each label, each on its own.
+    """Binary relevance: one support vector machine (libsvm) per label.
 
-    For label k, with y_i in {-1, +1}::
+    The labels are trained independently.  For each label, with y_i in {-1, +1}::
 
         min_{w, b}  1/2 |w|^2 + C sum_i max(0, 1 - y_i (phi(x_i) w + b))
 
@@ -28,39 +28,43 @@ class BinaryRelevanceSVM(BaselineClassifier):
     C : float, default=1.0
         Weight of the training errors, > 0.
     kernel : {"linear", "rbf"}, default="linear"
+        Kernel of the machines.
     gamma : "scale" or float, default="scale"
         The rbf kernel is ``exp(-gamma |x - x'|^2)``; "scale" is 1 / (n_features * variance of X).
+        Must be "scale" for the linear kernel.
     scores : {"probability", "margin"}, default="probability"
-        What ``decision_function`` gives: the log-odds of Platt's probability, which can be compared
-        across labels, or the margins as they are.  Log-odds cost five more machines per label.
-        ``predict`` follows the scores: where log-odds are used it cuts at probability 1/2.
+        What ``decision_function`` returns: the log-odds of Platt's probabilities, which are
+        comparable across labels, or the margins.  Log-odds require up to five additional machines
+        per label.  ``predict`` thresholds these scores at 0; for log-odds, this is a probability of
+        1/2.
     n_jobs : int or None, default=None
-        Machines trained at the same time, through joblib.
+        Number of machines trained in parallel by joblib, in threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds behind the probabilities.
+        Seed for the calibration folds.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
-        Weights (linear kernel).
+        Feature weights; only for the linear kernel.
     dual_coef_ : ndarray of shape (n_samples, n_labels)
-        Weights of the training rows (rbf kernel).
+        Coefficients of the training rows; only for the rbf kernel.
     intercept_ : ndarray of shape (n_labels,)
+        Intercepts.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    All machines read from one kernel matrix, n_samples x n_samples, which is computed once for
-    all labels and calibration folds; it is not kept.  Where it would have more than 1 GiB (11,585
-    rows), each machine computes what it needs, which takes many times as long.  The scores do not
-    depend on ``n_jobs`` nor on the number of threads.
+    The n_samples x n_samples kernel matrix is computed once for all labels and calibration folds,
+    and discarded after training.  If it would exceed 1 GiB (more than 11,585 rows), or if a linear
+    kernel is used on fewer than 32 dense features, each machine computes the entries it needs.  For
+    many rows this takes much longer.  The scores depend neither on ``n_jobs`` nor on the number of
+    threads.
 
-    A label that is on in all training rows or in none gets the same score everywhere: the margin
-    +1 or -1, or the log-odds of its smoothed share.
+    The score of a constant label, which all training rows or none have, is the same for all rows:
+    a margin of +1 or -1, or the log-odds of its smoothed relative frequency.
 
-    Weights of rows multiply C, and count in Platt's sigmoid; a weight of 2 is two rows, for given
-    folds.
+    Sample weights multiply C and are used when fitting Platt's sigmoid.
 
     References
     ----------
@@ -107,10 +111,10 @@ class BinaryRelevanceSVM(BaselineClassifier):
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         seed = draw_seed(self.random_state)
-        # libsvm releases the interpreter's lock: threads share the rows, processes would copy them.
+        # libsvm releases the GIL: threads share the rows, processes would copy them.
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         gamma = _rbf_gamma(self.gamma, X, weights) if self.kernel == "rbf" else None
-        # With one thread for products, the last digits do not depend on how many there could be.
+        # One thread for matrix products, so that results do not depend on the number of threads.
         with threadpool_limits(1):
             rows = KernelRows(X, gamma, weights)
             machines = train_labels(rows, on, self.C, self.scores, seed, parallel)
@@ -131,7 +135,7 @@ class BinaryRelevanceSVM(BaselineClassifier):
 
 
 def _rbf_gamma(gamma: str | float, X: Features, weights: np.ndarray | None = None) -> float:
-    """Return scikit-learn's "scale": 1 / (n_features * variance), or 1 where nothing varies."""
+    """Return gamma; "scale" is 1 / (n_features * variance of X), or 1 if X is constant."""
     if not isinstance(gamma, str):
         return float(gamma)
     if weights is not None:

@@ -26,7 +26,7 @@ from imcc.baselines._kernel_rows import (
 from imcc.baselines._svm import check_svm
 
 ORDERS = ("random", "natural")
-# Links of which the weights are computed in one product.
+# Number of links whose weights are computed in one product.
 _LINKS_AT_ONCE = 32
 
 
@@ -48,9 +48,9 @@ class Chain:
     intercept: np.ndarray
 
     def margins(self, X: Features) -> np.ndarray:
-        """Return the margins of all labels, (n_samples, q), each link using the predicted ones."""
+        """Return the margins, shape (n_samples, q); each link uses the labels predicted before."""
         n_features = X.shape[1]
-        # What the features say to all links in one product; labels are added link by link.
+        # The features' part of all links in one product; labels are added link by link.
         margins = X @ self.coef[:, :n_features].T.astype(X.dtype) + self.intercept
         earlier = np.zeros(margins.shape)
         for k in range(len(self.order)):
@@ -62,50 +62,53 @@ class Chain:
 
 
 class EnsembleClassifierChains(BaselineClassifier):
-    """Chains of linear support vector machines in random orders, averaged.
+    """Ensemble of classifier chains of linear support vector machines.
 
     Link k of a chain is a binary machine for the k-th label in the chain's order.  Its features are
-    x and the k labels before it: the true ones in training, the predicted ones in use.  Every chain
-    has its own order and its own random part of the training rows; the scores of a label are
-    averaged over the chains.
+    x and the k preceding labels: the true labels during training, the predicted ones at prediction
+    time.  Every chain has its own label order and its own random subset of the training rows.  The
+    margins of a label are averaged over the chains.
 
     Parameters
     ----------
     n_chains : int, default=10
+        Number of chains.
     C : float, default=1.0
         Weight of the training errors of the machines, > 0.
     order : {"random", "natural"} or sequence of int, default="random"
-        The order of the labels: at random for each chain, as in Y, or as given.
+        Order of the labels: random per chain, as in Y, or the given permutation of label indices
+        for all chains.
     sample_fraction : float, default=0.67
-        Share of the training rows for each chain, drawn without replacement; 1.0 is all of them.
+        Fraction of the training rows per chain, in (0, 1], drawn without replacement.
     scores : {"probability", "margin"}, default="probability"
-        What ``decision_function`` gives: the log-odds of Platt's probability, fitted to the
-        averaged margins of the chains that have not seen a row, or the averaged margins themselves.
-        Log-odds need ``sample_fraction`` < 1 so that there are rows not seen.
+        What ``decision_function`` returns: the log-odds of Platt's probabilities, or the averaged
+        margins.  Platt's sigmoid is fitted to the out-of-sample margins of each row, averaged over
+        the chains that were not trained on it, so it requires ``sample_fraction`` < 1.
     n_jobs : int or None, default=None
-        Chains trained at the same time, through joblib; each has its own inner products.
+        Number of chains trained in parallel by joblib, in threads; each needs its own matrix of
+        inner products.
     random_state : int, RandomState instance or None, default=None
-        Seed of orders and samples.
+        Seed for the label orders and the subsets of rows.
 
     Attributes
     ----------
     chains_ : list of Chain
-        Orders, weights and intercepts.
+        Label order, weights and intercepts of each chain.
     sigmoids_ : list of Sigmoid
-        Slope and offset that turn the averaged margin of each label into its score.
+        Slope and offset per label that map the averaged margin to the score.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    The inner products of all rows, n_samples x n_samples, are computed once.  Each chain has its
-    own copy of those of its rows, to which the labels that become features are added one by
-    one.  Where the matrix would have more than 1 GiB (11,585 rows), the links of a chain are
-    trained from one matrix of features with space for all labels, in which the columns of labels
-    not reached yet are zero; this takes many times as long.  The scores do not depend on ``n_jobs``
-    nor on the number of threads.
+    The n_samples x n_samples matrix of inner products is computed once.  Each chain copies the part
+    of its rows and adds the labels that become features one by one.  If the matrix would exceed
+    1 GiB (more than 11,585 rows), the links of a chain are trained from the features, extended by
+    one column per label; this takes much longer.  The scores depend neither on ``n_jobs`` nor on
+    the number of threads.
 
-    A label that is on in all rows of a sample or in none has the constant margin +1 or -1 there.
+    If all rows of a chain's subset or none of them have a label, its margin in that chain is the
+    constant +1 or -1.
 
     References
     ----------
@@ -147,12 +150,12 @@ class EnsembleClassifierChains(BaselineClassifier):
         fraction = check_number("sample_fraction", self.sample_fraction, above=0)
         if fraction > 1:
             raise ValueError(
-                f"sample_fraction must be a share of the rows, in (0, 1], got {fraction}"
+                f"sample_fraction must be a fraction of the rows, in (0, 1], got {fraction}"
             )
         if fraction == 1 and self.scores == "probability":
             raise ValueError(
-                "scores='probability' needs rows that a chain has not seen: use "
-                "sample_fraction < 1, or scores='margin'"
+                "scores='probability' needs rows that a chain was not trained on: use "
+                "sample_fraction < 1 or scores='margin'"
             )
         if isinstance(self.order, str):
             check_choice("order", self.order, ORDERS)
@@ -168,9 +171,9 @@ class EnsembleClassifierChains(BaselineClassifier):
             else np.arange(n_samples)
             for _ in range(self.n_chains)
         ]
-        # libsvm releases the interpreter's lock: threads share X, processes would copy it.
+        # libsvm releases the GIL: threads share X, processes would copy it.
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        # With one thread for products, the last digits do not depend on how many there could be.
+        # One thread for matrix products, so that results do not depend on the number of threads.
         with threadpool_limits(1):
             gram = linear_gram(X) if fits(n_samples) else None
             chains = parallel(
@@ -188,7 +191,7 @@ class EnsembleClassifierChains(BaselineClassifier):
         order = np.asarray(self.order)
         if sorted(order.tolist()) != list(range(q)):
             raise ValueError(
-                f"order must be 'random', 'natural' or every label from 0 to {q - 1} once, "
+                f"order must be 'random', 'natural' or a permutation of 0 to {q - 1}, "
                 f"got {self.order!r}"
             )
         return order
@@ -208,21 +211,24 @@ def train_chain(
     gram: np.ndarray | None,
     weights: np.ndarray | None = None,
 ) -> Chain:
-    """Train one chain on some of the rows.
+    """Train one chain on a subset of the rows.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     on : ndarray of bool, shape (n_samples, q)
     rows : ndarray of int
-        The rows to train on.
+        Indices of the rows to train on.
     order : ndarray of int, shape (q,)
     C : float
     gram : ndarray of shape (n_samples, n_samples) or None
-        Inner products of all rows, which is left as it is; without it, links are trained from the
-        rows.
-    weights : ndarray of shape (n_rows,), optional
-        Factors on C, of all rows.
+        Inner products of all rows, not modified.  If None, links are trained from the rows.
+    weights : ndarray of shape (n_samples,), optional
+        Factors on C, one per row of X.
+
+    Returns
+    -------
+    Chain
     """
     labels = on[np.ix_(rows, order)]
     X, weights = X[rows], None if weights is None else weights[rows]
@@ -237,7 +243,7 @@ def train_chain(
         stop = min(start + _LINKS_AT_ONCE, q)
         duals = dense_weights(links[start:stop], len(rows))
         coef[start:stop, :n_features] = (X.T @ duals).T
-        # Label j is a feature of the links after it only.
+        # Label j is a feature of later links only.
         of_labels = duals.T @ labels[:, :stop].astype(np.float64)
         coef[start:stop, n_features : n_features + stop] = np.tril(of_labels, start - 1)
     return Chain(order, coef, np.array([link.intercept for link in links]))
@@ -246,9 +252,9 @@ def train_chain(
 def _link_from_gram(
     gram: np.ndarray, rows: np.ndarray, C: float, weights: np.ndarray | None = None
 ) -> Callable[[np.ndarray], Dual]:
-    """Return what trains a chain's links one after the other, from the inner products of rows.
+    """Return a function that trains the links in order, from the inner products of the rows.
 
-    A label that becomes a feature adds 1 to the inner product of two rows where it is on in both.
+    A label that becomes a feature adds 1 to the inner product of two rows that both have it.
     """
     gram = gram[np.ix_(rows, rows)]
 
@@ -267,7 +273,7 @@ def _link_from_gram(
 def _link_from_rows(
     X: Features, labels: np.ndarray, C: float, weights: np.ndarray | None = None
 ) -> Callable[[np.ndarray], Dual]:
-    """Return what trains a chain's links one after the other, each from the rows."""
+    """Return a function that trains the links in order, each from the rows."""
     extended = _ExtendedRows(X, labels)
     position = iter(range(labels.shape[1]))
 
@@ -283,7 +289,7 @@ def _link_from_rows(
 
 
 class _ExtendedRows:
-    """The features with a column for each label, which stays zero until the label is shown."""
+    """The features with one column per label, which is zero until the label is shown."""
 
     def __init__(self, X: Features, labels: np.ndarray) -> None:
         self._labels = labels
@@ -294,13 +300,13 @@ class _ExtendedRows:
             self.features[:, : X.shape[1]] = X
             return
         self.features = sp.hstack([X, labels.astype(np.float64)], format="csr")
-        # Where each label's ones are among the stored entries, to switch them on one by one.
+        # Positions of each label's ones among the stored entries.
         self._entries = np.flatnonzero(self.features.indices >= self._n_features)
         self._entry_labels = self.features.indices[self._entries] - self._n_features
         self.features.data[self._entries] = 0
 
     def show(self, label: int) -> None:
-        """Let the links that follow see a label."""
+        """Fill in the column of a label, for the following links."""
         if sp.issparse(self.features):
             self.features.data[self._entries[self._entry_labels == label]] = 1
         else:
@@ -314,7 +320,7 @@ def _calibrate(
     on: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> list[Sigmoid]:
-    """Fit a sigmoid for each label to the margins of rows by the chains that have not seen them."""
+    """Fit a sigmoid per label to the margins by the chains that were not trained on a row."""
     totals, n_chains = np.zeros(on.shape), np.zeros(len(on))
     for chain, rows in zip(chains, samples, strict=True):
         unseen = np.setdiff1d(np.arange(len(on)), rows)
@@ -322,7 +328,7 @@ def _calibrate(
             totals[unseen] += chain.margins(X[unseen])
             n_chains[unseen] += 1
     judged = n_chains > 0
-    if not judged.any():  # a sample of one row out of one
+    if not judged.any():  # every chain was trained on all rows: there is only one
         return [Sigmoid(1.0, 0.0)] * on.shape[1]
     margins = totals[judged] / n_chains[judged, np.newaxis]
     weights = None if weights is None else weights[judged]

@@ -12,9 +12,9 @@ from imcc.baselines._sparse_linear import SparseLinearClassifier
 
 
 class JFSC(SparseLinearClassifier):
-    """LLSF with Fisher's criterion: features that separate a label's classes are favoured.
+    """Joint feature selection and classification: LLSF with Fisher's criterion.
 
-    ::
+    Features that separate the two classes of a label are favoured::
 
         min_W  1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + beta |W|_1
                + gamma/2 sum_k w_k^T S_k w_k
@@ -25,68 +25,77 @@ class JFSC(SparseLinearClassifier):
         S_k(i, i) = scatter of the positives + (P / N) scatter of the negatives
                     - P (mean of the positives - mean of the negatives)^2
 
-    where a scatter is the sum of squared differences from the mean of the class.  It is negative
-    for features that separate the classes, whose weights it lets grow.
+    where the scatter is the sum of squared differences from the class mean.  S_k(i, i) is negative
+    for features that separate the classes well, so their weights are not penalised.
 
     Parameters
     ----------
     alpha : float, default=0.1
         Weight of the coupling of the labels, >= 0.
     beta : float, default=0.1
-        Weight of the l1 norm, >= 0: the larger, the fewer features.
+        Weight of the l1 norm, >= 0; larger values select fewer features.
     gamma : float, default=0.01
-        Weight of Fisher's criterion, >= 0; with 0 this is LLSF.
+        Weight of Fisher's criterion, >= 0; with ``gamma=0``, the model is LLSF.
     eta : float, default=1.0
-        Ridge of the starting point (X^T X + eta I)^-1 X^T Y, > 0.
+        Ridge penalty of the starting point (X^T X + eta I)^-1 X^T Y, > 0.
     unit_rows : bool, default=False
-        Whether every row is divided by its Euclidean length first, in ``fit`` and for scores, as
-        the authors' program does.
+        Whether to divide every row by its Euclidean norm, in ``fit`` and when scoring, as the
+        authors' program does.
     fit_intercept : bool, default=True
-        Whether X has a column of ones; the authors' program has none.
+        Whether to append a column of ones to X; the authors' program does not.
     max_iter : int, default=1000
-        Iterations at most; a warning is given when they are used up.
+        Maximum number of iterations; a warning is given if they do not suffice.
     tol : float, default=1e-4
-        Precision to which the conditions of optimality are to hold, relative to ``max |X^T Y|``.
+        Tolerance of the optimality conditions, relative to ``max |X^T Y|``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (n_labels,)
-        Weight of the column of ones, 0 without it; the scores are
-        ``X @ coef_.T + intercept_ - 0.5``, with the rows scaled if ``unit_rows``.  A label that
-        is on in all training rows or in none has no other weight, and the score +1/2 or -1/2.
+        Weight of the column of ones; 0 if ``fit_intercept=False``.  The scores are
+        ``X @ coef_.T + intercept_ - 0.5``, for rows of unit norm if ``unit_rows=True``.  A constant
+        label, which all training rows or none have, has ``coef_`` 0, ``intercept_`` 1 or 0 and thus
+        the score +1/2 or -1/2.
     n_iter_ : int
-    objectives_ : ndarray of shape (n_steps + 1,)
-        The objective at the start and after each iteration; it never rises.
+        Number of iterations.
+    objectives_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the starting point and after each iteration; it never increases.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Raises
     ------
     UnboundedError
-        A ValueError, from ``fit``: R and S_k have negative curvature, so for a large alpha or gamma
-        the objective may fall for ever.  Nothing is returned then.
+        By ``fit``: R and S_k have negative curvature, so for a large alpha or gamma the objective
+        may be unbounded below and have no minimum.  A subclass of ``ValueError``.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If ``tol`` is not reached within ``max_iter`` iterations.
 
     See Also
     --------
-    JFSCCV : Chooses the parameters by cross-validation.
+    JFSCCV : JFSC with its parameters chosen by cross-validation.
+    LLSF : The same without Fisher's criterion.
 
     Notes
     -----
-    The publication measures the errors by the l2,1 norm, ``sum_i |x_i W - y_i|``, which forgives
-    single rows.  Here it is the squared norm: the problem without Fisher's term is then LLSF
-    itself, what the two gain from each other can be separated, the sums over the rows are made
-    once for all settings (the l2,1 norm reweights the rows in every iteration), and labels in
-    {0, 1} have no outliers to forgive.
+    The publication uses the l2,1 norm of the errors, ``sum_i |x_i W - y_i|``, which is robust to
+    outlying rows.  Here the squared norm is used: the problem without Fisher's term is then exactly
+    LLSF, so the effect of that term can be isolated; the sums over the rows are computed once for
+    all settings, whereas the l2,1 norm reweights the rows in every iteration; and labels in {0, 1}
+    have no outliers.
 
-    The authors' program stops after 50 iterations and gives a model also where the objective is
+    The authors' program stops after 50 iterations and returns a model even if the objective is
     unbounded below.  On medical (the first of the paper's splits, raw rows, no column of ones,
-    alpha = 2^-6, beta = 2^-2, gamma = 2^-3) its steps lead to an average precision of .874 after 50
-    iterations, .42 after 500 and .18 after 1000, when the largest weight is 2 10^10: the first
-    number is not that of a minimum but of where the steps were stopped.  Here such a setting is an
-    ``UnboundedError`` if the objective is seen to fall without end within ``max_iter`` iterations;
-    with ``max_iter=50`` there is a model (.874) and a warning.  With ``unit_rows=True`` the
-    iterations end in a local minimum, of average precision .877.
+    alpha = 2^-6, beta = 2^-2, gamma = 2^-3), its average precision is .874 after 50
+    iterations, .42 after 500 and .18 after 1000, when the largest weight is 2e10: the first value
+    is not that of a minimum, but depends on the number of iterations.  Here, such a setting raises
+    an ``UnboundedError`` if the objective is found to be unbounded within ``max_iter`` iterations;
+    with ``max_iter=50``, a model (.874) is returned with a warning.  With ``unit_rows=True``, the
+    iterations converge to a local minimum, with an average precision of .877.
 
     References
     ----------
@@ -149,14 +158,14 @@ class JFSC(SparseLinearClassifier):
 def fisher_scatter(
     X: Features, on: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return S_k(i, i) for every feature i and label k; 0 for a label with a single class.
+    """Return S_k(i, i) for every feature i and label k; 0 for a constant label.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     on : ndarray of bool, shape (n_samples, q)
     sample_weight : ndarray of shape (n_samples,), optional
-        How often each row counts.
+        Weight of each row.
 
     Returns
     -------
@@ -164,7 +173,7 @@ def fisher_scatter(
     """
     X = X.astype(np.float64, copy=False)
     if not hasattr(X, "multiply"):
-        # The scatters do not change when all rows are moved; near the mean they keep their digits.
+        # Scatters are invariant under translation; centring the rows avoids cancellation.
         X = X - X.mean(axis=0)
     squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
     labels, others = on.astype(np.float64), (~on).astype(np.float64)

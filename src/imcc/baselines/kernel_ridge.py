@@ -1,4 +1,4 @@
-"""IMCC without virtual examples: kernel ridge regression, its parameters searched exactly."""
+"""IMCC without virtual examples: kernel ridge regression with an exact parameter search."""
 
 from __future__ import annotations
 
@@ -15,40 +15,47 @@ _SEARCHED = ("beta", "kernel", "width_scale")
 
 
 class KernelRidgeBaseline(SearchMixin, BaseEstimator):
-    """Kernel ridge regression on {-1, +1}: what is left of IMCC for alpha = gamma = 0.
+    """Kernel ridge regression on {-1, +1}, which is IMCC with alpha = gamma = 0.
 
-    ::
+    It minimises ::
 
-        min_{W, b}  1/2 |phi(X) W + 1 b - Y|^2 + beta/2 |W|^2
+        1/2 |phi(X) W + 1 b - Y|^2 + beta/2 |W|^2
 
-    Not in the paper's comparison: it shows what the virtual examples bring.  beta, the kernel and
-    its width are chosen by the same exact search as in :class:`imcc.IMCCClassifierCV`.
+    over W and b.  Not part of the paper's comparison; it shows what the virtual examples
+    contribute.  beta, the kernel and its width are chosen by the same exact search as in
+    :class:`imcc.IMCCClassifierCV`.
 
     Parameters
     ----------
     betas : sequence of float, default=(1e-3, 1e-2, ..., 1e3)
-        Values to try for the penalty; on every axis a single value stays fixed.
+        Values of the penalty to try.
     kernels : sequence of str or callable, default=("rbf",)
         Kernels to try.
     width_scales : sequence of float, default=(0.25, 0.5, 1.0, 2.0)
-        Factors on the width to try, for kernels that have one.
+        Factors on the width to try, for kernels that have a width.
     kernel_params : dict or None, default=None
+        Further parameters of the kernels, as for :class:`imcc.IMCCClassifierCV`.
     width : "mean_distance" or float, default="mean_distance"
+        Width of the kernels before scaling, as for :class:`imcc.IMCCClassifierCV`.
     cv, scoring, refit, calibrate, n_jobs, device
         As for :class:`imcc.IMCCClassifierCV`.
 
     Attributes
     ----------
     best_params_ : dict
-        ``beta``, ``kernel`` and, where the kernel has one, ``width_scale``.
+        ``beta``, ``kernel`` and, if the kernel has a width, ``width_scale``.
     search_ : IMCCClassifierCV
-        The search, with its ``cv_results_``.
+        The fitted search.
     best_score_, best_index_, best_estimator_, cv_results_
         Those of the search.
     calibration_ : LogisticMaps
-        The maps from scores to log-odds; with ``calibrate=True``.
+        Maps from scores to log-odds; only if ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
+
+    See Also
+    --------
+    imcc.IMCCClassifierCV : The same search with virtual examples.
 
     Examples
     --------
@@ -95,19 +102,21 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
-            matrix is a label that is not known, as for :meth:`imcc.IMCCClassifierCV.fit`.
-        groups : array-like of shape (n_samples,), optional
-            Passed on to the splitter.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, as in :meth:`imcc.IMCCClassifierCV.fit`.
+            matrix means that the label is unknown, as for :meth:`imcc.IMCCClassifierCV.fit`.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, as for :meth:`imcc.IMCCClassifierCV.fit`.
 
         Returns
         -------
         self : KernelRidgeBaseline
+            The fitted search.
         """
-        # Virtual examples have no weight, so one cluster (the cheapest) is as good as any.
+        # Virtual examples have weight 0, so one cluster, the cheapest, is enough.
         search = IMCCClassifierCV(
             alphas=(0.0,),
             betas=self.betas,
@@ -155,26 +164,39 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         return self
 
     def at_best_setting(self) -> KernelRidgeBaseline:
-        """Return an unfitted search that has the chosen setting only; see ``calibrate``."""
+        """Return an unfitted search that only has the best setting.
+
+        Returns
+        -------
+        KernelRidgeBaseline
+        """
         return self.at_setting(self.best_params_)
 
     def at_setting(self, params: Mapping[str, Any]) -> KernelRidgeBaseline:
-        """Return an unfitted search that has one setting only.
+        """Return an unfitted search that only has the given setting.
 
         Parameters
         ----------
         params : mapping
             An entry of ``cv_results_["params"]``.
+
+        Returns
+        -------
+        KernelRidgeBaseline
         """
         axes = {f"{name}s": [value] for name, value in params.items() if name in _SEARCHED}
         return clone(self).set_params(**axes)
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
-        """Return the model of one setting that was searched, unfitted.
+        """Return the unfitted model of one setting.
 
         Parameters
         ----------
         params : mapping
             An entry of ``cv_results_["params"]``.
+
+        Returns
+        -------
+        IMCCClassifier
         """
         return self.search_.estimator_for(params)

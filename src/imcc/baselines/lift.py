@@ -17,55 +17,54 @@ from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._kernel_rows import KernelRows
 from imcc.baselines._svm import LinearScore, check_svm, run_here, train_labels
 
-# The clusters of a label that has only one class, as in the authors' program.
+# Number of clusters of a constant label, as in the authors' program.
 ONE_CLASS_CLUSTERS = 50
-# Dense rows with at most this share of entries other than zero are clustered as sparse ones.
+# A dense X with at most this fraction of nonzero entries is clustered as a sparse matrix.
 MAX_DENSITY = 0.1
 
 
 class LIFT(BaselineClassifier):
-    """One linear support vector machine per label, on distances to the label's own clusters.
+    """Multi-label learning with label-specific features.
 
-    For label k with P_k positive and N_k negative rows, both groups are clustered by k-means into
+    For label k with P_k positive and N_k negative rows, k-means clusters both groups into ::
 
         m_k = ceil(ratio * min(P_k, N_k))
 
     clusters each.  The features of label k are the Euclidean distances of a row to the 2 m_k
-    centres; a linear machine is trained on them.
+    centres, on which a linear support vector machine is trained.
 
     Parameters
     ----------
     ratio : float, default=0.1
-        Clusters for each row of the rarer class, in (0, 1].
+        Number of clusters per row of the rarer class, in (0, 1].
     C : float, default=1.0
         Weight of the machines' training errors, > 0.
     scores : {"probability", "margin"}, default="probability"
-        What ``decision_function`` gives: the log-odds of Platt's probability, by which labels can
-        be ranked across labels (the original ranks by the probability, which is the same order), or
-        the machines' margins as they are.
+        What ``decision_function`` returns: the log-odds of Platt's probabilities, which are
+        comparable across labels (the original ranks by the probabilities, which gives the same
+        order), or the margins.
     n_jobs : int or None, default=None
-        Labels trained at the same time, through joblib.
+        Number of labels trained in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clusterings and of the folds behind the probabilities.
+        Seed for the clusterings and the calibration folds.
 
     Attributes
     ----------
     cluster_centers_ : list of ndarray of shape (2 m_k, n_features)
-        For each label the centres of its positive rows, then those of its negative rows.
+        Per label, the centres of its positive rows, followed by those of its negative rows.
     machines_ : list of LinearScore
-        For each label the weights of its distances, and the intercept.
+        Per label, the weights of the distances and the intercept.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    Dense rows of which at most a tenth of the entries are not zero are clustered as a sparse
-    matrix, which takes a fraction of the time.  The scores do not depend on ``n_jobs`` nor on the
-    number of threads.
+    A dense X with at most 10 % nonzero entries is clustered as a sparse matrix, which is much
+    faster.  The scores depend neither on ``n_jobs`` nor on the number of threads.
 
-    Where a group has fewer distinct rows than clusters, it has that many clusters.  A label
-    that is on in all rows or in none has min(50, n) clusters of all rows, as in the authors'
-    program, and the same score everywhere.
+    If a group has fewer distinct rows than m_k, it has one cluster per distinct row.  For a
+    constant label, which all training rows or none have, all rows are clustered into at most 50
+    clusters, as in the authors' program; its score is the same for all rows.
 
     References
     ----------
@@ -99,7 +98,7 @@ class LIFT(BaselineClassifier):
 
     def _check_parameters(self) -> None:
         if check_number("ratio", self.ratio, above=0) > 1:
-            raise ValueError(f"ratio must be a share of the rows, in (0, 1], got {self.ratio!r}")
+            raise ValueError(f"ratio must be a fraction of the rows, in (0, 1], got {self.ratio!r}")
         check_svm(self.C, self.scores)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -133,7 +132,7 @@ def _train_label(
     seed: int,
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, LinearScore]:
-    # With one thread for sums, the last digits do not depend on how many there could be.
+    # One thread for sums, so that results do not depend on the number of threads.
     with threadpool_limits(1):
         centers = label_centers(X, on, identity, ratio, seed, weights)
         rows = KernelRows(euclidean_distances(X, centers), weights=weights)
@@ -157,16 +156,16 @@ def label_centers(
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     on : ndarray of bool, shape (n_samples,)
     identity : ndarray of shape (n_samples,)
-        Of :func:`row_identities`.
+        Result of :func:`row_identities`.
     ratio : float
     seed : int
-    weights : ndarray of shape (n_rows,), optional
-        Of the rows: for k-means, and for the number of clusters.
+    weights : ndarray of shape (n_samples,), optional
+        Weights of the rows, used by k-means and for the number of clusters.
     """
     if is_constant(on):
         return _centers(X, identity, min(ONE_CLASS_CLUSTERS, X.shape[0]), seed, weights)
     each = np.ones(len(on)) if weights is None else weights
-    # Rounded first: 0.1 * 30 is a little more than 3, which is no reason for a fourth cluster.
+    # Rounded first: 0.1 * 30 is slightly above 3 and must not give a fourth cluster.
     count = max(1, ceil(round(ratio * min(each[on].sum(), each[~on].sum()), 9)))
     return np.vstack(
         [
@@ -189,14 +188,14 @@ def _centers(
 
 
 def as_sparse_if_mostly_zero(X: Features) -> Features:
-    """Return rows with few entries other than zero as a CSR matrix: k-means is faster on it."""
+    """Return rows with few nonzero entries as a CSR matrix, on which k-means is faster."""
     if sp.issparse(X) or np.count_nonzero(X) > MAX_DENSITY * X.size:
         return X
     return sp.csr_matrix(X)
 
 
 def row_identities(X: Features) -> np.ndarray:
-    """Return a number for each row that equal rows share."""
+    """Return a number per row, the same for equal rows."""
     if sp.issparse(X):
         X = X.sorted_indices()
         X.eliminate_zeros()

@@ -14,59 +14,68 @@ from imcc.baselines._sparse_linear import SparseLinearClassifier
 class LLSF(SparseLinearClassifier):
     """Sparse linear model in which labels that occur together share features.
 
-    ::
+    LLSF minimises ::
 
         min_W  1/2 |X W - Y|^2 + alpha/2 tr(W R W^T) + beta |W|_1
 
     with Y in {0, 1}, R_jk = 1 - cosine(Y_j, Y_k), and a column of ones in X unless
-    ``fit_intercept=False``.  The features of a
-    label are those with a weight other than 0.  A label is predicted where x W is at least 1/2.
+    ``fit_intercept=False``.  The features specific to a label are those with a nonzero weight.  A
+    label is predicted if x W is at least 1/2.
 
     Parameters
     ----------
     alpha : float, default=0.1
         Weight of the coupling of the labels, >= 0.
     beta : float, default=0.1
-        Weight of the l1 norm, >= 0: the larger, the fewer features.
+        Weight of the l1 norm, >= 0; larger values select fewer features.
     gamma : float, default=1.0
-        Ridge of the starting point (X^T X + gamma I)^-1 X^T Y, > 0.  Where the problem has one
-        minimum it changes nothing but the number of iterations.
+        Ridge penalty of the starting point (X^T X + gamma I)^-1 X^T Y, > 0.  If the problem has a
+        single minimum, it only affects the number of iterations.
     unit_rows : bool, default=False
-        Whether every row is divided by its Euclidean length first, in ``fit`` and for scores, as
-        the authors' program does.
+        Whether to divide every row by its Euclidean norm, in ``fit`` and when scoring, as the
+        authors' program does.
     fit_intercept : bool, default=True
-        Whether X has a column of ones; the authors' program has none.
+        Whether to append a column of ones to X; the authors' program does not.
     max_iter : int, default=1000
-        Iterations at most; a warning is given when they are used up.
+        Maximum number of iterations; a warning is given if they do not suffice.
     tol : float, default=1e-4
-        Precision to which the conditions of optimality are to hold, relative to ``max |X^T Y|``.
+        Tolerance of the optimality conditions, relative to ``max |X^T Y|``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (n_labels,)
-        Weight of the column of ones, 0 without it; the scores are
-        ``X @ coef_.T + intercept_ - 0.5``, with the rows scaled if ``unit_rows``.  A label that
-        is on in all training rows or in none has no other weight, and the score +1/2 or -1/2.
+        Weight of the column of ones; 0 if ``fit_intercept=False``.  The scores are
+        ``X @ coef_.T + intercept_ - 0.5``, for rows of unit norm if ``unit_rows=True``.  A constant
+        label, which all training rows or none have, has ``coef_`` 0, ``intercept_`` 1 or 0 and thus
+        the score +1/2 or -1/2.
     n_iter_ : int
-    objectives_ : ndarray of shape (n_steps + 1,)
-        The objective at the start and after each iteration; it never rises.
+        Number of iterations.
+    objectives_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the starting point and after each iteration; it never increases.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Raises
     ------
     UnboundedError
-        A ValueError, from ``fit``: R is not positive semidefinite, so for a large alpha the
-        objective may fall for ever.  Nothing is returned then.
+        By ``fit``: R is not positive semidefinite, so for a large alpha the objective may be
+        unbounded below and have no minimum.  A subclass of ``ValueError``.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If ``tol`` is not reached within ``max_iter`` iterations.
 
     See Also
     --------
-    LLSFCV : Chooses the parameters by cross-validation.
+    LLSFCV : LLSF with its parameters chosen by cross-validation.
+    JFSC : LLSF with Fisher's criterion.
 
     Notes
     -----
-    Accelerated proximal gradient, of which every step lowers the objective; see
+    The solver is an accelerated proximal gradient method whose objective never increases; see
     :mod:`imcc.baselines._proximal`.
 
     References

@@ -1,4 +1,4 @@
-"""Logistic regression, one per label, its penalty chosen by cross-validation."""
+"""Logistic regression per label, with the penalty chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ from imcc._utils.validation import Features, check_count, check_number, draw_see
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.estimators.base import LogOddsClassifierMixin
 
-# Rows of which at most this share of the entries is not zero have columns divided by their largest
+# If at most this fraction of the entries is nonzero, columns are divided by their largest absolute
 # entry: dividing by the standard deviation would make the rarest words the largest.
 _SPARSE_SHARE = 0.1
 _MAX_ITER = 200
 
 
 class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
-    """scikit-learn's logistic regression, one per label.
+    """scikit-learn's logistic regression, one model per label.
 
-    Not in the paper's comparison.  For each label, with y_i in {-1, +1}::
+    Not part of the paper's comparison.  For each label, with y_i in {-1, +1}::
 
         min_{w, b}  1/2 |w|^2 + C sum_i log(1 + exp(-y_i (x_i w + b)))
 
-    on scaled columns: divided by their standard deviations, or, where at most a tenth of the
-    entries of X are not zero, by their largest absolute entries.  C is chosen per label by the log
-    loss of folds: it is raised, value by value, as long as the loss becomes lower.
+    on scaled columns.  Columns are divided by their standard deviations or, if at most 10 % of the
+    entries of X are nonzero, by their largest absolute entries.  C is chosen per label by the
+    cross-validated log loss: values are tried in increasing order until the loss no longer
+    decreases.
 
     Parameters
     ----------
-    Cs : sequence of float, default=(0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-        Values of C to try, > 0; a single value stays fixed.
+    Cs : float or sequence of float, default=(0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+        Values of C to try, > 0; a single value is used without cross-validation.
     cv : int, default=3
-        Folds, stratified by the label; fewer for a label with fewer rows of either kind.
+        Number of folds, >= 2, stratified by the label; fewer if a label has fewer rows of either
+        class.
     n_jobs : int or None, default=None
-        Labels trained at the same time, through joblib.
+        Number of labels trained in parallel by joblib, in threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds.
+        Seed for the folds.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_labels, n_features)
-        Weights of the columns as they are given, without scaling.
+        Weights for the original, unscaled columns.
     intercept_ : ndarray of shape (n_labels,)
+        Intercepts.
     C_ : ndarray of shape (n_labels,)
-        The chosen values; NaN where a label is constant.
+        The chosen values of C; NaN for a constant label.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    A label that is on in all training rows or in none has the log-odds of its smoothed share.  A
-    label with a single row of one kind cannot be split into folds: its C is the median of those of
-    the other labels (the middle of ``Cs`` if there is no other).
+    The score of a constant label, which all training rows or none have, is the log-odds of its
+    smoothed relative frequency.  A label with a single row of one class cannot be cross-validated;
+    its C is the median of those of the other labels or, if there are none, the middle of ``Cs``.
 
     Examples
     --------
@@ -104,7 +107,7 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
         found = np.full(on.shape[1], np.nan)
         coef = np.zeros((on.shape[1], X.shape[1]))
         intercept = np.array([prior_log_odds(label, weights) for label in on.T])
-        # One thread for products: the last digits do not depend on how many there could be.
+        # One thread for matrix products, so that results do not depend on the number of threads.
         with threadpool_limits(1):
             if learned:
                 found[learned] = parallel(
@@ -124,7 +127,7 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
 
 
 def _column_scales(X: Features, weights: np.ndarray | None) -> np.ndarray:
-    """Return what each column is divided by; 1 for a column that says nothing."""
+    """Return the divisor of each column; 1 for a constant or zero column."""
     n_filled = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X)
     if n_filled <= _SPARSE_SHARE * X.shape[0] * X.shape[1]:
         largest = abs(X).max(axis=0)
@@ -134,7 +137,7 @@ def _column_scales(X: Features, weights: np.ndarray | None) -> np.ndarray:
         mean = np.asarray(share @ X).ravel()
         squares = X.multiply(X).tocsr() if sp.issparse(X) else X * X
         variance = np.asarray(share @ squares).ravel() - mean**2
-        # Rounding leaves a constant column with a variance of about eps times its square.
+        # Due to rounding, a constant column has a variance of about eps times its squared mean.
         variance = np.where(variance > 1e-12 * mean**2, variance, 0.0)
         scale = np.sqrt(np.maximum(variance, 0))
     return np.where(scale > 0, scale, 1.0)
@@ -143,7 +146,7 @@ def _column_scales(X: Features, weights: np.ndarray | None) -> np.ndarray:
 def _choose(
     X: Features, on: np.ndarray, weights: np.ndarray | None, Cs: list[float], cv: int, seed: int
 ) -> float:
-    """Return the C of the lowest log loss on held-out rows; NaN if there can be no folds."""
+    """Return the C with the lowest log loss on held-out rows; NaN if folds are not possible."""
     if len(Cs) == 1:
         return Cs[0]
     n_folds = min(cv, int(on.sum()), int((~on).sum()))
@@ -182,12 +185,12 @@ def _fit(
     C: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the weights, and the intercept at their end."""
+    """Return the weights, followed by the intercept."""
     model = LogisticRegression(C=float(C), max_iter=_MAX_ITER, warm_start=True)
     if start is not None:
         model.coef_, model.intercept_ = start[np.newaxis, :-1].copy(), start[-1:].copy()
     with warnings.catch_warnings():
-        # Where the penalty is weak, the last digits of the weights do not matter.
+        # With a weak penalty, full convergence of the weights does not matter.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, on, sample_weight=weights)
     return np.append(model.coef_.ravel(), model.intercept_)

@@ -12,15 +12,15 @@ from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._stumps import BinnedRows, first_of_largest
 
-# A hypothesis without a training error would get an infinite weight; the weight of one with this
-# edge is 11.9.
+# A hypothesis without training errors would get an infinite weight; with this edge, the weight is
+# 11.9.
 _LARGEST_EDGE = 1 - 1e-10
 
 
 class Round(NamedTuple):
-    """What every label adds in one round; arrays of shape (q,).
+    """One boosting round of all labels; arrays of shape (q,).
 
-    H_l += own_l * stump_l + reuse_l * scale_l * H_source_l, where the stump says ``left`` if
+    H_l += own_l * stump_l + reuse_l * scale_l * H_source_l, where the stump predicts ``left`` if
     x[feature] <= threshold, otherwise ``right``.
     """
 
@@ -35,66 +35,72 @@ class Round(NamedTuple):
 
 
 class MAHR(BaselineClassifier):
-    r"""AdaBoost with stumps for all labels side by side, with hypothesis reuse.
+    r"""AdaBoost with decision stumps and hypothesis reuse across labels.
 
     Every label l has a combined hypothesis H_l and the exponential loss::
 
         mean_i exp(-y_il H_l(x_i)),    y in {-1, +1}
 
-    In each round, for every label l whose rows have the weights D_i ~ exp(-y_il H_l(x_i)):
+    All labels are boosted in parallel.  In each round, for every label l with row weights
+    D_i ~ exp(-y_il H_l(x_i)):
 
     1. *Own stump.*  The stump h with the largest edge r = sum_i D_i y_il h(x_i) is added with
-       AdaBoost's weight 1/2 log((1 + r) / (1 - r)), and the rows are weighted anew.
-    2. *Reuse.*  The candidates are the combined hypotheses of the *other* labels as they were
-       before the round, each divided by the sum of its weights so that it is within [-1, +1]:
-       ``g_j = H_j / sum |weights of H_j|``.  The one with the largest edge ``|r_j|`` on the new
-       weights is added with the weight 1/2 log((1 + r_j) / (1 - r_j)), which is negative for
-       labels that exclude each other.
+       AdaBoost's weight 1/2 log((1 + r) / (1 - r)), and the row weights are updated.
+    2. *Reuse.*  The candidates are the combined hypotheses of the *other* labels before the round,
+       each divided by the sum of its weights so that it is within [-1, +1]:
+       ``g_j = H_j / sum |weights of H_j|``.  The candidate with the largest absolute edge
+       ``|r_j|`` for the updated row weights is added with the weight
+       1/2 log((1 + r_j) / (1 - r_j)), which is negative for labels that exclude each other.
 
-    Each step multiplies the label's loss by at most sqrt(1 - r^2), so it never rises, and among
-    stumps and among candidates the one with the smallest bound is taken.
+    Each step multiplies the label's loss by at most sqrt(1 - r^2), so the loss never increases, and
+    the stump and the candidate with the smallest bound are chosen.
 
     Parameters
     ----------
     n_rounds : int or None, default=None
-        Rounds at most; None is twice the number of features (the paper's).
+        Maximum number of rounds; None means twice the number of features, as in the paper.
     reuse : bool, default=True
-        Whether hypotheses of other labels are reused.  Without, this is AdaBoost with stumps for
-        each label.
+        Whether to reuse hypotheses of other labels.  If False, this is AdaBoost with stumps per
+        label.
     max_bins : int, default=64
-        Features are cut into this many bins at most; stumps of features with no more values than
-        that are exact.
+        Maximum number of bins per feature, >= 2.  The stumps of a feature with at most this many
+        distinct values are exact.
     min_loss : float or None, default=None
-        A label whose exponential loss is below this has been learned and takes part in no more
-        rounds.  None is 1 / n_samples: then no training row is on the wrong side any more, as each
-        of those adds at least 1 / n_samples.  0 uses all rounds.
+        Boosting of a label stops when its exponential loss is below this value, >= 0.  None means
+        1 / n_samples: all training rows are then classified correctly, as each misclassified row
+        adds at least 1 / n_samples to the loss.  (With sample weights,
+        ``min(1, smallest weight) / sum of weights``.)  With 0, all rounds are used.
 
     Attributes
     ----------
     label_relationship_ : ndarray of shape (n_labels, n_labels)
-        Entry (l, j) is the weight that label l gave to hypotheses of label j, without sign, summed
-        over the rounds: how much j says about l.  Not symmetric; zero on the diagonal.
-    losses_ : ndarray of shape (n_rounds + 1, n_labels)
-        The exponential loss before the first and after every round.
+        Entry (l, j) is the sum over rounds of the absolute weights that label l gave to the
+        hypotheses of label j, a measure of how informative j is about l.  Not symmetric; zero on
+        the diagonal.
+    losses_ : ndarray of shape (n_iter_ + 1, n_labels)
+        The exponential loss before the first round and after each round.
     rounds_ : list of Round
+        The rounds.
     n_iter_ : int
-        Number of rounds until all labels were learned, or ``n_rounds``.
+        Number of rounds; less than the maximum if the loss of all labels fell below ``min_loss``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    The publication's own rule of reuse was not at hand.  The rule here was chosen among six that
-    keep the loss from rising, on one split of yeast: reuse of sign(H_j) or tanh(H_j), or reuse
-    instead of the own stump rather than after it, gave the same or a worse average precision.
-    Signs of hypotheses that have learned their training rows by heart are much better on these than
-    on new rows; how sure a hypothesis is changes less.
+    The exact reuse rule of the publication was not available.  The rule used here was chosen, on
+    one split of yeast, among six rules for which the loss cannot increase: reusing sign(H_j) or
+    tanh(H_j), or reusing a hypothesis instead of the own stump rather than after it, gave the same
+    or a lower average precision.  A hypothesis that overfits its training rows has far more
+    accurate signs on these than on new rows; its confidence differs less.
 
-    Weights of rows multiply the terms of the loss and count in the bins; a weight of 2 is two rows.
+    Sample weights multiply the terms of the loss and are used when binning; a weight of 2 is the
+    same as repeating the row.
 
-    All labels' stumps of a round are found by one matrix product; see
-    :mod:`imcc.baselines._stumps`.  A label that is on in all training rows or in none is ranked
-    before or after all others: its score is beyond the largest sum of weights of any label.
+    The stumps of all labels are found by one matrix product per round; see
+    :mod:`imcc.baselines._stumps`.  A constant label, which all training rows or none have, is
+    ranked above or below all others: the absolute value of its score exceeds that of any other
+    label.
 
     References
     ----------
@@ -136,7 +142,7 @@ class MAHR(BaselineClassifier):
             check_number("min_loss", self.min_loss, at_least=0)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        # With one thread for products, the last digits do not depend on how many there could be.
+        # One thread for matrix products, so that results do not depend on the number of threads.
         with threadpool_limits(1):
             self._boost(X, on, weights)
 
@@ -144,7 +150,7 @@ class MAHR(BaselineClassifier):
         n_samples, q = on.shape
         signs = np.where(on, 1.0, -1.0)
         constant = np.array([is_constant(labels) for labels in on.T])
-        # Their mean is 1, so that the mean over rows of the exponentials is the loss.
+        # Normalised to mean 1, so that the mean of the weighted exponentials is the loss.
         shares = None if weights is None else weights[:, None] * (n_samples / weights.sum())
         enough = self.min_loss
         if enough is None:
@@ -163,7 +169,7 @@ class MAHR(BaselineClassifier):
         for _ in range(2 * X.shape[1] if self.n_rounds is None else self.n_rounds):
             still = losses[-1][learning] >= enough
             if not still.all():
-                # What has stopped costs nothing more; its hypothesis stays for reuse.
+                # Labels that have stopped cost nothing; their hypotheses can still be reused.
                 learning, signs_of = learning[still], signs_of[:, still]
                 exponentials = exponentials[:, still]
             if not learning.size:
@@ -181,7 +187,7 @@ class MAHR(BaselineClassifier):
         self.rounds_, self.n_iter_ = rounds, len(rounds)
         self.losses_ = np.array(losses)
         self.label_relationship_ = relationship
-        # Beyond the largest score that any other label can have.
+        # Larger in absolute value than any score of another label.
         self._constant_scores = np.where(constant, signs[0] * (1 + total.max()), 0.0)
 
     def _round(
@@ -193,21 +199,21 @@ class MAHR(BaselineClassifier):
         total: np.ndarray,
         learning: np.ndarray,
     ) -> tuple[Round, np.ndarray]:
-        """Return a round, and the combined hypotheses of the labels that learn after it.
+        """Return a round, and the updated combined hypotheses of the labels still learning.
 
         Parameters
         ----------
         binned : BinnedRows
         signs : ndarray of shape (n_samples, n_learning)
         exponentials : ndarray of shape (n_samples, n_learning)
-            exp(-sign H) before the round.  Its mean is the loss, which begins with 1 and never
-            rises, so no number in it exceeds n_samples.
+            exp(-sign H) before the round.  Its mean is the loss, which starts at 1 and never
+            increases, so no entry exceeds n_samples.
         combined : ndarray of shape (n_samples, q)
             H of all labels before the round.
         total : ndarray of shape (q,)
-            Sums of the weights in H.
+            Sums of the absolute weights in H.
         learning : ndarray of int, shape (n_learning,)
-            The labels that have not stopped.
+            The labels still learning.
         """
         q = len(total)
         signed = exponentials / exponentials.sum(axis=0)
@@ -220,7 +226,7 @@ class MAHR(BaselineClassifier):
         scale = 1 / np.where(total > 0, total, 1.0)
         source, reuse = learning, np.zeros(len(learning))
         if self.reuse:
-            # exp(-sign (H + own votes)); sign and votes are -1 or +1.
+            # exp(-sign (H + own * votes)); signs and votes are -1 or +1.
             votes *= signs
             signed = exponentials * np.where(votes > 0, np.exp(-own), np.exp(own))
             signed *= signs / signed.sum(axis=0)
@@ -256,10 +262,10 @@ class MAHR(BaselineClassifier):
         columns = X[:, used.astype(int)]
         columns = columns.toarray() if sp.issparse(columns) else columns
         for done in self.rounds_:
-            # ``take`` keeps the order of the entries in memory, which columns[:, at] does not.
+            # ``take`` preserves the memory layout, which columns[:, at] does not.
             values = np.take(columns, np.searchsorted(used, done.feature), axis=1)
             votes = np.where(values <= done.threshold, done.left, done.right)
-            # H of before the round, of all labels.
+            # H of all labels before the round.
             reused = np.take(scores, done.source, axis=1)
             scores = scores + done.own * votes + (done.reuse * done.scale) * reused
         return scores + self._constant_scores

@@ -1,9 +1,8 @@
 """LLSFCV and JFSCCV: the parameters of LLSF and JFSC chosen by cross-validation.
 
-One search with two penalties.  For each fold the sums over its rows are made once (X^T X, X^T Y, R,
-scatters and the largest eigenvalues).  Settings that differ in beta only form a path: it begins at
-the ridge solution with the largest beta, and each following setting begins where the one before it
-ended.
+For each fold, the sums over its rows (X^T X, X^T Y, R, scatters and the largest eigenvalues) are
+computed once.  Settings that only differ in beta form a path: it starts at the ridge solution with
+the largest beta, and each setting starts from the solution of the previous one.
 """
 
 from __future__ import annotations
@@ -63,12 +62,12 @@ from imcc.metrics import METRICS, Judge
 POWERS_OF_2 = tuple(2.0**k for k in range(-10, 11))
 POWERS_OF_4 = tuple(4.0**k for k in range(-5, 6))
 STARTS = (0.1, 1.0, 10.0)
-# Settings that halving keeps however few there are.
+# Minimum number of settings that halving keeps.
 FINALISTS = 3
 
 
 class SparseLinearCV(SearchClassifier):
-    """The search that LLSFCV and JFSCCV share; they differ in the model and its parameters."""
+    """Base class of LLSFCV and JFSCCV, which differ in the model and its parameters."""
 
     _model: ClassVar[type[SparseLinearClassifier]]
     cv: Any
@@ -87,17 +86,19 @@ class SparseLinearCV(SearchClassifier):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
-        groups : array-like of shape (n_samples,), optional
-            Passed on to the splitter.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, >= 0: in the fits of the folds, in the means over
-            held-out rows that metrics are, and in the last fit.  Rows of weight 0 are left out.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, >= 0, used in the fits, in the metrics on held-out rows and in the
+            final fit.  Rows of weight 0 are ignored.
 
         Returns
         -------
-        self
+        self : object
+            The fitted search.
         """
         settings = list(ParameterGrid({k: v.tolist() for k, v in self._axes().items()}))
         scoring = check_scoring(self.scoring, self.refit)
@@ -165,12 +166,14 @@ class SparseLinearCV(SearchClassifier):
         for name in ("halving", "unit_rows", "fit_intercept"):
             check_switch(name, getattr(self, name))
         if self.halving and decides is None:
-            raise ValueError("halving=True needs a metric that decides: name it in refit")
+            raise ValueError(
+                "halving=True needs a metric to rank the settings by: name it in refit"
+            )
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, at_least=0)
 
     def _drawn(self, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return as many settings as the budget allows, in the order of the grid."""
+        """Return ``budget`` randomly drawn settings, in the order of the grid."""
         if self.budget is None or self.budget >= len(settings):
             return settings
         rng = np.random.default_rng(draw_seed(self.random_state))
@@ -186,7 +189,7 @@ class SparseLinearCV(SearchClassifier):
             )
 
     def _decide(self, key: str, X: Any, y: Any, sample_weight: Any) -> None:
-        """Take the best setting; with ``refit``, the best one that is bounded on all rows."""
+        """Choose the best setting; with ``refit``, the best one that is bounded on all rows."""
         for best in by_rank(self.cv_results_, key):
             self._store_best(best)
             if self.refit is False or self._refit(best, X, y, sample_weight):
@@ -200,8 +203,8 @@ class SparseLinearCV(SearchClassifier):
             self.best_estimator_ = self.estimator_for(best.params).fit(X, y, sample_weight)
         except UnboundedError:
             warnings.warn(
-                f"{best.params} is bounded on the folds but not on all rows: the setting ranked "
-                "next is used",
+                f"the objective of {best.params} is bounded below on the folds but not on all "
+                "rows; the next best setting is used instead",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -217,7 +220,7 @@ class SparseLinearCV(SearchClassifier):
         folds: Sequence[Fold],
         weights: np.ndarray | None,
     ) -> np.ndarray:
-        """Score each row by a fit of the chosen setting without it."""
+        """Score each row by a model with the best setting that was trained without it."""
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_fit_and_score)(
                 self.estimator_for(self.best_params_), X, target.signs, fold, weights
@@ -230,12 +233,16 @@ class SparseLinearCV(SearchClassifier):
         return scores
 
     def estimator_for(self, params: Mapping[str, Any]) -> Any:
-        """Return the model of one setting of the grid, unfitted.
+        """Return the unfitted model of one setting.
 
         Parameters
         ----------
         params : mapping
             An entry of ``cv_results_["params"]``.
+
+        Returns
+        -------
+        LLSF or JFSC
         """
         return self._model(
             **params,
@@ -247,69 +254,84 @@ class SparseLinearCV(SearchClassifier):
 
 
 class LLSFCV(SparseLinearCV):
-    """LLSF with its parameters chosen by cross-validation; the paper's grid by default.
+    """LLSF with its parameters chosen by cross-validation.
+
+    The default grid is that of the paper.
 
     Parameters
     ----------
     alphas, betas : sequence of float, default=(2^-10, 2^-9, ..., 2^10)
-        Values to try; on every axis a single value stays fixed.
-    gammas : sequence of float, default=(0.1, 1, 10)
-        Values to try for the ridge of the starting point.
+        Values of alpha and beta to try.
+    gammas : sequence of float, default=(0.1, 1.0, 10.0)
+        Values of gamma to try, the ridge penalty of the starting point.
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`.
     scoring : str or sequence of str, default="average_precision"
-        One or several of the names in :data:`imcc.metrics.METRICS`.
+        One or several names of :data:`imcc.metrics.METRICS`.
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
-        that decides.
+        by which the best setting is chosen.
     calibrate : bool, default=False
         Whether to fit probabilities, as for :class:`imcc.IMCCClassifierCV`.
     budget : int or None, default=None
-        Settings to try, drawn at random from the grid; None is all of them.
+        Number of settings to try, drawn at random from the grid; None means all.
     halving : bool, default=False
-        Whether only the better half of the settings proceeds to the next fold (but no fewer than
-        three), by the metric that decides.  Settings that are out have NaN for the other folds and
+        Whether only the better half of the settings (but at least three) is evaluated on the next
+        fold, by the metric of ``refit``.  Eliminated settings have NaN for the remaining folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
-        As for the model.
+        As for :class:`LLSF`.
     n_jobs : int or None, default=None
-        Paths of settings computed at the same time, in threads.
+        Number of paths of settings computed in parallel, in threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draw of settings.
+        Seed for drawing the settings; used if ``budget`` is given.
 
     Attributes
     ----------
     best_params_ : dict
+        The best setting.
     best_score_ : float
-        Mean over the folds of the deciding metric, as it is (losses are not negated).
+        Mean over the folds of the metric by which it was chosen; losses are not negated.
     best_index_ : int
+        Its index in ``cv_results_``.
     best_estimator_ : LLSF
-        Fitted on all rows (unless ``refit=False``).
+        Fitted on all rows; not if ``refit=False``.
     cv_results_ : dict of ndarray
-        In the shape of ``GridSearchCV``, for the settings that were tried; besides, ``bounded``
-        and ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
+        As for ``GridSearchCV``, for the settings that were tried, and in addition ``bounded`` and
+        ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
     budget_ : dict
-        What the search spent: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
+        The cost of the search: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
         ``fits_of_full_search`` and ``fits_unbounded``.
     n_splits_ : int
+        Number of folds.
     refit_time_ : float
-        Seconds.
+        Seconds that the final fit took; not if ``refit=False``.
     n_iter_ : int
-        Iterations of ``best_estimator_``.
+        Number of iterations of ``best_estimator_``; not if ``refit=False``.
     calibration_ : LogisticMaps
-        The maps from scores to log-odds; with ``calibrate=True``.
+        Maps from scores to log-odds; only if ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    Raises
+    ------
+    UnboundedError
+        By ``fit``, if the objective of every setting is unbounded below.  A subclass of
+        ``ValueError``.
+
+    See Also
+    --------
+    LLSF : The model without a search.
+
     Notes
     -----
-    What does not depend on the setting is computed once for a fold, and settings that differ in
-    beta only form a path, from the largest beta down, on which each begins where the one before it
-    ended.  Where the objective has one minimum, the starting point does not matter; where it has
-    several, a path may end in another one than a fit on its own.
+    Computations that do not depend on the setting are done once per fold.  Settings that only
+    differ in beta form a path, from the largest beta to the smallest, on which each setting starts
+    from the previous solution.  If the objective has a single minimum, the starting point does not
+    matter; if it has several, a path may end in a different one than a separate fit.
 
-    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
-    first of the tied settings in ``cv_results_`` is chosen.
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied; the first
+    of the tied settings in ``cv_results_`` is chosen.
 
     Examples
     --------
@@ -362,69 +384,84 @@ class LLSFCV(SparseLinearCV):
 
 
 class JFSCCV(SparseLinearCV):
-    """JFSC with its parameters chosen by cross-validation; the paper's grid by default.
+    """JFSC with its parameters chosen by cross-validation.
+
+    The default grid is that of the paper.
 
     Parameters
     ----------
     alphas, betas, gammas : sequence of float, default=(4^-5, 4^-4, ..., 4^5)
-        Values to try; on every axis a single value stays fixed.
-    etas : sequence of float, default=(0.1, 1, 10)
-        Values to try for the ridge of the starting point.
+        Values of alpha, beta and gamma to try.
+    etas : sequence of float, default=(0.1, 1.0, 10.0)
+        Values of eta to try, the ridge penalty of the starting point.
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`.
     scoring : str or sequence of str, default="average_precision"
-        One or several of the names in :data:`imcc.metrics.METRICS`.
+        One or several names of :data:`imcc.metrics.METRICS`.
     refit : bool or str, default=True
         Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
-        that decides.
+        by which the best setting is chosen.
     calibrate : bool, default=False
         Whether to fit probabilities, as for :class:`imcc.IMCCClassifierCV`.
     budget : int or None, default=None
-        Settings to try, drawn at random from the grid; None is all of them.
+        Number of settings to try, drawn at random from the grid; None means all.
     halving : bool, default=False
-        Whether only the better half of the settings proceeds to the next fold (but no fewer than
-        three), by the metric that decides.  Settings that are out have NaN for the other folds and
+        Whether only the better half of the settings (but at least three) is evaluated on the next
+        fold, by the metric of ``refit``.  Eliminated settings have NaN for the remaining folds and
         are ranked last.
     unit_rows, fit_intercept, max_iter, tol
-        As for the model.
+        As for :class:`JFSC`.
     n_jobs : int or None, default=None
-        Paths of settings computed at the same time, in threads.
+        Number of paths of settings computed in parallel, in threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draw of settings.
+        Seed for drawing the settings; used if ``budget`` is given.
 
     Attributes
     ----------
     best_params_ : dict
+        The best setting.
     best_score_ : float
-        Mean over the folds of the deciding metric, as it is (losses are not negated).
+        Mean over the folds of the metric by which it was chosen; losses are not negated.
     best_index_ : int
+        Its index in ``cv_results_``.
     best_estimator_ : JFSC
-        Fitted on all rows (unless ``refit=False``).
+        Fitted on all rows; not if ``refit=False``.
     cv_results_ : dict of ndarray
-        In the shape of ``GridSearchCV``, for the settings that were tried; besides, ``bounded``
-        and ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
+        As for ``GridSearchCV``, for the settings that were tried, and in addition ``bounded`` and
+        ``n_folds_tried``.  Unbounded settings have NaN and are ranked last.
     budget_ : dict
-        What the search spent: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
+        The cost of the search: ``settings_in_grid``, ``settings_tried``, ``halving``, ``fits``,
         ``fits_of_full_search`` and ``fits_unbounded``.
     n_splits_ : int
+        Number of folds.
     refit_time_ : float
-        Seconds.
+        Seconds that the final fit took; not if ``refit=False``.
     n_iter_ : int
-        Iterations of ``best_estimator_``.
+        Number of iterations of ``best_estimator_``; not if ``refit=False``.
     calibration_ : LogisticMaps
-        The maps from scores to log-odds; with ``calibrate=True``.
+        Maps from scores to log-odds; only if ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    Raises
+    ------
+    UnboundedError
+        By ``fit``, if the objective of every setting is unbounded below.  A subclass of
+        ``ValueError``.
+
+    See Also
+    --------
+    JFSC : The model without a search.
+
     Notes
     -----
-    What does not depend on the setting is computed once for a fold, and settings that differ in
-    beta only form a path, from the largest beta down, on which each begins where the one before it
-    ended.  Where the objective has one minimum, the starting point does not matter; where it has
-    several, a path may end in another one than a fit on its own.
+    Computations that do not depend on the setting are done once per fold.  Settings that only
+    differ in beta form a path, from the largest beta to the smallest, on which each setting starts
+    from the previous solution.  If the objective has a single minimum, the starting point does not
+    matter; if it has several, a path may end in a different one than a separate fit.
 
-    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
-    first of the tied settings in ``cv_results_`` is chosen.
+    Means over the folds that differ by less than 1e-9, relative to the largest, are tied; the first
+    of the tied settings in ``cv_results_`` is chosen.
 
     Examples
     --------
@@ -487,7 +524,7 @@ def _fit_and_score(
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting for the solver: the weights, and the ridge of the starting point."""
+    """A setting for the solver: the weights, and the ridge penalty of the starting point."""
 
     weights: Weights
     ridge: float
@@ -495,17 +532,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the search found; arrays of shape (n_folds, n_settings).
+    """Results of the search; arrays of shape (n_folds, n_settings).
 
     Attributes
     ----------
     values : ndarray of shape (n_metrics, n_folds, n_settings)
         NaN where a setting was not tried or is unbounded.
     bounded : ndarray of bool
-        False where a setting was found to be unbounded.
+        False where the objective was found to be unbounded below.
     tried : ndarray of bool
     finite : ndarray of bool
-        False where scores were found not to be finite.
+        False where scores were not finite.
     fit_seconds, score_seconds : ndarray
     """
 
@@ -518,7 +555,7 @@ class Outcome:
 
     @classmethod
     def empty(cls, n_metrics: int, n_folds: int, n_settings: int) -> Outcome:
-        """Return empty arrays for the results."""
+        """Return results of which no setting has been tried."""
         shape = (n_folds, n_settings)
         return cls(
             np.full((n_metrics, *shape), np.nan),
@@ -530,7 +567,7 @@ class Outcome:
         )
 
     def budget(self, n_in_grid: int, halving: bool) -> dict[str, Any]:
-        """Return what was spent, as plain numbers."""
+        """Return the number of settings and fits, for ``budget_``."""
         n_folds, n_settings = self.tried.shape
         return {
             "settings_in_grid": n_in_grid,
@@ -559,30 +596,34 @@ def search_settings(
     n_jobs: int | None,
     weights: np.ndarray | None = None,
 ) -> Outcome:
-    """Judge settings on the folds.
+    """Evaluate settings on the folds.
 
     Parameters
     ----------
     model : subclass of SparseLinearClassifier
-        Its ``problem`` makes the sums that all settings share.
+        Its ``problem`` computes the sums that all settings share.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Scaled already.
+        The rows, already scaled.
     on : ndarray of bool, shape (n_samples, q)
     judged : ndarray of bool, shape (n_samples, q or 2)
-        The label sets that scores are judged by.
+        The true labels for the metrics.
     folds : sequence of Fold
     candidates : sequence of Candidate
     metrics : sequence of str
     decides : int
-        Which of the metrics halving uses.
+        Index of the metric that halving uses.
     halving : bool
-        Whether only the better half of the settings proceeds to the next fold.
+        Whether only the better half of the settings is evaluated on the next fold.
     fit_intercept, max_iter, tol
         As for the model.
     n_jobs : int or None
-        Paths computed at the same time.
+        Number of paths computed in parallel.
     weights : ndarray of shape (n_samples,), optional
-        Of the rows, all above zero: in the fits and in the metrics.
+        Weights of the rows, all positive, for fits and metrics.
+
+    Returns
+    -------
+    Outcome
     """
     outcome = Outcome.empty(len(metrics), len(folds), len(candidates))
     remaining = np.arange(len(candidates))
@@ -610,7 +651,7 @@ def search_settings(
 
 
 def paths(candidates: Sequence[Candidate], members: np.ndarray) -> list[list[int]]:
-    """Group settings that differ in beta only, the largest beta first."""
+    """Group settings that only differ in beta, the largest beta first."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for k in members:
         candidate = candidates[k]
@@ -620,7 +661,7 @@ def paths(candidates: Sequence[Candidate], members: np.ndarray) -> list[list[int
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """The held-out rows of a fold, and what judges them."""
+    """The held-out rows of a fold and their evaluation."""
 
     fold: int
     rows: Features
@@ -629,9 +670,9 @@ class _HeldOut:
     labels: LearnedLabels
 
     def values(self, W: np.ndarray | None) -> np.ndarray | None:
-        """Return the metrics of the weights of the learned labels; None if scores are not finite.
+        """Return the metrics for the weights of the learned labels; None for nonfinite scores.
 
-        ``W`` is None where no label was learned.
+        ``W`` is None if no label was learned.
         """
         scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
         if not np.isfinite(scores).all():
@@ -651,7 +692,7 @@ def _follow(
     tol: float,
     outcome: Outcome,
 ) -> None:
-    """Solve and judge the settings of a path on a fold."""
+    """Solve and evaluate the settings of a path on a fold."""
     i = held_out.fold
     fresh = starts.get(candidates[path[0]].ridge)
     W = fresh
@@ -675,7 +716,10 @@ def _follow(
 
 
 def _better_half(outcome: Outcome, members: np.ndarray, metric: str, index: int) -> np.ndarray:
-    """Return the settings with the better means over the folds so far, unbounded ones left out."""
+    """Return the better half of the settings by their means over the folds evaluated so far.
+
+    Unbounded settings are dropped.
+    """
     values = outcome.values[index][:, members]
     defined = ~np.isnan(values).all(axis=1)
     means = values[defined].mean(axis=0) if defined.any() else np.zeros(len(members))

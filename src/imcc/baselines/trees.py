@@ -1,4 +1,4 @@
-"""A strong off-the-shelf row: extremely randomised trees."""
+"""Extremely randomised trees."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from imcc.baselines._base import BaselineClassifier, is_constant
 
 
 class ExtraTreesBaseline(BaselineClassifier):
-    """scikit-learn's extra-trees, one forest for all labels: a baseline that needs no paper.
+    """scikit-learn's extra-trees, one forest for all labels.
 
-    Not in the paper's comparison.  The score of a label is the share of the trees' votes for it
-    (the mean over the trees of the share of positive training rows in the leaf) less 1/2.
+    Not part of the paper's comparison.  The score of a label is the forest's estimated probability
+    (the mean over the trees of the fraction of positive training rows in the leaf) minus 1/2.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Number of trees.
     min_samples_leaf : int, default=1
-        Training rows that a leaf must have.
+        Minimum number of training rows in a leaf.
     n_jobs : int or None, default=None
-        Trees grown at the same time, in threads.
+        Number of trees grown in parallel, in threads.
     random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
 
     Attributes
     ----------
     forest_ : ExtraTreesClassifier or None
-        None where every label is constant.
+        The fitted forest; None if every label is constant.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    A label that is on in all training rows or in none has the score +1/2 or -1/2.
+    The score of a constant label, which all training rows or none have, is +1/2 or -1/2.
 
     References
     ----------

@@ -1,13 +1,13 @@
-"""Probabilities and thresholds: from scores to decisions.
+"""Calibrated probabilities and tuned thresholds for multi-label classifiers.
 
-:class:`MultilabelCalibrator` gives any multi-label classifier probabilities, from scores of rows
-that its models have not seen.
+:class:`MultilabelCalibrator` adds calibrated probabilities to any multi-label classifier, fitted to
+scores of held-out rows.
 
-Without tuning a label is predicted where its score is at least 0 (Eq. 22 of the paper), or its
-probability at least 1/2.  That is the right place for the share of wrong labels when scores are
-good estimates, and a poor one for the F1 of a rare label, whose scores seldom get there.
-:func:`choose_thresholds` finds the best cut of every label exactly; :class:`TunedThresholds` does
-so on cross-validated scores, for any classifier; those of a calibrated one are log-odds.
+By default, a label is predicted where its score is at least 0 (Eq. 22 of the paper), or its
+probability at least 1/2.  This minimises the share of wrong labels if the scores are good
+estimates, but it is a poor choice for the F1 score of a rare label, whose scores rarely reach the
+threshold.  :func:`choose_thresholds` finds the optimal threshold per label, and
+:class:`TunedThresholds` does so for any classifier, on cross-validated scores.
 """
 
 from imcc.calibration._calibrator import MultilabelCalibrator, cross_fit_probabilities

@@ -1,4 +1,4 @@
-"""MultilabelCalibrator: probabilities for any multi-label classifier."""
+"""MultilabelCalibrator: calibrated probabilities for any multi-label classifier."""
 
 from __future__ import annotations
 
@@ -6,83 +6,87 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._search.folds import make_folds
 from imcc._utils.validation import check_choice, check_count, encode_target
-from imcc._utils.wrappers import best_setting
 from imcc.calibration._cross_fit import (
     Given,
     check_each_once,
     check_known_classes,
-    cross_fit_scores,
-    fit_weighted,
+    fit_and_cross_fit,
     label_scores,
     scoring_method,
 )
 from imcc.calibration._maps import METHODS, fit_score_maps
 from imcc.estimators.base import LogOddsClassifierMixin
 
-# Probabilities closer to 0 or 1 than this are taken to be this far from it before their log-odds
-# are calibrated; one step of float32, in which many classifiers compute.
+# Probabilities are clipped to this distance from 0 and 1 before their log-odds are calibrated;
+# about the resolution of float32, in which many classifiers compute.
 _CLIP = 1e-7
 
 
 class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Probabilities for any multi-label classifier that scores labels.
+    r"""Calibrated probabilities for any multi-label classifier.
 
-    The rows are scored by models that have not seen them (cross-fitting).  For each label j, a map
-    from its score f to log-odds is fitted to these scores::
+    Each row is scored by a model that was fitted without it (cross-fitting).  For each label j, a
+    map from its score f to log-odds is fitted to these scores::
 
         log(p / (1 - p)) = a_j f + c_j,   a_j >= 0          (method="logistic")
 
-    with the slopes a_j shrunk towards the slope that is common to all labels, and offsets with a
-    weak prior, so that rare, constant and perfectly separated labels have finite, sensible
-    probabilities (:mod:`imcc._core.logistic`); or a non-decreasing step function
-    (method="isotonic") for labels with enough rows.  The classifier is then fitted on all rows.
+    The slopes a_j are shrunk towards a common slope and the offsets c_j have a weak prior, so that
+    rare, constant and perfectly separated labels have finite, plausible probabilities
+    (:mod:`imcc._core.logistic`).  With ``method="isotonic"``, labels with enough rows get a
+    non-decreasing, piecewise linear map instead.  The classifier is then fitted on all rows.
 
-    scikit-learn's ``CalibratedClassifierCV`` refuses label matrices.
+    Unlike scikit-learn's ``CalibratedClassifierCV``, it supports indicator matrices.
 
     Parameters
     ----------
     estimator : classifier
-        With ``decision_function`` or ``predict_proba``: ours, a pipeline, or any multi-label,
-        binary or multi-class classifier of scikit-learn.
+        Classifier with ``decision_function`` or ``predict_proba``: of imcc, a pipeline, or any
+        multi-label, binary or multiclass classifier of scikit-learn.
     method : {"logistic", "isotonic"}, default="logistic"
-        "isotonic" uses the logistic map for labels with fewer than ``min_support`` rows with or
-        without the label; ``methods_`` says which label has which.
+        Type of the maps.  With "isotonic", labels that fewer than ``min_support`` rows have, or do
+        not have, still get the logistic map; see ``methods_``.
     cv : int, splitter, iterable of (train, test) or "prefit", default=5
-        As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.  "prefit" takes
-        ``estimator`` as it is, already fitted, and fits only the maps, to the rows given: these
-        must be other rows than those it was trained on.
+        As for :class:`imcc.IMCCClassifierCV`; each row must be held out exactly once.  With
+        "prefit", ``estimator`` must already be fitted, and only the maps are fitted.  Use other
+        rows than those that the estimator was trained on.
     min_support : int, default=100
-        For method="isotonic"; see there.
+        Minimum number of rows with and without a label (or sum of their weights) for an isotonic
+        map.
     nested : bool, default=False
-        For an estimator that searches its parameters: False searches once, on all rows, and scores
-        the folds with the setting found; True searches again in every fold.
+        For an estimator that searches its parameters.  False searches once, on all rows, and scores
+        the folds with the selected setting; True searches again in each fold.
     n_jobs : int or None, default=None
-        Folds computed at the same time.
+        Number of folds to compute in parallel.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows (or the one given, for cv="prefit").
+        The classifier fitted on all rows, or ``estimator`` itself with ``cv="prefit"``.
     maps_ : ScoreMaps
         The maps from scores to log-odds.
     slopes_, offsets_ : ndarray of shape (n_labels,)
         a and c of the logistic maps.
     methods_ : ndarray of str of shape (n_labels,)
-        "logistic" or "isotonic".
+        Type of the map per label, "logistic" or "isotonic".
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    See Also
+    --------
+    TunedThresholds : Selects a threshold per label.
+    cross_fit_probabilities : Probabilities of held-out rows, to evaluate the calibration.
+
     Notes
     -----
-    Calibration is not only about probabilities.  Least-squares scores of rare labels are squeezed
-    together near -1; ranking the labels of a row needs scores that can be compared between labels,
-    which log-odds can.
+    Calibration can also improve the ranking of the labels of a row, which needs scores that are
+    comparable between labels.  Log-odds are, whereas least-squares scores of rare labels are all
+    close to -1.
 
     Examples
     --------
@@ -121,19 +125,21 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels) or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
-            matrix is a label that is not known: the maps leave it out, and the classifier must
-            take it (:class:`imcc.IMCCClassifier` does).
-        sample_weight : array-like of shape (n_samples,), optional
-            Passed on to the classifier, which must take it, and used for the maps.  Rows of weight
-            0 are left out.
-        groups : array-like of shape (n_samples,), optional
-            Passed on to the splitter.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or one class
+            per row.  NaN in a dense indicator matrix is an unknown label: the maps ignore it, and
+            the classifier must support it, as :class:`imcc.IMCCClassifier` does.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, passed to the classifier, which must support them, and used for the
+            maps.  Rows of weight 0 are removed.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter.
 
         Returns
         -------
         self : MultilabelCalibrator
+            The fitted classifier.
         """
         check_choice("method", self.method, METHODS)
         check_count("min_support", self.min_support)
@@ -150,16 +156,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             check_known_classes(fitted, target)
             scores = label_scores(fitted, X, n_labels)
         else:
-            fitted = fit_weighted(clone(self.estimator), X, y, weights)
-            model = clone(self.estimator) if self.nested else best_setting(fitted)
-            scores = cross_fit_scores(
-                model,
-                X,
-                y,
-                cv=given.cv,
-                groups=given.groups,
-                sample_weight=weights,
-                n_jobs=self.n_jobs,
+            fitted, scores = fit_and_cross_fit(
+                self.estimator, given, nested=self.nested, n_jobs=self.n_jobs
             )
         maps = fit_score_maps(
             comparable(fitted, scores),
@@ -205,29 +203,34 @@ def cross_fit_probabilities(
     cv: Any = 5,
     groups: Any = None,
 ) -> np.ndarray:
-    """Return probabilities of rows for a model that is fitted already, to judge its calibration.
+    """Compute cross-fitted probabilities of a fitted model, to evaluate its calibration.
 
-    The rows are scored once.  The maps that turn a fold's scores into probabilities are fitted to
-    the scores of the other folds: what ``MultilabelCalibrator(estimator, cv="prefit")`` would give
-    for rows that it has not seen, or a little worse.
+    The rows are scored once.  The maps from the scores of a fold to probabilities are fitted to the
+    scores of the other folds.  The result is as good as that of
+    ``MultilabelCalibrator(estimator, cv="prefit")`` on new rows, or slightly worse, since the maps
+    are fitted to fewer rows.
 
     Parameters
     ----------
     estimator : fitted classifier
-        Multi-label, not trained on these rows.
+        Multi-label classifier that was not trained on these rows.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to predict.
     y : array-like of shape (n_samples, n_labels)
-        NaN in a dense matrix is a label that is not known: the maps leave it out.
-    method, min_support
+        Their labels.  NaN in a dense matrix is an unknown label, which the maps ignore.
+    method : {"logistic", "isotonic"}, default="logistic"
+        As for :class:`MultilabelCalibrator`.
+    min_support : int, default=100
         As for :class:`MultilabelCalibrator`.
     cv : int, splitter or iterable of (train, test), default=5
-        Each row is held out exactly once.
-    groups : array-like of shape (n_samples,), optional
-        Passed on to the splitter.
+        Each row must be held out exactly once.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, passed to the splitter.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
+        Probability of each label.
 
     Examples
     --------
@@ -262,7 +265,7 @@ def cross_fit_probabilities(
 
 
 def comparable(estimator: Any, scores: np.ndarray) -> np.ndarray:
-    """Return scores on the whole line: probabilities become log-odds, others stay as they are."""
+    """Return unbounded scores: log-odds for probabilities, other scores unchanged."""
     if scoring_method(estimator) == "predict_proba":
         return logit(np.clip(scores, _CLIP, 1 - _CLIP))
     return scores

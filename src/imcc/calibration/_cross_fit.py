@@ -1,4 +1,4 @@
-"""Scores of rows by models that have not seen them, for any classifier."""
+"""Cross-fitted scores, for any classifier."""
 
 from __future__ import annotations
 
@@ -13,20 +13,37 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._utils.progress import part
 from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
+from imcc._utils.wrappers import best_setting
 
-#: The score from which on a label is predicted, for the two ways that classifiers have to score.
+#: The default threshold of a label, by the method that scores it.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
 
 
 def scoring_method(estimator: Any) -> str:
-    """Return how a classifier scores: ``decision_function``, or else ``predict_proba``."""
+    """Return the name of the method that scores labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+
+    Returns
+    -------
+    {"decision_function", "predict_proba"}
+        The first of the two that the classifier has.
+
+    Raises
+    ------
+    TypeError
+        If the classifier has neither.
+    """
     for method in DEFAULT_THRESHOLDS:
         if hasattr(estimator, method):
             return method
     raise TypeError(
-        f"{type(estimator).__name__} has neither decision_function nor predict_proba: its labels "
-        "have no scores that a threshold could be put on"
+        f"{type(estimator).__name__} has neither decision_function nor predict_proba, so its "
+        "labels have no scores to apply thresholds to"
     )
 
 
@@ -36,15 +53,22 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     Parameters
     ----------
     estimator : fitted classifier
-        Ours, or any multi-label or binary one of scikit-learn's: from ``decision_function`` or,
-        without one, the probabilities of ``predict_proba`` in whichever of its shapes.
+        Of imcc, or any multi-label or binary classifier of scikit-learn.  The scores are those of
+        ``decision_function`` or, without one, the probabilities of ``predict_proba``, in any of the
+        shapes that scikit-learn uses.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to score.
     n_labels : int
-        The number of labels; 1 for a vector of two classes, of which the second is scored.
+        Number of labels; 1 for a target of two classes, of which the second one is scored.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
+        Score of each label.
+
+    See Also
+    --------
+    cross_fit_scores : Scores of held-out rows.
     """
     return _as_matrix(estimator, getattr(estimator, scoring_method(estimator))(X), n_labels)
 
@@ -55,14 +79,16 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     Parameters
     ----------
     estimator : fitted classifier
-        With ``predict_proba``, in whichever of scikit-learn's shapes.
+        Classifier with ``predict_proba``, in any of the shapes that scikit-learn uses.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to predict.
     n_labels : int
-        The number of labels; 1 for a vector of two classes, of which the second is meant.
+        Number of labels; 1 for a target of two classes, for the probability of the second one.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
+        Probability of each label.
     """
     return _as_matrix(estimator, estimator.predict_proba(X), n_labels)
 
@@ -79,13 +105,13 @@ def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
     if scores.shape[1] != n_labels:
         raise ValueError(
             f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
-            "label(s): some class may be missing from its training rows"
+            "label(s): a class may be missing from its training rows"
         )
     return scores
 
 
 def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the probability of a label, also where training rows never or always had it."""
+    """Return the probability of a label, even if it was constant in the training rows."""
     if probabilities.ndim == 1:
         return probabilities
     if probabilities.shape[1] == 2:
@@ -94,7 +120,7 @@ def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Fit a classifier, or a pipeline that ends in one, with weights of rows if there are any."""
+    """Fit a classifier, or a pipeline that ends in one, with row weights unless they are None."""
     if sample_weight is None:
         return estimator.fit(X, y)
     last, prefix = estimator, ""
@@ -103,18 +129,18 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> A
         prefix += f"{name}__"
     if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
-            f"sample_weight was given, but the fit of {type(last).__name__} does not take it: "
-            "leave it out, or use a classifier that does"
+            f"sample_weight was passed, but {type(last).__name__}.fit does not support it: omit "
+            "it, or use a classifier that supports weights"
         )
     return estimator.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
 
 
 @dataclass(frozen=True)
 class Given:
-    """What ``fit`` of a classifier around another one was given, checked.
+    """The checked arguments of ``fit`` of a meta-estimator.
 
-    Rows of weight zero are left out, and sets of labels are an indicator matrix, so that folds in
-    which a label is missing have a column for it.
+    Rows of weight zero are removed, and sets of labels are converted to an indicator matrix, so
+    that folds in which a label does not occur have a column for it.
     """
 
     X: Any
@@ -160,27 +186,30 @@ def cross_fit_scores(
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Score every row by a model that was fitted without it.
+    """Score each row with a model that was fitted without it.
 
     Parameters
     ----------
     estimator : classifier
-        Cloned for every fold.  To cross-fit the setting that a search has found, rather than
-        search again in every fold, give its ``best_estimator_``.
+        Cloned for each fold.  To use the setting that a search has selected, instead of searching
+        again in each fold, pass its ``best_estimator_``.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to score.
     y : array-like of shape (n_samples, n_labels) or (n_samples,)
+        Labels in one of the forms that ``fit`` of the estimator accepts.
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
-    groups : array-like of shape (n_samples,), optional
-        Passed on to the splitter.
-    sample_weight : array-like of shape (n_rows,), optional
-        Passed on to the estimator, with the training rows of each fold.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, passed to the splitter.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights, passed to ``fit`` of the estimator.
     n_jobs : int or None, default=None
-        Folds computed at the same time, through joblib.
+        Number of folds to compute in parallel, through joblib.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
+        Scores, as :func:`label_scores` returns them.
 
     Examples
     --------
@@ -199,29 +228,80 @@ def cross_fit_scores(
     n_rows, n_labels = target.signs.shape
     check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight) for fold in folds
+        delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight, (i, len(folds)))
+        for i, fold in enumerate(folds)
     )
     scores = np.empty((n_rows, n_labels))
-    for fold, part in zip(folds, found, strict=True):
-        scores[fold.test] = part
+    for fold, of_fold in zip(folds, found, strict=True):
+        scores[fold.test] = of_fold
     return scores
 
 
 def _held_out(
-    estimator: Any, X: Any, y: Any, fold: Fold, n_labels: int, sample_weight: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    fold: Fold,
+    n_labels: int,
+    sample_weight: Any,
+    number: tuple[int, int],
 ) -> np.ndarray:
     weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
-    fit_weighted(estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights)
-    return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+    i, n_folds = number
+    with part(i, [1.0] * n_folds, f"fold {i + 1} of {n_folds}"):
+        fit_weighted(
+            estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights
+        )
+        return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+
+
+def _searches(estimator: Any) -> bool:
+    """Whether an unfitted classifier, or one inside of it, is a search."""
+    while estimator is not None and not hasattr(estimator, "refit"):
+        is_pipeline = isinstance(estimator, Pipeline)
+        estimator = estimator[-1] if is_pipeline else getattr(estimator, "estimator", None)
+    return estimator is not None
+
+
+def fit_and_cross_fit(
+    estimator: Any,
+    given: Given,
+    *,
+    nested: bool,
+    n_jobs: int | None,
+) -> tuple[Any, np.ndarray]:
+    """Fit a classifier to all rows, and score each row by one that was fitted without it.
+
+    Returns
+    -------
+    the fitted classifier, ndarray of shape (n_samples, n_labels)
+    """
+    X, y, weights = given.X, given.y, given.sample_weight
+    # A fold takes about as long as the first fit, but the setting that a search has found does not.
+    shares = (8.0, 1.0) if not nested and _searches(estimator) else (1.0, 4.0)
+    with part(0, shares):
+        fitted = fit_weighted(clone(estimator), X, y, weights)
+    model = clone(estimator) if nested else best_setting(fitted)
+    with part(1, shares, "scoring held-out folds"):
+        scores = cross_fit_scores(
+            model,
+            X,
+            y,
+            cv=given.cv,
+            groups=given.groups,
+            sample_weight=weights,
+            n_jobs=n_jobs,
+        )
+    return fitted, scores
 
 
 def check_known_classes(fitted: Any, target: Target) -> None:
-    """Refuse rows for cv="prefit" that have other classes than the model knows."""
+    """Raise an error if a 1-D target for cv="prefit" has other classes than the model."""
     if target.kind == "multilabel":
         return
     known = np.ravel(fitted.classes_)
     if not np.array_equal(known, target.classes):
         raise ValueError(
-            f"y must have the classes that the model was trained with: it knows {known.tolist()}, "
-            f"y has {target.classes.tolist()}"
+            f"y must have the classes that the model was trained with: the model has "
+            f"{known.tolist()}, y has {target.classes.tolist()}"
         )

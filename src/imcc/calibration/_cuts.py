@@ -1,15 +1,15 @@
-r"""The best cut of a label's scores, by trying every one: O(n log n) a label.
+r"""Exact search for the best threshold per label, in O(n log n) time per label.
 
-n rows have at most n + 1 different cuts between predicted and not.  With the scores sorted, the
-true positives of all of them are one running sum.
+A threshold divides the n sorted scores of a label into predicted and not predicted rows.  There are
+at most n + 1 such cuts, and their numbers of true positives are one cumulative sum.
 
-Criteria that look at one label at a time are maximised label by label.  Micro-F1 joins the labels::
+Criteria of single labels are maximised separately for each label.  Micro-F1 couples the labels::
 
     F = 2 sum_l TP_l / (sum_l on_l + sum_l predicted_l)
 
-and is a ratio of sums over labels, so Dinkelbach's method finds its exact maximum: for a guess F,
-each label by itself takes the cut with the largest 2 TP_l - F predicted_l; the F of these cuts is
-the next guess; when it does not grow any more, no choice of cuts has a larger one.
+It is a ratio of sums over labels, so Dinkelbach's method finds its exact maximum: for a current
+value F, each label takes the cut with the largest 2 TP_l - F predicted_l; the F of these cuts is
+the next value.  When it no longer increases, no other choice of cuts has a larger F.
 
 References
 ----------
@@ -39,18 +39,18 @@ MICRO_F1 = "micro_f1"
 
 @dataclass(frozen=True)
 class Cuts:
-    """Every way to cut one label's scores, the fewest predictions first.
+    """All cuts of the scores of one label, in order of increasing number of predictions.
 
     Attributes
     ----------
     thresholds : ndarray of shape (n_cuts,)
-        Falling; a row is predicted where its score is at least the threshold.  Each lies halfway
-        between two neighbouring scores; the first is just above the largest score, the last is the
-        smallest one.
+        Thresholds in descending order; a row is predicted if its score is at least the threshold.
+        The first is just above the largest score, the last is the smallest score, and the others
+        are midpoints of neighbouring scores.
     tp, fp : ndarray of shape (n_cuts,)
-        True and false positives, or their weights.
+        Numbers of true and false positives, or sums of their weights.
     n_on, n_off : int or float
-        Rows with and without the label, or their weights.
+        Numbers of rows with and without the label, or sums of their weights.
     """
 
     thresholds: np.ndarray
@@ -70,21 +70,36 @@ class Cuts:
         return self.n_off - self.fp
 
     def values(self, criterion: Criterion) -> np.ndarray:
-        """Return the criterion of every cut."""
+        """Return the criterion of each cut.
+
+        Parameters
+        ----------
+        criterion : callable
+            A function of the arrays ``(tp, fp, fn, tn)``.
+
+        Returns
+        -------
+        ndarray of shape (n_cuts,)
+        """
         return np.asarray(criterion(self.tp, self.fp, self.fn, self.tn), dtype=np.float64)
 
 
 def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> Cuts:
-    """Return every cut of one label's scores.
+    """Return all cuts of the scores of one label.
 
     Parameters
     ----------
-    on : ndarray of bool, shape (n_samples,)
+    on : ndarray of bool of shape (n_samples,)
         Which rows have the label.
     scores : ndarray of shape (n_samples,)
-        Finite.
-    weights : ndarray of shape (n_samples,), optional
-        How many rows each row counts for.
+        Finite scores.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights.  None means weight 1.
+
+    Returns
+    -------
+    Cuts
+        The thresholds and their counts.
 
     Examples
     --------
@@ -99,11 +114,11 @@ def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) 
     each = np.ones(len(on), dtype=np.int64) if weights is None else weights
     positives = np.cumsum(np.where(on, each, 0)[order])
     negatives = np.cumsum(np.where(on, 0, each)[order])
-    # A cut after each row whose score differs from the next one's, and after the last row.
+    # There is a cut after each row whose score differs from the next one, and after the last row.
     ends = np.append(np.flatnonzero(falling[:-1] > falling[1:]), len(falling) - 1)
     above, below = falling[ends[:-1]], falling[ends[:-1] + 1]
     middle = below + (above - below) / 2
-    # Between two neighbouring numbers there is none: then it is the upper one.
+    # If the scores are adjacent floating point numbers, use the upper one.
     middle = np.where(middle > below, middle, above)
     return Cuts(
         thresholds=np.concatenate([[np.nextafter(falling[0], np.inf)], middle, falling[-1:]]),
@@ -120,17 +135,17 @@ def f1(
     fn: np.ndarray,
     tn: np.ndarray,  # noqa: ARG001
 ) -> np.ndarray:
-    """Return the harmonic mean of precision and recall; 0 without any positive."""
+    """Return the harmonic mean of precision and recall; 0 if tp, fp and fn are all 0."""
     return f1_of_counts(tp, fp, fn)
 
 
 def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return the mean of the two classes' recalls."""
+    """Return the mean of the recalls of rows with and without the label."""
     return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
 
 
 def accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return the share of rows that are right; its mean over labels is 1 - Hamming loss."""
+    """Return the share of correct rows; its mean over labels is 1 - Hamming loss."""
     return _ratio(tp + tn, tp + fp + fn + tn)
 
 
@@ -139,7 +154,7 @@ def _ratio(above: Any, below: Any) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
 
 
-#: What thresholds may be chosen for, by name; ``"micro_f1"`` joins the labels.
+#: The criteria by name; ``"micro_f1"`` couples the labels, the others are per label.
 CRITERIA: dict[str, Criterion] = {
     "f1": f1,
     "balanced_accuracy": balanced_accuracy,
@@ -150,19 +165,21 @@ CRITERIA: dict[str, Criterion] = {
 
 @dataclass(frozen=True)
 class ThresholdChoice:
-    """Thresholds, and what they bring on the scores they were chosen on.
+    """Selected thresholds, and the criterion on the scores they were selected on.
 
     Attributes
     ----------
     thresholds : ndarray of shape (n_labels,)
+        Threshold of each label.
     values : ndarray of shape (n_labels,)
-        The criterion of each label with its threshold (its F1, for micro-F1).
+        Criterion of each label with its threshold (its F1 score for "micro_f1").
     default_values : ndarray of shape (n_labels,)
-        The same with the default threshold.
+        Criterion of each label with the default threshold.
     overall, default_overall : float
-        The mean over the labels that could be tuned; or the micro-F1 of all labels.
-    tuned : ndarray of bool, shape (n_labels,)
-        False for labels that too few rows have, or lack: they keep the default.
+        Mean of ``values`` and ``default_values`` over the tuned labels (NaN if there are none), or
+        the micro-F1 of all labels.
+    tuned : ndarray of bool of shape (n_labels,)
+        False for labels with too few rows with or without the label, which keep the default.
     """
 
     thresholds: np.ndarray
@@ -174,7 +191,7 @@ class ThresholdChoice:
 
 
 def check_criterion(criterion: Any) -> Criterion:
-    """Return the function that a criterion stands for, or say which there are."""
+    """Return the function of a criterion, given as a name or as a function."""
     if callable(criterion):
         return criterion
     if criterion not in CRITERIA:
@@ -194,30 +211,35 @@ def choose_thresholds(
     min_support: int = 1,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
-    """Choose the threshold of every label that is best for a criterion, exactly.
+    """Select the threshold of each label that maximises a criterion, exactly.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.  NaN in a dense matrix is a label that
-        is not known: the threshold of the label is chosen without the row.
+        True labels, coded {0, 1}, {-1, +1} or boolean.  NaN in a dense matrix is an unknown label:
+        the row is ignored for this label.
     scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
-        What to make as large as possible: the F1, the balanced accuracy or the accuracy of each
-        label; the F1 of all labels' decisions together; or a function of the counts
-        ``(tp, fp, fn, tn)``, arrays with an entry for every cut of one label.
+        Criterion to maximise: F1, balanced accuracy or accuracy of each label; the F1 of all labels
+        together; or a function of the arrays ``(tp, fp, fn, tn)``, which have an entry per cut of a
+        label.
     default : float, default=0.0
-        The threshold of labels that too few rows have, or lack, to learn one.  Of several cuts
-        that are equally good, the one nearest to it is taken.
+        Threshold of labels with too few rows to select one.  Of several thresholds that are equally
+        good, the one closest to ``default`` is selected.
     min_support : int, default=1
-        How many rows must have a label, and how many must not, for its threshold to be chosen.
-    sample_weight : array-like of shape (n_samples,), optional
-        How many rows each row counts for, also for ``min_support``; all 1 unless given.
+        Minimum number of rows with the label, and without it, to select a threshold.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights, >= 0, also used for ``min_support``.  None means weight 1.
 
     Returns
     -------
     ThresholdChoice
+        The thresholds and the values of the criterion.
+
+    See Also
+    --------
+    TunedThresholds : Selects thresholds on cross-validated scores.
 
     Examples
     --------
@@ -274,11 +296,11 @@ def choose_thresholds(
 
 @dataclass(frozen=True)
 class _Truth:
-    """Which rows have a label and which have not; neither, where it is not known.
+    """Rows with and without each label; neither where it is unknown.
 
     Attributes
     ----------
-    on, off : ndarray of bool, shape (n_samples, n_labels)
+    on, off : ndarray of bool of shape (n_samples, n_labels)
     weights : ndarray of shape (n_samples,)
     """
 
@@ -287,7 +309,7 @@ class _Truth:
     weights: np.ndarray
 
     def counts(self, predicted: np.ndarray) -> list[np.ndarray]:
-        """Return the (weighted) tp, fp, fn and tn of every label."""
+        """Return the (weighted) tp, fp, fn and tn per label."""
         on, off = self.on, self.off
         pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
         return [self.weights @ (a & b) for a, b in pairs]
@@ -296,14 +318,14 @@ class _Truth:
 def _known_cuts(
     on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, known: np.ndarray
 ) -> Cuts:
-    """Return every cut of one label's scores, of the rows that it is known of."""
+    """Return all cuts of the scores of one label, for the rows in which it is known."""
     return cuts(on[known], scores[known], None if weights is None else weights[known])
 
 
 def _best(values: np.ndarray, found: Cuts, default: float) -> int:
     if values.shape != found.thresholds.shape or np.isnan(values).any():
         raise ValueError(
-            "criterion must give one number for every cut and no NaN; got an array of shape "
+            "criterion must return one number per cut and no NaN, got an array of shape "
             f"{values.shape} for {len(found.thresholds)} cuts"
         )
     best = np.flatnonzero(values == values.max())

@@ -1,6 +1,6 @@
-"""Maps from scores to log-odds, one per label: logistic, or isotonic where a label has enough rows.
+"""Maps from scores to log-odds, one per label: logistic, or isotonic for labels with enough rows.
 
-Both are fitted to scores of rows that the model was not trained on.
+Both are fitted to scores of held-out rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ class IsotonicMap:
     Attributes
     ----------
     scores : ndarray of shape (n_knots,)
-        Increasing.
+        Scores of the knots, increasing.
     probabilities : ndarray of shape (n_knots,)
-        Non-decreasing, strictly between 0 and 1; linear between the knots, constant beyond them.
+        Probabilities at the knots, non-decreasing and strictly between 0 and 1.  They are
+        interpolated linearly between the knots and constant beyond them.
     """
 
     scores: np.ndarray
@@ -36,7 +37,7 @@ class IsotonicMap:
         return logit(np.interp(scores, self.scores, self.probabilities))
 
     def score_at(self, log_odds: float) -> float:
-        """Return the smallest score with at least these log-odds: -inf if all have them."""
+        """Return the smallest score with at least these log-odds; -inf if all scores have them."""
         wanted, chances = float(expit(log_odds)), self.probabilities
         k = int(np.searchsorted(chances, wanted))  # the first knot with at least the probability
         if k == 0:
@@ -49,14 +50,14 @@ class IsotonicMap:
 
 @dataclass(frozen=True)
 class ScoreMaps:
-    """The maps of all labels.
+    """Maps of all labels.
 
     Attributes
     ----------
     logistic : LogisticMaps
-        For every label.
+        Logistic maps of all labels.
     isotonic : dict of int to IsotonicMap
-        For the labels with an isotonic map, which is then used instead.
+        Isotonic maps by label index, which replace the logistic ones.
     """
 
     logistic: LogisticMaps
@@ -82,7 +83,7 @@ class ScoreMaps:
         Returns
         -------
         ndarray of shape (n_labels,)
-            -inf where all scores have them, inf where none has.
+            -inf if all scores have at least these log-odds, inf if none has.
         """
         slope, offset = np.asarray(self.logistic.slope), np.asarray(self.logistic.offset)
         missing = np.asarray(log_odds, dtype=np.float64) - offset
@@ -108,15 +109,19 @@ def fit_score_maps(
     ----------
     scores : ndarray of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
-    on : boolean ndarray of shape (n_samples, n_labels)
-        Their labels.
+    on : ndarray of bool of shape (n_samples, n_labels)
+        Labels of the rows.
     method : {"logistic", "isotonic"}
     min_support : int
-        Labels with fewer rows than this among those with, or among those without the label get the
-        logistic map: an isotonic one has as many free values as there are rows.
-    sample_weight : ndarray of shape (n_samples,), optional
-    known : boolean ndarray of shape (n_samples, n_labels), optional
-        Which labels are known; the others are left out.
+        Minimum number of rows (or sum of weights) with and without a label for an isotonic map,
+        which has up to one free value per row; other labels get the logistic map.
+    sample_weight : ndarray of shape (n_samples,), default=None
+    known : ndarray of bool of shape (n_samples, n_labels), default=None
+        Which labels are known; the others are ignored.
+
+    Returns
+    -------
+    ScoreMaps
     """
     logistic = fit_logistic_maps(scores, on, sample_weight=sample_weight, known=known)
     isotonic: dict[int, IsotonicMap] = {}
@@ -135,8 +140,8 @@ def fit_score_maps(
 def _fit_isotonic(
     scores: np.ndarray, on: np.ndarray, sample_weight: np.ndarray | None
 ) -> IsotonicMap:
-    # Away from 0 and 1 by what one more row of the other kind would bring, so that log-odds are
-    # finite: a score beyond all others is no proof.
+    # Probabilities stay away from 0 and 1, as if there were one more row of either kind, so that
+    # log-odds are finite.
     total = len(on) if sample_weight is None else float(sample_weight.sum())
     margin = 1.0 / (total + 2.0)
     fitted = IsotonicRegression(y_min=margin, y_max=1 - margin, out_of_bounds="clip").fit(

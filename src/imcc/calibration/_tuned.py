@@ -1,4 +1,4 @@
-"""TunedThresholds: any classifier, with its labels' thresholds chosen by cross-validation."""
+"""TunedThresholds: a classifier with thresholds per label, selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from imcc._utils.validation import (
     check_count,
     check_probability_thresholds,
 )
-from imcc._utils.wrappers import best_setting, layers
+from imcc._utils.wrappers import layers
 from imcc.calibration._cross_fit import (
     DEFAULT_THRESHOLDS,
     Given,
     check_known_classes,
-    cross_fit_scores,
-    fit_weighted,
+    fit_and_cross_fit,
     label_probabilities,
     label_scores,
     scoring_method,
@@ -33,7 +32,7 @@ from imcc.calibration._cross_fit import (
 from imcc.calibration._cuts import Criterion, check_criterion, choose_thresholds
 from imcc.estimators.base import ScoringClassifierMixin
 
-# What cv may be in words.
+# The strings that cv may be.
 TEXTS = ("prefit", "held_out")
 
 
@@ -42,63 +41,69 @@ def _has_probabilities(tuned: TunedThresholds) -> bool:
 
 
 class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose labels have thresholds of their own, chosen by cross-validation.
+    """Classifier with one threshold per label, selected by cross-validation.
 
-    The model is fitted on all rows.  Its thresholds are chosen on scores of held-out rows: each
-    fold is scored by a model fitted without it.  For each label, every possible cut is tried.
+    The classifier is fitted on all rows.  The thresholds are selected on scores of held-out rows,
+    where each fold is scored by a model that was fitted without it.  All possible thresholds of
+    each label are tried.
 
     Parameters
     ----------
     estimator : classifier
-        With ``decision_function`` or ``predict_proba``: ours, a pipeline that ends in one, or any
-        multi-label or binary classifier of scikit-learn's.
+        Classifier with ``decision_function`` or ``predict_proba``: of imcc, a pipeline, or any
+        multi-label or binary classifier of scikit-learn.
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
-        What the thresholds make as large as possible; see :func:`choose_thresholds`.
+        Criterion that the thresholds maximise; see :func:`choose_thresholds`.
     cv : int, splitter, iterable of (train, test), "prefit" or "held_out", default=5
-        As for :class:`imcc.IMCCClassifierCV`; each row is held out exactly once.  "prefit" takes
-        ``estimator`` as it is, already fitted, and chooses only the thresholds, on the rows given:
-        these must be other rows than those it was trained on.  "held_out" takes the held-out scores
-        that the estimator computes while it is fitted, so that nothing is fitted twice: for
-        :class:`imcc.KernelEnsembleClassifier`, or another one with ``fit_held_out``.
+        As for :class:`imcc.IMCCClassifierCV`; each row must be held out exactly once.  With
+        "prefit", ``estimator`` must already be fitted, and only the thresholds are selected.  Use
+        other rows than those that the estimator was trained on.  "held_out" uses the held-out
+        scores that the estimator computes during ``fit``, without further fits; it needs
+        :class:`imcc.KernelEnsembleClassifier` or another estimator with ``fit_held_out``.
     min_support : int, default=5
-        Labels that fewer training rows have, or lack, keep the default threshold.  The best cut of
-        a handful of scores says little about the next ones, and may well be to predict a label
-        everywhere.
+        Labels that fewer training rows have, or do not have, keep the default threshold.  The best
+        threshold of very few scores does not generalise.
     nested : bool, default=False
         For an estimator that searches its parameters (``IMCCClassifierCV``, ``GridSearchCV``, or a
-        pipeline that ends in one): False searches once, on all rows, and scores the folds with the
-        setting found; True searches again in every fold, which takes as many times as long.  The
-        rows of a fold then have no say in the setting that scores them; a threshold is one number
-        per label, and it hardly moves.
+        pipeline that ends in one).  False searches once, on all rows, and scores the folds with the
+        selected setting.  True searches again in each fold, which takes longer by the number of
+        folds; the setting then does not depend on the rows it scores.  The thresholds usually
+        change little.
     n_jobs : int or None, default=None
-        Folds computed at the same time.
+        Number of folds to compute in parallel.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows (or the one given, for cv="prefit").
+        The classifier fitted on all rows, or ``estimator`` itself with ``cv="prefit"``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted where its score is at least this: the value of ``decision_function``,
-        or the probability if the classifier has only ``predict_proba``.  Scores of a calibrated
-        classifier are log-odds, and so are its thresholds; ``scipy.special.expit`` turns them into
-        probabilities.  Labels with too little support, those that never or always occur among
-        them, keep the default: 0, or 0.5 for probabilities.
+        A label is predicted if its score is at least its threshold.  Scores are values of
+        ``decision_function``, or probabilities if the classifier has only ``predict_proba``.  For a
+        calibrated classifier they are log-odds; ``scipy.special.expit`` converts its thresholds to
+        probabilities.  Labels with less than ``min_support`` rows keep the default: 0, or 0.5 for
+        probabilities.
     cv_results_ : dict of ndarray
-        For each label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
-        held-out scores with the threshold and with the default one), ``support`` (rows with the
-        label), ``tuned`` (False where the default was kept).  The values are a little optimistic:
-        the thresholds were chosen on the same scores.
+        Results per label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
+        held-out scores with the selected and the default threshold), ``support`` (number of rows
+        with the label) and ``tuned`` (False if the default was kept).  The values are slightly
+        optimistic, since the thresholds were selected on the same scores.
     best_score_, default_score_ : float
-        The mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
+        Mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
+    See Also
+    --------
+    MultilabelCalibrator : Calibrated probabilities.
+    choose_thresholds : Selects thresholds on given scores.
+
     Notes
     -----
-    ``decision_function`` gives the scores of the model, unchanged: thresholds move decisions, not
-    the ranking of the labels.  So ``predict`` is not where these scores are at least 0.
+    ``decision_function`` returns the scores of the classifier unchanged, since thresholds do not
+    change the ranking of the labels.  Hence ``predict`` is not ``decision_function(X) >= 0``.
 
-    A vector of more than two classes is refused: there the best-scored class wins.
+    A target with more than two classes is not supported, because the class with the highest score
+    is predicted there.
 
     Examples
     --------
@@ -134,24 +139,27 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> TunedThresholds:
-        """Fit the model on all rows, and choose the thresholds on held-out scores.
+        """Fit the classifier on all rows, and select the thresholds on held-out scores.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or a vector of at most two classes.  NaN in a
-            dense label matrix is a label that is not known: its threshold is chosen without the
-            row, and the classifier must take it (:class:`imcc.IMCCClassifier` does).
-        groups : array-like of shape (n_samples,), optional
-            Passed on to the splitter.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, >= 0: passed on to the classifier, which must take
-            it, and used in the criterion.  Rows of weight 0 are left out.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or a vector
+            of at most two classes.  NaN in a dense indicator matrix is an unknown label: the row is
+            ignored for the threshold of this label, and the classifier must support it, as
+            :class:`imcc.IMCCClassifier` does.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, passed to the classifier, which must support them, and used in the
+            criterion.  Rows of weight 0 are removed.
 
         Returns
         -------
         self : TunedThresholds
+            The fitted classifier.
         """
         check_criterion(self.criterion)
         check_count("min_support", self.min_support)
@@ -163,15 +171,15 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if target.kind == "multiclass":
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: "
-                "for a vector of more than two classes the best-scored one wins, and thresholds "
-                "have no meaning; pass a label matrix, or a vector of two classes"
+                "with more than two classes, the class with the highest score is predicted "
+                "without thresholds; pass an indicator matrix or a vector of two classes"
             )
         if isinstance(self.cv, str) and check_choice("cv", self.cv, TEXTS) == "held_out":
             if not hasattr(self.estimator, "fit_held_out"):
                 raise InvalidArgumentError(
                     "cv",
                     f"'held_out' needs a classifier with fit_held_out, which "
-                    f"{type(self.estimator).__name__} does not have: give a number of folds",
+                    f"{type(self.estimator).__name__} does not have: pass a number of folds",
                 )
             self.estimator_ = clone(self.estimator)
             more = {} if weights is None else {"sample_weight": weights}
@@ -183,16 +191,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             check_known_classes(self.estimator_, target)
             scores = label_scores(self.estimator_, X, target.signs.shape[1])
         else:
-            self.estimator_ = fit_weighted(clone(self.estimator), X, y, weights)
-            model = clone(self.estimator) if self.nested else best_setting(self.estimator_)
-            scores = cross_fit_scores(
-                model,
-                X,
-                y,
-                cv=given.cv,
-                groups=given.groups,
-                sample_weight=weights,
-                n_jobs=self.n_jobs,
+            self.estimator_, scores = fit_and_cross_fit(
+                self.estimator, given, nested=self.nested, n_jobs=self.n_jobs
             )
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
         on = target.signs > 0
@@ -223,21 +223,23 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict(
         self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
     ) -> np.ndarray:
-        """Predict the labels of every row, with the tuned thresholds.
+        """Predict the labels of each row with the selected thresholds.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-        thresholds : float or array-like of shape (n_labels,), optional
-            Others, for once, on the scores that ``thresholds_`` are on; 0 is the classifier
-            without tuning (0.5 for one with ``predict_proba`` only).
-        probability_thresholds : float or array-like of shape (n_labels,), optional
-            Others, for once, as probabilities: a label is predicted where ``predict_proba`` gives
-            at least this.  For classifiers that have it.
+            Rows to predict.
+        thresholds : float or array-like of shape (n_labels,), default=None
+            Thresholds to use instead of ``thresholds_``, on the same scores.  0 is the classifier
+            without tuning (0.5 if it has only ``predict_proba``).
+        probability_thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose probability is at least the threshold, instead of using
+            ``thresholds_``.  Needs a classifier with ``predict_proba``; pass only one of the two.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_labels), or (n_samples,) for a vector of classes
+        ndarray of shape (n_samples, n_labels), or (n_samples,) for a 1-D training target
+            1 for predicted labels, otherwise 0; or the predicted classes.
         """
         check_is_fitted(self)
         if probability_thresholds is not None:
@@ -246,19 +248,30 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return the model's own probabilities."""
+        """Return the probabilities of the classifier.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray
+            The result of ``predict_proba`` of ``estimator_``.
+        """
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     def _predict_by_probability(self, X: Any, thresholds: Any, limits: Any) -> np.ndarray:
         name = "probability_thresholds"
         if thresholds is not None:
-            raise InvalidArgumentError(name, "is in place of thresholds: give one of the two")
+            raise InvalidArgumentError(name, "replaces thresholds: pass only one of the two")
         if not _has_probabilities(self):
             raise InvalidArgumentError(
                 name,
-                f"needs predict_proba, which {type(self.estimator_).__name__} does not have: put "
-                "the classifier into a MultilabelCalibrator, or give scores as thresholds",
+                f"needs predict_proba, which {type(self.estimator_).__name__} does not have: wrap "
+                "the classifier in a MultilabelCalibrator, or pass scores as thresholds",
             )
         if is_dask(X):
             return predict_lazily(self, "predict", X, probability_thresholds=limits)
@@ -278,23 +291,29 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 def decision_thresholds(model: Any, n_labels: int) -> np.ndarray:
-    """Return the thresholds by which a fitted model predicts, on its scores (``label_scores``).
+    """Return the thresholds that a fitted model predicts with, on its scores.
 
     Parameters
     ----------
     model : fitted classifier
-        With thresholds, also inside of pipelines and searches, or without.
+        :class:`TunedThresholds`, a pipeline or search around it, or any other classifier.
     n_labels : int
+        Number of labels.
 
     Returns
     -------
     ndarray of shape (n_labels,)
-        0, or 0.5 for classifiers with probabilities only, where nothing was tuned.
+        ``thresholds_`` if thresholds were tuned; otherwise 0, or 0.5 for classifiers that have only
+        ``predict_proba``.
+
+    See Also
+    --------
+    label_scores : The scores that the thresholds apply to.
     """
     for layer in layers(model):
         if isinstance(layer, TunedThresholds):
             return np.asarray(layer.thresholds_, dtype=np.float64)
-        # What else decides does so at the default, whatever is inside of it.
+        # Other wrappers predict at the default threshold, whatever they contain.
         passes_on = isinstance(layer, Pipeline) or hasattr(layer, "best_estimator_")
         if not passes_on and not getattr(layer, "_predicts_as_inside", False):
             break

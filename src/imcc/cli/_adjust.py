@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.progress import part
 from imcc.cli._choices import CALIBRATORS, CRITERIA
 from imcc.cli._evaluate import MEASURES
 from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved, refuse_classes
@@ -24,7 +25,9 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
@@ -84,11 +87,14 @@ def calibrate(
     from imcc._utils.wrappers import first_with
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
+    if method != "isotonic":
+        refuse_options(["min_support"], "--method isotonic")
     with problems_reported():
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "calibrate")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
+        with working("reading", quiet=quiet):
+            X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         if first_with(model, "thresholds_") is not None:
             warnings.warn(
                 "the thresholds of the model are on its scores, and are left out: a label is now "
@@ -97,10 +103,13 @@ def calibrate(
             )
         while isinstance(model, (TunedThresholds, MultilabelCalibrator)):
             model = model.estimator_
-        calibrated = MultilabelCalibrator(
-            model, method=method, cv="prefit", min_support=min_support
-        ).fit(X, Y)
-        found = _judged(model, X, Y, method, min_support)
+        with working("calibrating", quiet=quiet):
+            with part(0, (1, 2), "scoring rows"):
+                calibrated = MultilabelCalibrator(
+                    model, method=method, cv="prefit", min_support=min_support
+                ).fit(X, Y)
+            with part(1, (1, 2), "judging the probabilities"):
+                found = _judged(model, X, Y, method, min_support)
         note = f"Calibrated ({method}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before calibration": value for key, value in card.metrics.items()}
         if found is not None:
@@ -172,12 +181,14 @@ def thresholds(
         check_output(output, force)
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "choose thresholds for")
-        X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
+        with working("reading", quiet=quiet):
+            X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
         while isinstance(model, TunedThresholds):
             model = model.estimator_
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
-        tuned.fit(X, Y)
+        with working("choosing thresholds", quiet=quiet):
+            tuned.fit(X, Y)
         note = f"Thresholds chosen ({criterion}) on {_rows_used(X, name, fingerprint)}."
         metrics = {f"{key}, before thresholds": value for key, value in card.metrics.items()}
         chosen = {
@@ -242,11 +253,14 @@ def _judged(
 
     if X.shape[0] < 2:
         return None
-    chances = cross_fit_probabilities(
-        model, X, Y, method=method, min_support=min_support, cv=min(5, X.shape[0])
-    )
-    before = score_probabilities(model, X, Y.shape[1])
-    return diagnose_probabilities(Y, chances, before=before)
+    with part(0, (1, 1, 1)):
+        chances = cross_fit_probabilities(
+            model, X, Y, method=method, min_support=min_support, cv=min(5, X.shape[0])
+        )
+    with part(1, (1, 1, 1)):
+        before = score_probabilities(model, X, Y.shape[1])
+    with part(2, (1, 1, 1)):
+        return diagnose_probabilities(Y, chances, before=before)
 
 
 def _as_metrics(found: CalibrationDiagnostics, name: str) -> dict[str, float]:

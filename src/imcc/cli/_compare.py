@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
-from imcc.cli._options import ALPHA, CONTROL, ROPE, examples
+from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
@@ -71,10 +71,12 @@ def compare_(
     from imcc.experiment import Store
     from imcc.published import compare_with_published
 
+    if published:
+        refuse_options(["control", "rope", "missing"], "comparisons of methods")
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
     with problems_reported(), Store(store, read_only=True) as opened:
         if published:
-            beside = compare_with_published(opened, selection)
+            beside = compare_with_published(opened, selection, metrics=wanted, alpha=alpha)
         else:
             if control is None and "imcc" in opened.scores(wanted[0]).methods:
                 control = "imcc"
@@ -226,7 +228,6 @@ def _tests(result: Comparison) -> list[str]:
 def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
     from imcc.published import VERDICTS
 
-    cells = [cell for cell in beside.cells if cell.metric in wanted]
     if as_json:
         print_json(beside.to_dict())
         return
@@ -241,7 +242,7 @@ def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
                 "" if cell.standard_errors is None else f"{cell.standard_errors:+.1f}",
                 cell.verdict,
             )
-            for cell in cells
+            for cell in beside.cells
             if cell.metric == metric and cell.verdict != "missing"
         ]
         if rows:

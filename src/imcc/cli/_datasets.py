@@ -11,7 +11,7 @@ from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.text import printable
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
 from imcc.cli._inputs import check_output, load
-from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options
+from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options, refuse_options
 from imcc.cli._tables import (
     are_tables,
     known_columns,
@@ -161,6 +161,8 @@ def describe(
     """
     import imcc.datasets as data
 
+    if draw is None:
+        refuse_options(["draw_labels"], "--draw")
     shown: dict[str, Any] = {}
     with problems_reported():
         inputs = inputs or (DEFAULT_DATASET,)

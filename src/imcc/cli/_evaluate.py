@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.progress import part
 from imcc.cli._choices import CALIBRATIONS
 from imcc.cli._inputs import fingerprint_of, load_matching, open_saved, refuse_classes
 from imcc.cli._options import (
@@ -20,7 +21,9 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 # The attributes of CalibrationDiagnostics, in words.
@@ -125,12 +128,17 @@ def evaluate(
     from imcc.calibration import decision_thresholds, label_scores
     from imcc.metrics import evaluate as evaluate_metrics
 
+    if not as_json and draw_calibration is None:
+        refuse_options(["calibration"], "--draw-calibration and --json")
+    if not resamples:
+        refuse_options(["seed"], "the intervals that --resamples 0 leaves out")
     with problems_reported():
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "evaluate")
-        X, Y = load_matching(
-            inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
-        )
+        with working("reading", quiet=quiet):
+            X, Y = load_matching(
+                inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+            )
         if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
             warnings.warn(
                 "these are the rows that the model was trained on: it is worse on new rows than "
@@ -139,24 +147,27 @@ def evaluate(
                 stacklevel=1,
             )
         names = card.label_names
-        scores = label_scores(model, X, len(names))
+        with working("evaluating: scoring rows", quiet=quiet):
+            scores = label_scores(model, X, len(names))
         limits = decision_thresholds(model, len(names))
         metrics = evaluate_metrics(Y, scores)
         # The ranking metrics are of the scores; this one is of the decisions.
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
             "hamming_loss"
         ]
-        found = inspection.diagnose(
-            Y,
-            scores,
-            thresholds=limits,
-            label_names=names,
-            n_resamples=resamples,
-            random_state=seed,
-        )
+        with working("evaluating: intervals", quiet=quiet):
+            found = inspection.diagnose(
+                Y,
+                scores,
+                thresholds=limits,
+                label_names=names,
+                n_resamples=resamples,
+                random_state=seed,
+            )
         order = np.argsort([-label.support for label in found.labels], kind="stable")
-        judged = judge_probabilities(model, X, Y, names, resamples, seed)
-        chances = _chances(model, X, Y, scores, calibration)
+        with working("evaluating: probabilities", quiet=quiet):
+            judged = judge_probabilities(model, X, Y, names, resamples, seed)
+            chances = _chances(model, X, Y, scores, calibration)
         records = inspection.reliability(Y, chances, label_names=names)
         if plot is not None:
             inspection.draw_diagnostics(found, plot, calibration=judged)
@@ -195,14 +206,20 @@ def judge_probabilities(
 
     if not hasattr(model, "predict_proba"):
         return None
-    return inspection.diagnose_probabilities(
-        Y,
-        label_probabilities(model, X, len(names)),
-        before=inspection.probabilities_before_calibration(model, X, len(names)),
-        label_names=names,
-        n_resamples=resamples,
-        random_state=seed,
-    )
+    shares = (2, 2, 1)
+    with part(0, shares, "scoring rows"):
+        chances = label_probabilities(model, X, len(names))
+    with part(1, shares, "scoring rows before calibration"):
+        before = inspection.probabilities_before_calibration(model, X, len(names))
+    with part(2, shares, "resampling"):
+        return inspection.diagnose_probabilities(
+            Y,
+            chances,
+            before=before,
+            label_names=names,
+            n_resamples=resamples,
+            random_state=seed,
+        )
 
 
 def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any:

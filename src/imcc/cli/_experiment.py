@@ -110,11 +110,18 @@ def run_(
         raise click.UsageError("--rows and --no-rows exclude each other.")
     with problems_reported():
         whole = load_experiment(source)
+        from_file = False
         if methods is not None:
             whole, methods, from_file = _with_files(whole, methods)
             usual = Path("results", f"{whole.name}.csv")
-            if from_file and not rows and not no_rows and usual.exists():
-                rows = (usual,)
+            if from_file and not rows and not no_rows:
+                if usual.exists():
+                    rows = (usual,)
+                elif not running["as_json"] and not running["quiet"]:
+                    say(
+                        f"There is no {usual} here: only {', '.join(methods)} will be run. To "
+                        "compare with rows of other methods, name their file with --rows."
+                    )
         if rows and methods is None:
             raise click.UsageError("--rows needs --methods: what is to be compared with the rows.")
         path = store or Path(f"{whole.name}.sqlite")
@@ -131,7 +138,8 @@ def run_(
             datasets=datasets,
             methods=methods,
             n_repeats=repeats,
-            sensitivity=not no_sensitivity and not rows,
+            # Studies are of IMCC, not of methods from a file.
+            sensitivity=not (no_sensitivity or rows or from_file),
         )
     _run(wanted, path, compared=methods if rows else None, **running)
 
@@ -235,6 +243,8 @@ def _run(
         click.echo()
         for found in beside:
             show_comparison(found)
+        for found in beside:
+            say(_rank_in_words(found))
     if summary.failures:
         reasons = "\n".join(f"{printable(f.key)}: {printable(f.error)}" for f in summary.failures)
         raise click.ClickException(
@@ -242,6 +252,18 @@ def _run(
             f"Try them again with: imcc experiment resume {path}"
         )
     stopped_in_time(summary, path)
+
+
+def _rank_in_words(found: Comparison) -> str:
+    """Return the mean rank of the control, and who is first."""
+    assert found.control is not None
+    own = float(found.mean_ranks[found.methods.index(found.control)])
+    best = found.order[0]
+    first = printable(found.methods[best])
+    return (
+        f"{found.metric}: {printable(found.control)} has mean rank {own:.2f} of "
+        f"{len(found.methods)} methods; first is {first} with {float(found.mean_ranks[best]):.2f}."
+    )
 
 
 def _compare_beside(path: Path, methods: list[str]) -> tuple[list[Comparison], list[str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
+from imcc._utils.progress import told_to
 from imcc.cli._choices import BY
 from imcc.cli._evaluate import judge_probabilities, print_probabilities
 from imcc.cli._inputs import (
@@ -23,11 +24,14 @@ from imcc.cli._options import (
     JSON,
     MODEL,
     QUIET,
+    READING,
     TRUST,
     DataPath,
     examples,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._row import find_row, one_row, print_report, read_rows, report_row, training_rows
 from imcc.cli._tables import (
     are_tables,
@@ -142,7 +146,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many of the nearest rows to show.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of what is drawn, by columns and for the intervals of --test.",
+)
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -210,6 +220,15 @@ def inspect(
         )
     if by != "columns" and (background_inputs or columns_file):
         raise click.UsageError("--background and --draw-columns are for --by columns")
+    if row is None or by != "columns":
+        refuse_options(
+            ["n_nearest", "background_rows", "evaluations", "max_columns"],
+            "what the columns of one row add (--row, by columns)",
+        )
+        if not test_inputs:
+            refuse_options(["seed"], "what the columns of one row add (--row), and --test")
+    if not (row_inputs or data_inputs or background_inputs or test_inputs):
+        refuse_options(list(READING), "reading data, of which none are named")
     drawn = [
         file
         for file in (html, clusters_file, pairs_file, map_file, columns_file)
@@ -219,11 +238,13 @@ def inspect(
         for file in drawn:
             check_output(file, force)
         model, card = open_saved(model_file, trust)
-        training = _training(data_inputs, reading, model, card)
+        with working("reading the training data", quiet=quiet):
+            training = _training(data_inputs, reading, model, card)
         found: Inspection | None = None
         remark = ""
         try:
-            found = _inspection(model, card, training)
+            with working("inspecting", quiet=quiet):
+                found = _inspection(model, card, training)
         except ImccError as error:  # a model without virtual examples: its card is all there is
             draws_them = clusters_file or pairs_file or map_file
             needs_them = draws_them or (by != "columns" and not _has_members(model))
@@ -252,8 +273,14 @@ def inspect(
                 quiet=quiet,
             )
         elif row is not None:
-            explained = _explanations(model, card, training, row_inputs, reading, row, wanted, by)
-        judged = _judged(model, card, test_inputs, reading) if test_inputs else None
+            with working("explaining", quiet=quiet):
+                explained = _explanations(
+                    model, card, training, row_inputs, reading, row, wanted, by
+                )
+        judged = None
+        if test_inputs:
+            with working("judging probabilities", quiet=quiet):
+                judged = _judged(model, card, test_inputs, reading, seed)
         if found is not None:
             if clusters_file is not None:
                 inspection.draw_clusters(found, clusters_file)
@@ -353,11 +380,14 @@ def _no_rows() -> InvalidArgumentError:
 
 
 def _judged(
-    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
+    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any], seed: int
 ) -> CalibrationDiagnostics:
     refuse_classes(model, "judge")
-    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
-    found = judge_probabilities(model, X, Y, card.label_names)
+    with told_to(None):
+        X, Y = load_matching(
+            inputs, reading, card, with_labels=True, ignore_extra=True, model=model
+        )
+    found = judge_probabilities(model, X, Y, card.label_names, seed=seed)
     if found is None:
         raise InvalidArgumentError(
             "test",

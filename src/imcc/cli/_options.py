@@ -6,7 +6,7 @@ Nothing here imports what does the work: help and completion are shown without w
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,34 @@ def examples(*lines: str) -> str:
     '\x08\nExamples:\n  imcc datasets list'
     """
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def given_options(*names: str) -> list[str]:
+    """Return the options among some that the user has given, as they are typed.
+
+    Parameters
+    ----------
+    *names : str
+        Names of arguments of the command that is running; ``table_tags``, not ``tags``.
+    """
+    context = click.get_current_context()
+    unsaid = (click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP, None)
+    flags = {p.name: max(p.opts, key=len) for p in context.command.params}
+    return [flags[name] for name in names if context.get_parameter_source(name) not in unsaid]
+
+
+def refuse_options(names: Sequence[str], purpose: str) -> None:
+    """Refuse options that would do nothing here.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As for :func:`given_options`.
+    purpose : str
+        What they are for: the end of a sentence.
+    """
+    for flag in given_options(*names):
+        raise click.UsageError(f"{flag} is for {purpose}, and would do nothing here")
 
 
 class Numbers(click.ParamType):

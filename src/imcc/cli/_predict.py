@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.files import save
-from imcc._utils.text import defused
 from imcc.cli._inputs import check_output, load_matching, open_saved
 from imcc.cli._options import (
     FORCE,
@@ -26,11 +22,18 @@ from imcc.cli._options import (
     TRUST,
     examples,
     reading_options,
+    refuse_options,
 )
-from imcc.cli._terminal import json_text, print_result, problems_reported, say
-
-if TYPE_CHECKING:
-    import numpy as np
+from imcc.cli._predictions import (
+    Wanted,
+    counted_rows,
+    predicted_rows,
+    predicted_tables,
+    write_predictions,
+)
+from imcc.cli._progress import working
+from imcc.cli._tables import are_tables, refuse_labels, table_files, table_model
+from imcc.cli._terminal import problems_reported, say
 
 FORMS = ("csv", "json", "jsonl", "parquet", "xlsx")
 # Those that are files of their own making: not text, and packed already.
@@ -111,16 +114,14 @@ def predict(
     names of the labels that are predicted (json, jsonl; with scores or probabilities).  For a model
     of tables, the columns of ids come first, and a file of any size is read part by part.
     """
-    from imcc.calibration import label_probabilities, label_scores
-    from imcc.cli._predict_table import Wanted, predict_table
-    from imcc.cli._tables import are_tables, table_model
-
     if scores and proba:
         raise click.UsageError("--scores and --proba: give one of the two")
     if top is not None and top_k is not None:
         raise click.UsageError("--top and --top-k: give one of the two")
     output = None if output == STDIN else output
-    form = "json" if as_json else form or _form_of(output)
+    form = _chosen_form(form, as_json, output)
+    if form != "csv":
+        refuse_options(["raw_csv"], "csv")
     with problems_reported():
         if output is not None:
             check_output(output, force)
@@ -138,31 +139,21 @@ def predict(
                 f"probabilities with imcc calibrate {model_file} DATA -o NEW, where DATA are rows "
                 "with labels that it was not trained on",
             )
+        wanted = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
         if table_model(model) is not None and are_tables(inputs, reading):
-            wished = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
-            count = predict_table(
-                model, inputs, reading, wished, output, ignore_extra=ignore_extra, quiet=quiet
-            )
+            refuse_labels(reading)
+            files = table_files(inputs, reading)
+            parts = predicted_tables(model, files, wanted, ignore_extra)
         else:
-            for option, used in (("top", top), ("form", form in _BINARY)):
-                if used:
-                    raise InvalidArgumentError(option, "is for models of tables")
-            X, _ = load_matching(
-                inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
-            )
-            names, count = card.label_names, X.shape[0]
-            ranking = label_scores(model, X, len(names)) if scores or top_k else None
-            values = None
-            if proba:
-                values = _Values("probability", label_probabilities(model, X, len(names)))
-            elif scores or (top_k and form != "csv"):
-                values = _Values("score", ranking)
-            best = None if top_k is None else _best(ranking, top_k)
-            text = _text(form, names, model.predict(X), values, best, raw_csv)
-            if output is not None:
-                save(output, text.encode("utf-8"))
-            else:
-                print_result(text)
+            with working("reading", quiet=quiet):
+                X, _ = load_matching(
+                    inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
+                )
+            parts = predicted_rows(model, X, card.label_names, wanted)
+        # Rows that are printed on the terminal would be mixed with a bar.
+        beside = output is not None or not sys.stdout.isatty()
+        with working("predicting", quiet=quiet, beside=beside) as report:
+            count = write_predictions(counted_rows(parts, report), wanted, output)
     if output is not None and not quiet:
         say(f"{count:,} rows written to {output}", err=True)
 
@@ -174,12 +165,34 @@ def _is_packed(output: str) -> bool:
     return output.lower().endswith(_PACKED)
 
 
-def _form_of(output: str | None) -> str:
-    """Return the format that the name of a file says; no suffix is CSV."""
+def _chosen_form(form: str | None, as_json: bool, output: str | None) -> str:
+    """Return the format to write: what is asked for, which the name of a file must not deny."""
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --to {form}: give one of the two")
+    asked = "json" if as_json else form
+    if asked is None:
+        return _form_of(output)
+    suffix = Path(_unpacked(output)).suffix.removeprefix(".")
+    if suffix in FORMS and suffix != asked:
+        flag = "--json" if as_json else f"--to {form}"
+        raise click.UsageError(
+            f"{flag} and {output}: a file of that name is {suffix}; leave out {flag}, or give "
+            "another name"
+        )
+    return asked
+
+
+def _unpacked(output: str | None) -> str:
+    """Return the name of a file in small letters, without the suffix of a packed one."""
     name = "" if output is None else Path(output).name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)
-    suffix = Path(name).suffix.removeprefix(".")
+    return name
+
+
+def _form_of(output: str | None) -> str:
+    """Return the format that the name of a file says; no suffix is CSV."""
+    suffix = Path(_unpacked(output)).suffix.removeprefix(".")
     if suffix in FORMS or not suffix:
         return suffix or "csv"
     if suffix in ("txt", "tsv", "xls", "xlsm", "ods", "arff", "html", "md", "feather"):
@@ -188,100 +201,3 @@ def _form_of(output: str | None) -> str:
             "--to which of them it is."
         )
     return "csv"
-
-
-class _Values(NamedTuple):
-    """What is given for each label besides the prediction, and how it is called."""
-
-    word: str
-    matrix: Any
-
-    @property
-    def plural(self) -> str:
-        return "scores" if self.word == "score" else "probabilities"
-
-
-def _best(scores: Any, top_k: int) -> np.ndarray:
-    """Return the numbers of each row's best-scored labels."""
-    import numpy as np
-
-    return np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-
-
-def _text(
-    form: str,
-    names: Sequence[str],
-    predicted: np.ndarray,
-    values: _Values | None,
-    best: np.ndarray | None,
-    raw_csv: bool,
-) -> str:
-    if form == "csv":
-        return _csv(names, predicted, values, best, raw_csv)
-    rows = [_record(names, predicted, values, best, i) for i in range(len(predicted))]
-    if form == "json":
-        return json_text(rows, indent=1) + "\n"
-    return "".join(json_text(row, indent=None) + "\n" for row in rows)
-
-
-def _csv(
-    names: Sequence[str],
-    predicted: np.ndarray,
-    values: _Values | None,
-    best: np.ndarray | None,
-    raw: bool,
-) -> str:
-    import numpy as np
-
-    buffer = io.StringIO(newline="")
-    # The csv module leaves a carriage return without quotes unless everything is quoted.
-    odd = any("\r" in name for name in names)
-    writer = csv.writer(
-        buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
-    )
-    heading = _heading(names, predicted, values, best)
-    writer.writerow(heading if raw else map(defused, heading))
-    for i in range(len(predicted)):
-        if best is not None:
-            cells: list[Any] = []
-            for j in best[i]:
-                cells.append(names[j])
-                if values is not None:
-                    cells.append(repr(float(values.matrix[i, j])))
-        elif values is not None:
-            cells = [repr(float(value)) for value in values.matrix[i]]
-        else:
-            cells = np.atleast_1d(predicted[i]).tolist()
-        writer.writerow(cells if raw else map(defused, cells))
-    return buffer.getvalue()
-
-
-def _heading(
-    names: Sequence[str], predicted: np.ndarray, values: _Values | None, best: np.ndarray | None
-) -> list[str]:
-    if best is not None:
-        places = range(1, best.shape[1] + 1)
-        if values is not None:
-            return [word for k in places for word in (f"label{k}", f"{values.word}{k}")]
-        return [f"label{k}" for k in places]
-    return list(names) if values is not None or predicted.ndim == 2 else ["class"]
-
-
-def _record(
-    names: Sequence[str],
-    predicted: np.ndarray,
-    values: _Values | None,
-    best: np.ndarray | None,
-    i: int,
-) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    if predicted.ndim == 2:
-        row["labels"] = [name for name, on in zip(names, predicted[i], strict=True) if on]
-    else:
-        row["class"] = predicted[i].item() if hasattr(predicted[i], "item") else predicted[i]
-    if best is not None:
-        assert values is not None
-        row["top"] = [{"label": names[j], values.word: float(values.matrix[i, j])} for j in best[i]]
-    elif values is not None:
-        row[values.plural] = dict(zip(names, map(float, values.matrix[i]), strict=True))
-    return row

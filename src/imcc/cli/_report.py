@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
-from imcc.cli._options import ALPHA, CONTROL, ROPE, examples
+from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
 from imcc.cli._terminal import print_json, problems_reported
 
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
@@ -87,6 +87,13 @@ def report(
         raise click.UsageError("--json says where the file is; with -o - there is none.")
     if tables is not None and control is not None:
         raise click.UsageError("--control is not for --tables: their ranks need none.")
+    if tables is not None:
+        refuse_options(["alpha", "rope"], "the tests of the page and the figures")
+    if figures is not None:
+        refuse_options(["rope"], "the tests of the page")
+        refuse_options(["force"], "single files")
+    if output == Path("-"):
+        refuse_options(["force"], "files")
     page: dict[str, Any] = {"control": control, "alpha": alpha}
     table: dict[str, Any] = {
         "format": tables,

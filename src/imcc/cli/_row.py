@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import told_to
 from imcc._utils.text import printable
 from imcc.cli._inputs import load_matching
-from imcc.cli._progress import counted
+from imcc.cli._progress import working
 from imcc.cli._tables import are_tables, labels_of, table_model, table_rows
 from imcc.cli._terminal import print_wide_table, say, stdout
 
@@ -140,9 +141,9 @@ def report_row(
     names: dict[str, Any] = {"feature_names": None}
     if not hasattr(rows.X, "columns"):  # an array, whose names are in the card
         names["feature_names"] = card.feature_names or None
-    with counted("scoring mixed rows", quiet=quiet) as progress:
+    with working("scoring mixed rows", quiet=quiet) as report, told_to(None):
         attribution = inspection.explain_columns(
-            model, x, compared.X, label_names=card.label_names, progress=progress, **names, **sizes
+            model, x, compared.X, label_names=card.label_names, progress=report, **names, **sizes
         )
     if labels:
         attribution = attribution.select(labels)
@@ -152,7 +153,7 @@ def report_row(
     itself = [number] if same else []
     nearest, group, group_name = None, None, ""
     if around.X.shape[0] > len(itself):
-        with counted("looking for the nearest rows", quiet=quiet) as progress:
+        with working("looking for the nearest rows", quiet=quiet) as report, told_to(None):
             nearest = inspection.nearest_rows(
                 model,
                 x,
@@ -162,7 +163,7 @@ def report_row(
                 names=_ids(model, around.X),
                 label_names=card.label_names,
                 leave_out=itself,
-                progress=progress,
+                progress=report,
                 **names,
             )
         if has_clusters and training is not None:

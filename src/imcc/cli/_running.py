@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from imcc.cli._options import refuse_options
 from imcc.cli._progress import shown_progress
 from imcc.cli._terminal import problems_reported, say
 
@@ -124,6 +125,8 @@ def run_shown(
     """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue."""
     from imcc.experiment import run
 
+    if dask is not None:
+        refuse_options(["jobs"], "processes on this machine, not for --dask")
     try:
         with (
             problems_reported(),

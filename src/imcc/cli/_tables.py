@@ -151,9 +151,15 @@ def _looks_like_table(name: str, reading: dict[str, Any]) -> bool:
     lower = name.lower()
     if lower.endswith(".zip"):
         lower = str(reading.get("member", "")).lower() or _inside(name)
+    return _without_packing(lower).endswith(_SUFFIXES)
+
+
+def _without_packing(name: str) -> str:
+    """Return the name of a file in small letters, without the suffix of a packed one."""
+    name = name.lower()
     for packed in (".gz", ".bz2", ".zip"):
-        lower = lower.removesuffix(packed)
-    return lower.endswith(_SUFFIXES)
+        name = name.removesuffix(packed)
+    return name
 
 
 def _inside(name: str) -> str:
@@ -166,6 +172,15 @@ def _inside(name: str) -> str:
     except (OSError, zipfile.BadZipFile):
         return ""  # reading it will say what is wrong
     return names[0].lower() if len(names) == 1 else ""
+
+
+def refuse_labels(reading: dict[str, Any]) -> None:
+    """Say that a model finds its labels in a table by their names."""
+    for name in ("labels", "label_prefix"):
+        if name in reading:
+            raise InvalidTypeError(
+                name, "is for training: a model knows its labels, and finds them by their names"
+            )
 
 
 def refuse_columns(columns: dict[str, Any]) -> None:
@@ -182,6 +197,11 @@ def table_files(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[TableF
     for name in sorted(other):
         raise InvalidTypeError(name, "is not an option of tables (CSV, TSV, Parquet)")
     options = {name: reading[name] for name in _READING if name in reading}
+    for name in inputs:
+        if "member" in options and not name.lower().endswith(".zip"):
+            raise InvalidTypeError("member", f"names a file in a .zip archive, and {name} is none")
+        if "header" in options and _without_packing(name).endswith(".parquet"):
+            raise InvalidTypeError("header", f"is for files of text, and {name} is Parquet")
     return [TableFile(source, **options) for source in sources(inputs, reading)]
 
 
@@ -269,6 +289,11 @@ def known_columns(
     labels, tags = _labels(names, reading, columns)
     if not labels and tags is None:
         labels, tags = list(known.labels), known.tags
+    if tags is None and "separator" in columns:
+        raise InvalidArgumentError(
+            "separator",
+            "is what stands between tags, and no column of tags is named: " + given("tags"),
+        )
     for name in (*labels, *filter(None, [tags])):
         _check_column("labels" if name in labels else "tags", name, names)
     if need_labels and not labels and tags is None:
@@ -512,6 +537,7 @@ def table_rows(
     from imcc.datasets import DataFormatError
     from imcc.tabular import check_table, indicator_columns
 
+    refuse_labels(reading)
     source = read_input(inputs, reading)
     inner = table_model(model)
     if inner is not None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
-from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +29,11 @@ from imcc.cli._options import (
     Numbers,
     Words,
     examples,
+    given_options,
     reading_options,
+    refuse_options,
 )
+from imcc.cli._progress import working
 from imcc.cli._tables import (
     are_tables,
     fit_table,
@@ -45,7 +46,7 @@ from imcc.cli._tables import (
     table_card,
     table_options,
 )
-from imcc.cli._terminal import print_json, print_table, problems_reported, say, stderr
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -170,14 +171,17 @@ def tune(
 
     if kernel_search and (kernels or width_scales):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
-    if method != "imcc" and (others := _given(_OF_THE_SEARCH)):
+    if method != "imcc" and (others := given_options(*_OF_THE_SEARCH)):
         raise click.UsageError(f"{others[0]} is an option of --method imcc")
+    if results is None:
+        refuse_options(["raw_csv"], "--results")
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         for file in (output, results):
             if file is not None:
                 check_output(file, force)
-        data = _Data(inputs, reading, columns, scale, fill_missing)
+        with working("reading", quiet=quiet):
+            data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
         axes: dict[str, Any] = dict(KERNEL_SEARCH) if kernel_search else {}
         if kernels:
@@ -185,31 +189,29 @@ def tune(
         if width_scales:
             axes["width_scales"] = width_scales
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        with _progress("searching", quiet) as progress:
-            classifier: Any
-            if method == "imcc":
-                classifier = IMCCClassifierCV(
-                    alphas,
-                    betas,
-                    gammas,
-                    clusters,
-                    grid=grid,
-                    **axes,
-                    cv=shuffled,
-                    scoring=list(METRICS),
-                    refit=metric,
-                    n_jobs=jobs,
-                    progress=progress,
-                    random_state=seed,
-                )
-            else:
-                classifier = KernelEnsembleClassifier(
-                    scoring=metric,
-                    cv=shuffled if _given(("folds",)) and not _tuned(thresholds) else "loo",
-                    n_jobs=jobs,
-                    random_state=seed,
-                    verbose=int(progress is not False),
-                )
+        classifier: Any
+        if method == "imcc":
+            classifier = IMCCClassifierCV(
+                alphas,
+                betas,
+                gammas,
+                clusters,
+                grid=grid,
+                **axes,
+                cv=shuffled,
+                scoring=list(METRICS),
+                refit=metric,
+                n_jobs=jobs,
+                random_state=seed,
+            )
+        else:
+            classifier = KernelEnsembleClassifier(
+                scoring=metric,
+                cv=shuffled if given_options("folds") and not _tuned(thresholds) else "loo",
+                n_jobs=jobs,
+                random_state=seed,
+            )
+        with working("tuning", quiet=quiet):
             model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         model, found = without_search(model)
         inner = innermost(model)
@@ -222,7 +224,6 @@ def tune(
                 for name in METRICS
             }
         else:
-            inner.verbose = 0
             tried = len(inner.search_results_["score"])
             metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
         card = _save(model, output, data, metrics)
@@ -313,10 +314,13 @@ def fit(
     from imcc.estimators import IMCCClassifier
     from imcc.persistence import require_skops
 
+    if not calibrate and _tuned(thresholds) is None:
+        refuse_options(["folds"], "--calibrate and --thresholds")
     with problems_reported():
         require_skops()
         check_output(output, force)
-        data = _Data(inputs, reading, columns, scale, fill_missing)
+        with working("reading", quiet=quiet):
+            data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
         classifier = IMCCClassifier(
             clusters if clusters is None or len(clusters) > 1 else clusters[0],
@@ -330,7 +334,7 @@ def fit(
             random_state=seed,
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
-        with _spinner("fitting", quiet):
+        with working("fitting", quiet=quiet):
             model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
         card = _save(model, output, data, {})
     if as_json:
@@ -342,17 +346,6 @@ def fit(
 def _tuned(thresholds: str | None) -> str | None:
     """Return what thresholds are to be tuned for; None if they are not."""
     return None if thresholds == "none" else thresholds
-
-
-def _given(names: tuple[str, ...]) -> list[str]:
-    """Return the options among some that were given, as the user types them."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    return [
-        f"--{name.replace('_', '-')}"
-        for name in names
-        if context.get_parameter_source(name) not in (default, None)
-    ]
 
 
 class _Data:
@@ -369,7 +362,7 @@ class _Data:
         self.is_table = are_tables(inputs, reading)
         self.scale, self.fill_missing = scale, fill_missing
         if self.is_table:
-            for option in _given(("scale", "fill_missing")):
+            for option in given_options("scale", "fill_missing"):
                 raise click.UsageError(
                     f"{option} is for data sets of numbers: the columns of a table are always "
                     "scaled, and their missing values filled in"
@@ -564,28 +557,3 @@ def _print(card: ModelCard, output: str, title: str) -> None:
         figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
     say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
-
-
-@contextlib.contextmanager
-def _progress(what: str, quiet: bool) -> Iterator[Any]:
-    """Give a callable that moves a bar on a terminal; False where there is none."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = stderr()
-    if quiet or not console.is_terminal:
-        yield False
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(what, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
-
-
-@contextlib.contextmanager
-def _spinner(what: str, quiet: bool) -> Iterator[None]:
-    console = stderr()
-    if quiet or not console.is_terminal:
-        yield
-        return
-    with console.status(what):
-        yield

@@ -1,11 +1,11 @@
-"""Which method is better, over several data sets: ranks, tests, sizes of differences, wins.
+"""Statistical comparison of methods over several data sets: ranks, tests, effect sizes, wins.
 
-Tables of scores in, records out.  :func:`compare` gathers everything; the functions it is made of
-take plain arrays (rows are data sets, columns are methods) and can be used by themselves.
+:func:`compare` computes all statistics of a :class:`ScoreTable`.  The functions that it uses take
+plain arrays (rows are data sets, columns are methods) and can be used separately.
 
-The customary way is that of J. Demšar, "Statistical comparisons of classifiers over multiple data
-sets", Journal of Machine Learning Research 7, 2006.  All quantiles come from distributions, none
-from a printed table.
+The procedures are those recommended by J. Demšar, "Statistical comparisons of classifiers over
+multiple data sets", Journal of Machine Learning Research 7, 2006, and later work.  All quantiles
+are computed from distributions, not taken from printed tables.
 """
 
 from imcc.comparison._bayes import (

@@ -1,8 +1,8 @@
-"""The probability that one method is better, or that two are practically equivalent.
+"""Bayesian signed-rank test: the probability that one of two methods is better.
 
-A p-value is not the probability that two methods are equal, and a large sample makes any difference
-significant.  The Bayesian signed-rank test answers with probabilities, and takes differences within
-a region of practical equivalence as none.
+A p-value is not the probability that two methods are equal, and with enough data any difference
+becomes significant.  The Bayesian signed-rank test gives probabilities, and treats differences
+within a region of practical equivalence as negligible.
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from imcc._utils.config import get_config
 from imcc._utils.validation import check_count, check_number
 from imcc.comparison._ranks import ahead_of_others, check_differences
 
-#: Half the width of the region of practical equivalence, unless another one is given.
+#: Default of half the width of the region of practical equivalence.
 ROPE = 0.01
-
-# Weights that are drawn at a time: 8 MB.
-_DRAWN = 2**20
 
 
 @dataclass(frozen=True)
 class SignedRankPosterior:
-    """What the Bayesian signed-rank test says about the differences of two methods.
+    """Result of the Bayesian signed-rank test for two methods.
 
     Attributes
     ----------
     less, equivalent, greater : float
-        The probabilities that the differences mostly lie below, within and above the region of
-        practical equivalence.  Their sum is 1.
+        Probabilities that the differences are mostly below, within and above the region of
+        practical equivalence.  They sum to 1.
     rope : float
-        The region is from ``-rope`` to ``rope``, its ends included.
+        The region of practical equivalence is [-rope, rope].
     n_samples : int
-        How many draws the probabilities are shares of.
+        Number of draws from the posterior.
     """
 
     less: float
@@ -48,16 +46,16 @@ class SignedRankPosterior:
 
 @dataclass(frozen=True, eq=False)
 class BayesianControl:
-    """A control against each other method by the Bayesian signed-rank test.
+    """A control compared with each other method by the Bayesian signed-rank test.
 
     Attributes
     ----------
     control : int
-        Which method it is.
+        Index of the control.
     better, equivalent, worse : ndarray of shape (n_methods,)
-        The probabilities that the control is better than the method by more than ``rope``, that
-        they are practically equivalent, and that the control is worse.  For the control itself
-        0, 1 and 0.
+        Probabilities that the control is better than the method by more than ``rope``, that they
+        are practically equivalent, and that the control is worse.  0, 1 and 0 for the control
+        itself.
     rope : float
         Half the width of the region of practical equivalence, in units of the metric.
     """
@@ -78,13 +76,13 @@ def bayesian_signed_rank(
     random_state: Any = 0,
     decimals: int | None = None,
 ) -> SignedRankPosterior:
-    r"""Return the probabilities that one method is better, equivalent and worse.
+    r"""Return the probabilities that one method is better, equivalent or worse.
 
-    The unknown distribution of the differences :math:`z_1, \dots, z_n` has a Dirichlet process
-    as its prior, which amounts to one more difference :math:`z_0 = 0` of weight :math:`s`.  Its
-    posterior gives the differences random weights :math:`w \sim \mathrm{Dir}(s, 1, \dots, 1)`.  For
-    each draw the Walsh averages :math:`(z_i + z_j) / 2` below, within and above the region of
-    practical equivalence :math:`[-r, r]` have the shares
+    The prior of the unknown distribution of the differences :math:`z_1, \dots, z_n` is a Dirichlet
+    process, which amounts to one additional difference :math:`z_0 = 0` of weight :math:`s`.  In the
+    posterior, the differences have random weights :math:`w \sim \mathrm{Dir}(s, 1, \dots, 1)`.  For
+    each draw, the total weights of the Walsh averages :math:`(z_i + z_j) / 2` below, within and
+    above the region of practical equivalence :math:`[-r, r]` are
 
     .. math::
 
@@ -92,25 +90,34 @@ def bayesian_signed_rank(
         \theta_= = \sum_{i,j} w_i w_j [|z_i + z_j| \le 2 r], \quad
         \theta_> = \sum_{i,j} w_i w_j [z_i + z_j > 2 r],
 
-    with :math:`i, j = 0, \dots, n`, and the result is how often each of the three is the largest
-    (draws in which some of them tie are divided between these).
+    with :math:`i, j = 0, \dots, n`.  The result is the fraction of draws for which each of the
+    three is the largest; ties are divided equally.
 
     Parameters
     ----------
     differences : array-like of shape (n_rows,)
-        Of the two methods, row by row (data set by data set).
+        Differences of the scores of the two methods, one per row (data set).
     rope : float, default=0.01
-        Differences up to this size do not matter in practice, in units of the metric.
+        Differences up to this size are negligible in practice, in units of the metric; >= 0.
     prior_strength : float, default=0.5
-        The weight s of the prior.
+        Weight s of the prior, > 0.
     n_samples : int, default=50000
-        How many draws.  The standard error of a probability p is
+        Number of draws.  The standard error of a probability p is
         ``sqrt(p (1 - p) / n_samples)``, at most 0.0023 by default.
     random_state : int, RandomState instance or None, default=0
-        Of the draws.
-    decimals : int, optional
-        Round sums of differences before they are compared with the region, which frees differences
-        of rounded values from the noise that puts 0.8 - 0.79 outside of a region of 0.01.
+        Seed of the draws.
+    decimals : int, default=None
+        Number of decimals to which sums of differences are rounded before they are compared with
+        the region.  This removes floating-point noise, because of which 0.8 - 0.79 is outside a
+        region of 0.01.
+
+    Returns
+    -------
+    SignedRankPosterior
+
+    See Also
+    --------
+    bayesian_control : Compare a control with several methods.
 
     References
     ----------
@@ -149,19 +156,23 @@ def bayesian_control(
 ) -> BayesianControl:
     """Compare a control with every other method by the Bayesian signed-rank test.
 
-    All methods are compared with the same draws.  Probabilities need no adjustment for the number
+    All comparisons use the same draws.  Posterior probabilities need no adjustment for the number
     of methods.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        The scores, not their ranks.
+        Scores, not ranks.
     control : int
-        The position of the control.
+        Index of the control.
     greater_is_better : bool
-        The direction.
+        Whether larger scores are better.
     rope, prior_strength, n_samples, random_state, decimals
         As for :func:`bayesian_signed_rank`.
+
+    Returns
+    -------
+    BayesianControl
 
     Examples
     --------
@@ -176,7 +187,7 @@ def bayesian_control(
     worse, equivalent, better = _probabilities(
         ahead, rope, prior_strength, n_samples, random, decimals
     )
-    # A method is itself, also where only the prior's weight would say so.
+    # A method is equivalent to itself.
     better[control], equivalent[control], worse[control] = 0.0, 1.0, 0.0
     return BayesianControl(int(control), better, equivalent, worse, float(rope))
 
@@ -189,7 +200,10 @@ def _probabilities(
     random: Any,
     decimals: int | None,
 ) -> np.ndarray:
-    """Return how often each region has the largest share: less, equivalent, greater by column."""
+    """Return how often each region has the largest weight, shape (3, n_methods).
+
+    The rows are less, equivalent and greater.
+    """
     check_number("rope", rope, at_least=0)
     check_number("prior_strength", prior_strength, above=0)
     check_count("n_samples", n_samples)
@@ -204,22 +218,22 @@ def _probabilities(
 
 
 def _weights(n: int, prior_strength: float, n_samples: int, random: Any) -> Iterator[np.ndarray]:
-    """Yield the weights of all draws, some draws at a time: a column for each draw.
+    """Yield the weights of all draws in blocks, one column per draw.
 
-    The numbers are those of ``random.dirichlet``, however many are drawn at a time.
+    The weights are those of a single call of ``random.dirichlet``, whatever the block size.
     """
     alpha = np.append(prior_strength, np.ones(n))
-    step = max(1, _DRAWN // (n + 1))
+    step = max(1, get_config().draw_entries // (n + 1))
     for start in range(0, n_samples, step):
         yield random.dirichlet(alpha, size=min(step, n_samples - start)).T
 
 
 class _Walsh:
-    """Which Walsh averages lie where: found once, and summed for any weights.
+    """The regions of the Walsh averages, computed once for all weights.
 
-    With the differences sorted, the partners of ``z_i`` that make an average greater than the
-    region are all from some position on, and their weights a difference of cumulative sums: n
-    terms for each draw instead of n^2.
+    With sorted differences, the ``z_j`` for which the average with ``z_i`` is above the region are
+    those from some index on, so their total weight is a cumulative sum: n terms per draw instead of
+    n^2.
     """
 
     def __init__(self, values: np.ndarray, rope: float, decimals: int | None) -> None:
@@ -232,7 +246,7 @@ class _Walsh:
         self.n_greater = (sums > 2 * rope).sum(axis=1)
 
     def shares(self, weights: np.ndarray) -> np.ndarray:
-        """Return the shares of the averages less, equivalent and greater, for each draw."""
+        """Return the weights of the averages below, within and above the region, per draw."""
         w = weights[self.order]
         up = np.vstack([np.zeros((1, w.shape[1])), np.cumsum(w, axis=0)])
         down = np.vstack([np.zeros((1, w.shape[1])), np.cumsum(w[::-1], axis=0)])

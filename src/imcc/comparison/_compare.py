@@ -1,4 +1,4 @@
-"""Everything there is to say about a table of scores, in one record."""
+"""All statistics of a table of scores."""
 
 from __future__ import annotations
 
@@ -26,69 +26,71 @@ from imcc.comparison._wilcoxon import (
 )
 from imcc.comparison._wins import WinTieLoss, significant_win_tie_loss, win_tie_loss
 
-# Means of the same runs in another order differ in their last bits; they are equal all the same.
+# Means of the same runs in a different order differ in their last bits, but count as equal.
 _DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods compared on data sets by one metric.
+    """Comparison of methods on data sets by one metric, the result of :func:`compare`.
 
-    Positions in the arrays and groups are those of ``methods``.  What cannot be computed is None,
-    and ``reasons`` says why.
+    Indices of methods in arrays and groups refer to ``methods``.  A statistic that cannot be
+    computed is None, and ``reasons`` gives the reason.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        Name of the metric.
     greater_is_better : bool
-        Its direction.
+        Whether larger values of the metric are better.
     datasets, methods : tuple of str
-        What was compared.
+        Names of the data sets and methods.
     control : str or None
         The method that the others are compared with.
     alpha : float
-        The level of significance.
+        Significance level.
     decimals : int or None
-        To how many decimals the values were rounded before everything else.
+        Number of decimals to which the values were rounded first.
     over : {"datasets", "runs"}
-        What a row of the ranks is.
+        Whether a row of the ranks is a data set or a run.
     rows : tuple of str
-        The names of the rows: data sets, or "data set/repetition".
+        Names of the rows: data sets, or "data set/repetition".
     counts : ndarray of int, shape (n_datasets, n_methods)
-        The numbers of runs.
+        Numbers of runs.
     means, stds : ndarray of shape (n_datasets, n_methods)
-        Over the runs, not rounded; the standard deviation of a single run is NaN.
+        Means and standard deviations over the runs, not rounded; the standard deviation is NaN for
+        a single run.
     ranks : ndarray of shape (n_rows, n_methods)
-        1 is best, ties shared.
+        Ranks per row; 1 is best, ties get the mean rank.
     mean_ranks : ndarray of shape (n_methods,)
-        Over the rows.
+        Mean ranks over the rows.
     friedman : Friedman or None
-        Whether the methods differ at all.
+        Test of whether the methods differ.
     nemenyi : Nemenyi or None
-        Which pairs differ by their mean ranks.
+        Test of all pairs by their mean ranks.
     control_ranks : ControlRanks or None
-        Which methods differ from the control by their mean ranks.
+        Tests of the control against the others by their mean ranks.
     wilcoxon : WilcoxonPairs or None
-        Which pairs differ by Wilcoxon's test with Holm's adjustment.
+        Wilcoxon's test of all pairs with Holm's adjustment.
     wilcoxon_control : WilcoxonControl or None
-        Which methods differ from the control by that.
+        Wilcoxon's test of the control against the others with Holm's adjustment.
     bayesian : BayesianControl or None
-        How probable it is that the control is better, equivalent or worse.
+        Probabilities that the control is better, equivalent or worse.
     effects : EffectControl or None
-        How large the differences between the control and the others are.
+        Effect sizes of the differences between the control and the others.
     wins : WinTieLoss
-        How often each method beats each other one, over the rows.
+        Wins, ties and losses of all pairs over the rows.
     significant_wins : WinTieLoss or None
-        The same over the data sets, where a t test over the repetitions confirms it.
+        The same over the data sets, counting only differences that are significant by a t test over
+        the repetitions.
     podium : Podium
         How often each method is first, and among the first three.
     dropped : Dropped
-        What was left out because runs are missing.
+        What was left out because of missing runs.
     reasons : dict of str to str
-        For each of the above that is None, why.
+        For each of the above that is None, the reason.
     notes : tuple of str
-        What to keep in mind when reading the numbers.
+        Remarks on the interpretation.
     """
 
     metric: str
@@ -121,14 +123,11 @@ class Comparison:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The positions of the methods, best mean rank first."""
+        """Indices of the methods, the best mean rank first."""
         return tuple(int(i) for i in np.argsort(self.mean_ranks, kind="stable"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON.
-
-        JSON knows neither NaN nor infinity: both are None.
-        """
+        """Return a dict that can be written as JSON, with None for NaN and infinity."""
         return to_plain(self)
 
 
@@ -143,33 +142,35 @@ def compare(
     test_size: float | None = None,
     rope: float = ROPE,
 ) -> Comparison:
-    """Compare methods on data sets, with everything that is customary.
+    """Compare methods on data sets by ranks, tests, effect sizes and wins.
 
     Parameters
     ----------
     table : ScoreTable
         The scores.
-    control : str, optional
-        A method to compare the others with.
-    alpha : float
-        The level of significance.
-    missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}
-        What to do if a method lacks runs that another has on the same data set: raise an error
-        that lists them; leave out the data sets or the methods that have gaps; or leave out the
-        repetitions that not every method has.  The record names what was left out.
-    decimals : int, optional
-        Round the means to so many decimals first: the comparison that a reader of a printed table
-        would make.  By default they are compared to 12 digits.
-    over : {"datasets", "runs"}
-        Compare the means over the runs of each data set, or the single runs.  Tests take the rows
-        as independent, and runs on one data set are not: "runs" gives p-values that are too small.
-    test_size : float, optional
-        The share of the rows in each test part.  With it, the t tests of ``significant_wins``
-        allow for splits that overlap (see :func:`significant_win_tie_loss`).
-    rope : float
-        Differences of means up to this size do not matter in practice: the region of practical
-        equivalence of the Bayesian test (see :func:`bayesian_signed_rank`).  Choose it before
-        looking at the results, in units of the metric.
+    control : str, default=None
+        Name of a method to compare the others with.
+    alpha : float, default=0.05
+        Significance level.
+    missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}, default="raise"
+        What to do if a method lacks runs that another method has on the same data set: raise an
+        error that lists them; leave out the data sets or the methods with missing runs; or leave
+        out the repetitions that not every method has.  ``dropped`` of the result lists what was
+        left out.
+    decimals : int, default=None
+        Number of decimals to which the means are rounded first, to compare the values of a printed
+        table.  By default, means are compared to 12 significant digits.
+    over : {"datasets", "runs"}, default="datasets"
+        Whether to compare the means over the runs of each data set, or the single runs.  The tests
+        assume independent rows; runs on the same data set are not independent, so "runs" gives
+        p-values that are too small.
+    test_size : float, default=None
+        Fraction of the rows in each test set.  If given, the t tests of ``significant_wins`` take
+        into account that the splits overlap (see :func:`significant_win_tie_loss`).
+    rope : float, default=0.01
+        Differences of means up to this size are negligible in practice, in units of the metric; the
+        region of practical equivalence of the Bayesian test (see :func:`bayesian_signed_rank`).
+        Choose it before looking at the results.
 
     Returns
     -------
@@ -209,7 +210,7 @@ def compare(
             "control",
             f"{control!r} lacks runs and would be left out with "
             + given("missing", missing)
-            + "; run it, choose another control, or leave out something else",
+            + "; complete its runs, choose another control or another value",
         )
     rows, scores = _rows(table, over)
     values = _clean(scores, decimals)
@@ -220,7 +221,7 @@ def compare(
     tests |= _sizes(values, position, table.greater_is_better, alpha, decimals, rope)
     reasons = {name: test for name, test in tests.items() if isinstance(test, str)}
     if table.counts.min() < 2:
-        reasons["significant_wins"] = "a t test needs at least two repetitions on every data set"
+        reasons["significant_wins"] = "a t test needs at least two repetitions per data set"
     return Comparison(
         metric=table.metric,
         greater_is_better=table.greater_is_better,
@@ -273,13 +274,13 @@ def _tests(
     alpha: float,
     decimals: int | None,
 ) -> dict[str, Any]:
-    """Return each test's record, or the reason why there is none."""
+    """Return the result of each test, or the reason why it cannot be computed."""
     n, k = values.shape
     if n < 2 or k < 2:
         reason = (
-            "there is one method only, and nothing to compare it with"
+            "at least two methods are needed"
             if k < 2
-            else "there is one row (data set) only, and nothing can be tested on one"
+            else "at least two rows (data sets) are needed"
         )
         names = ("friedman", "nemenyi", "control_ranks", "wilcoxon", "wilcoxon_control")
         return dict.fromkeys(names, reason)
@@ -290,7 +291,7 @@ def _tests(
         "wilcoxon": wilcoxon_pairs(values, means, alpha=alpha, decimals=decimals),
     }
     if control is None:
-        return {**tests, **dict.fromkeys(("control_ranks", "wilcoxon_control"), "no control named")}
+        return {**tests, **dict.fromkeys(("control_ranks", "wilcoxon_control"), "no control given")}
     return {
         **tests,
         "control_ranks": against_control(means, n, control, alpha=alpha),
@@ -299,10 +300,10 @@ def _tests(
 
 
 def _decimals(values: np.ndarray, decimals: int | None) -> int:
-    """Return how many decimals of differences have a meaning."""
+    """Return the number of significant decimals of differences."""
     if decimals is not None:
         return decimals
-    # Of values with 12 digits, as many decimals as the largest has.
+    # The number of decimals that the largest value has if it is given to 12 digits.
     largest = float(np.abs(values).max())
     return _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
 
@@ -315,17 +316,15 @@ def _sizes(
     decimals: int | None,
     rope: float,
 ) -> dict[str, Any]:
-    """Return how probable and how large the differences from the control are, or why not."""
+    """Return the Bayesian test and the effect sizes, or the reason why there are none."""
     n, k = values.shape
     names = ("bayesian", "effects")
     if k < 2:
-        return dict.fromkeys(names, "there is one method only, and nothing to compare it with")
+        return dict.fromkeys(names, "at least two methods are needed")
     if n < 2:
-        return dict.fromkeys(
-            names, "there is one row (data set) only, and nothing can be tested on one"
-        )
+        return dict.fromkeys(names, "at least two rows (data sets) are needed")
     if control is None:
-        return dict.fromkeys(names, "no control named")
+        return dict.fromkeys(names, "no control given")
     decimals = _decimals(values, decimals)
     return {
         "bayesian": bayesian_control(
@@ -354,13 +353,15 @@ def _notes(
         notes.append("runs on one data set are not independent: the p-values are too small")
     if isinstance(test, Friedman):
         if math.isinf(test.f):
-            notes.append("every row ranks the methods alike: F_F is infinite, and its p is exact")
+            notes.append(
+                "all rows rank the methods in the same way: F_F is infinite, its p-value exact"
+            )
         if test.chi_square_tied is None:
-            notes.append("all methods tie on every row")
+            notes.append("all methods are tied on every row")
         smallest = min(1.0, k * (k - 1) / 2 * 2.0 ** (1 - n))
         if smallest >= alpha:
             notes.append(
-                f"with {n} rows and {k} methods no pair can differ by Wilcoxon's test and Holm's "
-                f"adjustment: the smallest p there is {smallest:.3g}"
+                f"with {n} rows and {k} methods, no pair can differ significantly by Wilcoxon's "
+                f"test with Holm's adjustment: the smallest possible p-value is {smallest:.3g}"
             )
     return tuple(notes)

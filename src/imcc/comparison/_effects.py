@@ -1,7 +1,4 @@
-"""How large the difference between two methods is, and how well it is known.
-
-A test says whether there is a difference; these say how large it is.
-"""
+"""Effect sizes: how large the difference between two methods is, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -20,27 +17,27 @@ from imcc.comparison._wilcoxon import COUNTED, signed_rank_chances
 
 @dataclass(frozen=True)
 class EffectSize:
-    """How large the difference between two methods is over the rows.
+    """Effect sizes of the difference between two methods.
 
     Attributes
     ----------
     n : int
-        The number of rows (data sets).
+        Number of rows (data sets).
     mean : float
-        The mean difference.
+        Mean difference.
     mean_interval : (float, float)
-        Its confidence interval by Student's t; infinite with a single row.
+        Confidence interval of the mean by Student's t; infinite for a single row.
     median : float
-        The estimate of Hodges and Lehmann: the median of the averages of all pairs of differences,
-        each with itself included.  A few extreme rows hardly change it.
+        Hodges-Lehmann estimate: the median of the averages of all pairs of differences, including
+        each difference with itself.  It is robust to outlying rows.
     median_interval : (float, float)
-        Its confidence interval, the differences that Wilcoxon's test would not reject; infinite
-        where there are too few rows for the level (fewer than 6 for 0.95).
+        Confidence interval of the median, the values that Wilcoxon's test does not reject; infinite
+        if there are too few rows for the level (fewer than 6 for 0.95).
     rank_biserial : float
-        The matched-pairs rank-biserial correlation, from -1 to 1: the share of the rank sum that
-        is in favour of the first method, minus the share against it.
+        Matched-pairs rank-biserial correlation, from -1 to 1: the fraction of the rank sum in
+        favour of the first method minus the fraction against it.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     """
 
     n: int
@@ -54,20 +51,20 @@ class EffectSize:
 
 @dataclass(frozen=True, eq=False)
 class EffectControl:
-    """How large the differences between a control and each other method are.
+    """Effect sizes of the differences between a control and each other method.
 
-    Everything is positive where the control is better, whatever the direction of the metric.
+    Positive values mean that the control is better, whatever the direction of the metric.
 
     Attributes
     ----------
     control : int
-        Which method it is.
+        Index of the control.
     mean, median, rank_biserial : ndarray of shape (n_methods,)
         As for :class:`EffectSize`; 0 for the control itself.
     mean_interval, median_interval : ndarray of shape (n_methods, 2)
-        Of the level ``level``; 0 for the control itself.
+        Confidence intervals; 0 for the control itself.
     level : float
-        Of each single interval; there is no adjustment for their number.
+        Confidence level of each interval, not adjusted for their number.
     """
 
     control: int
@@ -82,27 +79,32 @@ class EffectControl:
 def effect_size(
     differences: Any, *, level: float = 0.95, decimals: int | None = None
 ) -> EffectSize:
-    r"""Return how large a difference is: mean, Hodges-Lehmann estimate, rank-biserial correlation.
+    r"""Return mean difference, Hodges-Lehmann estimate and rank-biserial correlation.
 
     * The mean :math:`\bar z` of the differences :math:`z_1, \dots, z_n`, with the interval
       :math:`\bar z \pm t_{n-1} s / \sqrt n`.
-    * The median of the Walsh averages :math:`(z_i + z_j) / 2, i \le j`.  With the averages sorted,
-      the interval is from the k-th to the k-th last, with the largest k for which Wilcoxon's rank
-      sum is below k with a probability of at most half of ``1 - level``.  It has at least the
-      level if the differences are independent and symmetric about their median.
+    * The Hodges-Lehmann estimate, the median of the Walsh averages
+      :math:`(z_i + z_j) / 2, i \le j`.  The interval is from the k-th smallest to the k-th largest
+      average, with the largest k for which the probability that Wilcoxon's rank sum is below k is
+      at most ``(1 - level) / 2``.  Its coverage is at least ``level`` if the differences are
+      independent and symmetric about their median.
     * The rank-biserial correlation :math:`(R_+ - R_-) / (R_+ + R_-)` of the rank sums of
-      Wilcoxon's test; differences of 0 are left out, and equal ones share their ranks.  Without any
-      difference it is 0.
+      Wilcoxon's test; zero differences are discarded, and ties get the mean rank.  It is 0 if all
+      differences are zero.
 
     Parameters
     ----------
     differences : array-like of shape (n_rows,)
-        Of the two methods, row by row (data set by data set).
+        Differences of the scores of the two methods, one per row (data set).
     level : float, default=0.95
-        Of the confidence intervals.
-    decimals : int, optional
-        Round the differences before they are ranked, which frees differences of rounded values
-        from the noise that makes 0.3 - 0.2 unlike 0.2 - 0.1.
+        Confidence level of the intervals, in (0, 1).
+    decimals : int, default=None
+        Number of decimals to which the differences are rounded before they are ranked.  This
+        removes floating-point noise, because of which 0.3 - 0.2 differs from 0.2 - 0.1.
+
+    Returns
+    -------
+    EffectSize
 
     References
     ----------
@@ -152,18 +154,22 @@ def effect_control(
     level: float = 0.95,
     decimals: int | None = None,
 ) -> EffectControl:
-    """Return how large the differences between a control and every other method are.
+    """Return the effect sizes of the differences between a control and every other method.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        The scores, not their ranks.
+        Scores, not ranks.
     control : int
-        The position of the control.
+        Index of the control.
     greater_is_better : bool
-        The direction; the result is positive where the control is better.
+        Whether larger scores are better; the effects are positive if the control is better.
     level, decimals
         As for :func:`effect_size`.
+
+    Returns
+    -------
+    EffectControl
     """
     ahead = ahead_of_others(values, control, greater_is_better)
     found = [effect_size(column, level=level, decimals=decimals) for column in ahead.T]
@@ -182,7 +188,7 @@ def effect_control(
 
 
 def _rank_of_end(n: int, level: float) -> int:
-    """Return which Walsh average the interval begins with, counted from 1; 0 if there is none."""
+    """Return the rank, from 1, of the Walsh average that bounds the interval; 0 if none does."""
     tail = (1 - level) / 2
     if n > COUNTED:
         middle, spread = n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)

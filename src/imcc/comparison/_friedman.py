@@ -1,4 +1,4 @@
-"""Are the methods different at all?  The test of Friedman, and its form by Iman and Davenport."""
+"""Friedman's test of whether methods differ, and its variant by Iman and Davenport."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from imcc.comparison._ranks import check_matrix
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test.
+    """Result of Friedman's test.
 
     Attributes
     ----------
     n_rows, n_methods : int
         N and k.
     chi_square : float
-        Friedman's statistic from the mean ranks, as the paper and Demšar have it.
+        Friedman's statistic computed from the mean ranks, as in the paper and by Demšar.
     chi_square_df : int
-        k - 1.
+        Degrees of freedom, k - 1.
     chi_square_critical, chi_square_p : float
-        Its critical value and p.
+        Critical value and p-value of ``chi_square``.
     chi_square_tied, chi_square_tied_p : float or None
-        The statistic divided by the share of the ranks' variance that the ties have left; what
-        :func:`scipy.stats.friedmanchisquare` gives.  None if everything ties.
+        Statistic with correction for ties and its p-value, as computed by
+        :func:`scipy.stats.friedmanchisquare`.  None if all methods are tied on every row.
     f : float
-        Iman and Davenport's F_F; infinite if every row ranks the methods alike.
+        Iman and Davenport's statistic F_F; infinite if all rows rank the methods in the same way.
     f_df : tuple of int
-        k - 1 and (k - 1)(N - 1).
+        Degrees of freedom, k - 1 and (k - 1)(N - 1).
     f_critical, f_p : float
-        Its critical value and p.  For an infinite F_F the p is exact: (1 / k!)^(N - 1).
+        Critical value and p-value of F_F.  If F_F is infinite, the p-value is exact,
+        (1 / k!)^(N - 1).
     alpha : float
-        The level of the critical values.
+        Significance level.
     significant : bool
-        Whether ``f_p`` is below alpha: F_F is above its critical value.
+        Whether ``f_p`` is below ``alpha``.
     """
 
     n_rows: int
@@ -68,19 +69,24 @@ def friedman(ranks: Any, *, alpha: float = 0.05) -> Friedman:
         \chi^2_F = \frac{12 N}{k (k + 1)} \Bigl[\sum_j R_j^2 - \frac{k (k + 1)^2}{4}\Bigr], \qquad
         F_F = \frac{(N - 1) \chi^2_F}{N (k - 1) - \chi^2_F} .
 
-    F_F has the F distribution with k - 1 and (k - 1)(N - 1) degrees of freedom.
+    Under the null hypothesis, F_F approximately has the F distribution with k - 1 and
+    (k - 1)(N - 1) degrees of freedom.
 
     Parameters
     ----------
     ranks : array-like of shape (n_rows, n_methods)
-        From :func:`rank_methods`, ties shared.
-    alpha : float
-        The level of significance.
+        Ranks per row of :func:`rank_methods`, with mean ranks for ties.
+    alpha : float, default=0.05
+        Significance level.
+
+    Returns
+    -------
+    Friedman
 
     Raises
     ------
     ValueError
-        With fewer than two rows or two methods, where nothing can be tested.
+        If there are fewer than two rows or fewer than two methods.
 
     References
     ----------
@@ -98,9 +104,11 @@ def friedman(ranks: Any, *, alpha: float = 0.05) -> Friedman:
     check_share("alpha", alpha)
     n, k = matrix.shape
     if n < 2 or k < 2:
-        raise ValueError(f"Friedman's test needs two rows and two methods, got {n} and {k}")
-    # The sum of (R_j - (k + 1)/2)^2 is that of the formula without its cancellation, and 4 N^2
-    # times it is a whole number: what should be equal is.
+        raise ValueError(
+            f"Friedman's test needs at least two rows and two methods, got {n} and {k}"
+        )
+    # The sum of (R_j - (k + 1)/2)^2 equals the bracket of the formula, without cancellation.  4 N^2
+    # times it is an integer, so that values that should be equal are equal.
     spread = float(np.sum((2 * matrix.sum(axis=0) - n * (k + 1)) ** 2)) / 4
     chi_square = 12 * spread / (n * k * (k + 1))
     slack = n * (k - 1) - chi_square
@@ -128,7 +136,7 @@ def friedman(ranks: Any, *, alpha: float = 0.05) -> Friedman:
 
 
 def _tied(ranks: np.ndarray, spread: float) -> float | None:
-    """Return the statistic with the variance that the ranks really have in its denominator."""
+    """Return the statistic with the actual variance of the ranks in its denominator."""
     n, k = ranks.shape
     variance = float(np.sum((ranks - (k + 1) / 2) ** 2)) / (n * (k - 1))
     return spread / (n * variance) if variance > 0 else None

@@ -1,4 +1,4 @@
-"""What to do where runs are missing: say so, or leave out what is named."""
+"""Handling of missing runs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ CHOICES = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
 
 
 class MissingRunsError(ImccError, ValueError):
-    """Runs are missing, and ``missing`` does not say what to do about it.
+    """Runs are missing, and ``missing`` is "raise".
 
     Attributes
     ----------
     cells : list of (dataset, method, n_runs, n_expected)
-        Where, as :meth:`ScoreTable.missing` has it.
+        The cells with missing runs, as returned by :meth:`ScoreTable.missing`.
     metric : str
-        Of which metric.
+        Name of the metric.
     """
 
     def __init__(self, cells: list[tuple[str, str, int, int]], metric: str) -> None:
-        super().__init__(cells, metric)  # what pickle makes it of again
+        super().__init__(cells, metric)  # the arguments that pickle passes
         self.cells = cells
         self.metric = metric
 
     @property
     def message(self) -> Message:
-        """What is missing, and what to do about it."""
+        """The missing runs, and what to do about them."""
         lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in self.cells]
         text = "\n".join([f"{self.metric}: runs are missing in {len(lines)} cells:", *lines])
-        hint = "\nrun them, or choose what to leave out with " + given("missing", CHOICES[1])
+        hint = "\nadd these runs, or choose what to leave out with " + given("missing", CHOICES[1])
         return text + hint + ", 'drop_methods' or 'drop_repetitions'"
 
     def __str__(self) -> str:
@@ -48,9 +48,9 @@ class Dropped:
     Attributes
     ----------
     datasets, methods : tuple of str
-        As a whole.
+        Data sets and methods that were left out completely.
     runs : dict of str to int
-        For a data set, how many runs were left out because not every method has their repetition.
+        Per data set, the number of runs left out because not every method has their repetition.
     """
 
     datasets: tuple[str, ...] = ()
@@ -62,23 +62,23 @@ class Dropped:
 
 
 def complete(table: ScoreTable, missing: str) -> tuple[ScoreTable, Dropped]:
-    """Return a table in which, on a data set, all methods have the same repetitions.
+    """Return a table in which all methods have the same repetitions per data set.
 
     Parameters
     ----------
     table : ScoreTable
         The scores.
     missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}
-        If there are gaps: raise an error that lists them; leave out the data sets or the methods
-        that have any (after the methods or the data sets that have no run at all); or leave out
-        the repetitions that not every method has.
+        If runs are missing: raise an error that lists them; leave out the data sets or the methods
+        with missing runs (after leaving out the methods or the data sets without any run); or leave
+        out the repetitions that not every method has.
 
     Returns
     -------
     table : ScoreTable
-        Without gaps.
+        A table without missing runs.
     dropped : Dropped
-        What is no longer in it.
+        What was left out.
     """
     check_choice("missing", missing, CHOICES)
     gaps = table.missing()
@@ -100,7 +100,7 @@ def complete(table: ScoreTable, missing: str) -> tuple[ScoreTable, Dropped]:
     if not kept.datasets or not kept.methods:
         raise InvalidArgumentError(
             "missing",
-            f"{missing!r} leaves nothing to compare by {table.metric}: there are gaps in "
+            f"{missing!r} leaves nothing to compare by {table.metric}: runs are missing in "
             f"{len(gaps)} of {counts.size} cells",
         )
     return kept, Dropped(
@@ -118,8 +118,8 @@ def _common_repetitions(table: ScoreTable) -> tuple[ScoreTable, Dropped]:
     if without:
         raise InvalidArgumentError(
             "missing",
-            "'drop_repetitions' finds no repetition that all methods have on "
-            f"{', '.join(without)}; drop these data sets or some methods first (select)",
+            "'drop_repetitions' is not possible: no repetition is common to all methods on "
+            f"{', '.join(without)}; leave out these data sets or some methods first (select)",
         )
     values = np.where(common[:, np.newaxis], table.values, np.nan)
     lost = (have & ~common[:, np.newaxis]).sum(axis=(1, 2))

@@ -1,4 +1,4 @@
-"""Which methods differ, judged by their mean ranks: Nemenyi, and Bonferroni-Dunn for a control."""
+"""Post-hoc tests by mean ranks: Nemenyi for all pairs, Bonferroni-Dunn and Holm for a control."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from imcc._utils.validation import check_choice, check_count, check_share
 
 @dataclass(frozen=True, eq=False)
 class Nemenyi:
-    """Nemenyi's test of all pairs.
+    """Result of Nemenyi's test of all pairs.
 
     Attributes
     ----------
     critical_difference : float
-        Two methods differ if their mean ranks are at least this far apart.
+        Two methods differ significantly if the difference of their mean ranks is at least this.
     q : float
-        The quantile it is made of.
+        Quantile of the studentized range divided by the square root of 2.
     p : ndarray of shape (n_methods, n_methods)
-        For each pair; the diagonal is 1.  They account for all pairs being tested.
+        p-value of each pair, adjusted for testing all pairs; the diagonal is 1.
     significant : ndarray of bool, shape (n_methods, n_methods)
-        Which pairs differ.
+        Which pairs differ significantly.
     cliques : tuple of tuple of int
-        The maximal groups of methods in which no two differ (see :func:`cliques`).
+        Maximal groups of methods that do not differ significantly (see :func:`cliques`).
     alpha : float
-        The level of significance.
+        Significance level.
     """
 
     critical_difference: float
@@ -42,25 +42,25 @@ class Nemenyi:
 
 @dataclass(frozen=True, eq=False)
 class ControlRanks:
-    """A control method against each other one, by mean ranks.
+    """A control compared with each other method by mean ranks.
 
     Attributes
     ----------
     control : int
-        Which method it is.
+        Index of the control.
     difference : ndarray of shape (n_methods,)
-        Mean rank minus that of the control: positive where the control is better.
+        Mean rank of the method minus that of the control; positive if the control is better.
     nemenyi_critical_difference, bonferroni_dunn_critical_difference : float
-        How far the mean ranks must be apart.  The paper takes Nemenyi's, which is made for all
-        pairs and thus too careful here; Bonferroni-Dunn's is made for a control.
+        Critical differences.  The paper uses Nemenyi's, which is meant for all pairs and thus
+        conservative here; Bonferroni-Dunn's is meant for comparisons with a control.
     nemenyi_significant, bonferroni_dunn_significant : ndarray of bool, shape (n_methods,)
-        Which methods differ from the control.
+        Which methods differ significantly from the control.
     p : ndarray of shape (n_methods,)
-        Of the normal distribution, for each method by itself; 1 for the control.
+        Unadjusted p-values by the normal distribution; 1 for the control.
     bonferroni_dunn_p, holm_p : ndarray of shape (n_methods,)
-        The same, adjusted for testing all of them; Holm's are never larger.
+        p-values adjusted for the number of methods; Holm's are never larger.
     alpha : float
-        The level of significance.
+        Significance level.
     """
 
     control: int
@@ -83,20 +83,24 @@ def rank_standard_error(n_rows: int, n_methods: int) -> float:
 def critical_difference(
     n_rows: int, n_methods: int, *, alpha: float = 0.05, procedure: str = "nemenyi"
 ) -> float:
-    r"""Return how far two mean ranks must be apart to be different.
+    r"""Return the smallest difference of two mean ranks that is significant.
 
-    :math:`CD = q_\alpha \sqrt{k (k + 1) / 6 N}` (Demšar 2006).
+    :math:`CD = q_\alpha \sqrt{k (k + 1) / (6 N)}` (Demšar 2006).
 
     Parameters
     ----------
     n_rows, n_methods : int
         N and k.
-    alpha : float
-        The level of significance.
-    procedure : {"nemenyi", "bonferroni-dunn"}
-        For all pairs: :math:`q_\alpha` is the quantile of the studentized range, over the square
-        root of 2.  Or for a control against the others: the normal quantile of
-        :math:`1 - \alpha / 2 (k - 1)`.
+    alpha : float, default=0.05
+        Significance level.
+    procedure : {"nemenyi", "bonferroni-dunn"}, default="nemenyi"
+        "nemenyi" is for all pairs: :math:`q_\alpha` is the quantile of the studentized range,
+        divided by the square root of 2.  "bonferroni-dunn" is for a control against the others:
+        :math:`q_\alpha` is the normal quantile of :math:`1 - \alpha / (2 (k - 1))`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -114,7 +118,7 @@ def _quantile(n_methods: int, alpha: float, procedure: str) -> float:
     check_share("alpha", alpha)
     check_choice("procedure", procedure, ("nemenyi", "bonferroni-dunn"))
     if check_count("n_methods", n_methods) < 2:
-        raise ValueError("n_methods must be at least 2: there is no pair to compare")
+        raise ValueError("n_methods must be at least 2")
     if procedure == "nemenyi":
         return float(stats.studentized_range.isf(alpha, n_methods, np.inf)) / math.sqrt(2)
     return float(stats.norm.isf(alpha / (2 * (n_methods - 1))))
@@ -126,11 +130,15 @@ def nemenyi(mean_ranks: Any, n_rows: int, *, alpha: float = 0.05) -> Nemenyi:
     Parameters
     ----------
     mean_ranks : array-like of shape (n_methods,)
-        From :func:`mean_ranks`.
+        Mean ranks, of :func:`mean_ranks`.
     n_rows : int
-        The number of rows that they are means of.
-    alpha : float
-        The level of significance.
+        Number of rows over which the ranks were averaged.
+    alpha : float, default=0.05
+        Significance level.
+
+    Returns
+    -------
+    Nemenyi
 
     Examples
     --------
@@ -159,13 +167,17 @@ def against_control(
     Parameters
     ----------
     mean_ranks : array-like of shape (n_methods,)
-        From :func:`mean_ranks`.
+        Mean ranks, of :func:`mean_ranks`.
     n_rows : int
-        The number of rows that they are means of.
+        Number of rows over which the ranks were averaged.
     control : int
-        The position of the control.
-    alpha : float
-        The level of significance.
+        Index of the control.
+    alpha : float, default=0.05
+        Significance level.
+
+    Returns
+    -------
+    ControlRanks
 
     Examples
     --------
@@ -177,7 +189,7 @@ def against_control(
     ranks = _check_mean_ranks(mean_ranks)
     k = len(ranks)
     if not 0 <= control < k:
-        raise ValueError(f"control must be a position from 0 to {k - 1}, got {control}")
+        raise ValueError(f"control must be an index from 0 to {k - 1}, got {control}")
     wide = critical_difference(n_rows, k, alpha=alpha)
     narrow = critical_difference(n_rows, k, alpha=alpha, procedure="bonferroni-dunn")
     difference = ranks - ranks[control]
@@ -200,10 +212,25 @@ def against_control(
 
 
 def holm(p: Any) -> np.ndarray:
-    """Adjust p-values for being many, by Holm's step-down method.
+    """Adjust p-values for multiple testing by Holm's step-down method.
 
-    The i-th smallest of m is multiplied by m - i + 1, is never below the ones before it, and never
-    above 1 (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    The i-th smallest of m p-values is multiplied by m - i + 1; the adjusted p-values are made
+    nondecreasing and are at most 1.
+
+    Parameters
+    ----------
+    p : array-like of shape (n_tests,)
+        p-values.
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        Adjusted p-values, in the order of ``p``.
+
+    References
+    ----------
+    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+    Statistics 6, 1979.
 
     Examples
     --------
@@ -229,17 +256,23 @@ def cliques(
     Parameters
     ----------
     different : array-like of bool, shape (n_methods, n_methods)
-        Which pairs differ.
+        Which pairs differ significantly; must be symmetric.
     mean_ranks : array-like of shape (n_methods,)
-        Members and groups are ordered by it.
-    contiguous : bool
-        Only groups of neighbours in that order, which a bar of a diagram can show.  By a critical
-        difference all groups are like that; by tests of pairs a group may have holes.
+        Mean ranks, by which groups and their members are sorted.
+    contiguous : bool, default=False
+        Whether to return only groups of methods that are adjacent in this order, which a bar of a
+        critical difference diagram can show.  With a critical difference, all groups are
+        contiguous; with tests of pairs, they need not be.
+
+    Returns
+    -------
+    tuple of tuple of int
+        Indices of the methods of each group.
 
     Examples
     --------
     >>> from imcc.comparison import cliques
-    >>> different = [[0, 1, 0], [1, 0, 0], [0, 0, 0]]  # the first from the second, nothing else
+    >>> different = [[0, 1, 0], [1, 0, 0], [0, 0, 0]]  # only the first and the second differ
     >>> cliques(different, [1.5, 2.0, 2.5])
     ((0, 2), (1, 2))
     >>> cliques(different, [1.5, 2.0, 2.5], contiguous=True)
@@ -249,7 +282,7 @@ def cliques(
     apart = np.asarray(different, dtype=bool)
     k = len(ranks)
     if apart.shape != (k, k) or np.any(apart != apart.T):
-        raise ValueError(f"different must be a symmetric table of {k} x {k} methods")
+        raise ValueError(f"different must be a symmetric matrix of shape ({k}, {k})")
     order = np.argsort(ranks, kind="stable")
     alike = ~apart[np.ix_(order, order)]
     np.fill_diagonal(alike, False)
@@ -263,7 +296,7 @@ def _stretches(alike: np.ndarray) -> list[tuple[int, ...]]:
         stop = start + 1
         while stop < k and alike[stop, start:stop].all():
             stop += 1
-        if stop > end:  # not within the stretch before
+        if stop > end:  # not contained in the previous group
             found.append(tuple(range(start, stop)))
             end = stop
     return found

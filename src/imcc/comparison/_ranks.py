@@ -1,4 +1,4 @@
-"""Ranks: 1 is best, methods that tie share the mean of their places."""
+"""Ranks of methods: 1 is best, ties get the mean of their ranks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Podium:
     Attributes
     ----------
     first, top : ndarray of float, shape (n_methods,)
-        Shares of the rows.  Whoever ties for a place has it, so that the shares of ``first`` may
-        add up to more than 1.
+        Fractions of the rows.  Tied methods all count as first, so ``first`` may sum to more than
+        1.
     n_first, n_top : ndarray of int, shape (n_methods,)
         The same as counts.
     n_rows : int
-        Of how many rows.
+        Number of rows.
     places : int
-        What counts as ``top``: a place of at most this.
+        Largest rank that counts as ``top``.
     """
 
     first: np.ndarray
@@ -39,37 +39,37 @@ class Podium:
 
 
 def check_matrix(values: Any, name: str = "values") -> np.ndarray:
-    """Return a table of numbers, rows x methods, nothing missing in it."""
+    """Return values as a matrix (rows x methods) without missing values."""
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(
-            f"{name} must be a table of rows (data sets) x methods, got the shape {matrix.shape}"
+            f"{name} must be a table of rows (data sets) x methods, got shape {matrix.shape}"
         )
     if np.isnan(matrix).any():
         row, column = np.argwhere(np.isnan(matrix))[0]
         raise ValueError(
-            f"{name} must have no missing cell, but row {row}, method {column} is NaN; drop the "
+            f"{name} must not have missing values, but row {row}, method {column} is NaN; drop the "
             "row or the method first"
         )
     return matrix
 
 
 def check_control(control: int, n_methods: int) -> None:
-    """Refuse a control that is not the position of a method."""
+    """Raise an error if a control is not the index of a method."""
     if not 0 <= control < n_methods:
-        raise ValueError(f"control must be a position from 0 to {n_methods - 1}, got {control}")
+        raise ValueError(f"control must be an index from 0 to {n_methods - 1}, got {control}")
 
 
 def check_differences(differences: Any) -> np.ndarray:
-    """Return the differences of two methods as a vector of finite numbers, at least one."""
+    """Return the differences of two methods as a nonempty vector of finite numbers."""
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise ValueError("differences must be a list of at least one finite number")
+        raise ValueError("differences must be a list of at least one number, all finite")
     return values
 
 
 def ahead_of_others(values: Any, control: int, greater_is_better: bool) -> np.ndarray:
-    """Return by how much a control is better than every method, row by row."""
+    """Return by how much a control is better than every method, per row."""
     matrix = check_matrix(values)
     check_control(control, matrix.shape[1])
     ahead = matrix[:, [control]] - matrix
@@ -77,9 +77,9 @@ def ahead_of_others(values: Any, control: int, greater_is_better: bool) -> np.nd
 
 
 def round_as_printed(values: np.ndarray, decimals: int) -> np.ndarray:
-    """Round correctly, as ``format`` does; ``numpy.round`` scales first and may differ by one."""
+    """Round correctly, as ``format`` does; ``numpy.round`` may be off by one in the last digit."""
     if not isinstance(decimals, numbers.Integral) or isinstance(decimals, bool) or decimals < 0:
-        raise ValueError(f"decimals must be a whole number >= 0, got {decimals!r}")
+        raise ValueError(f"decimals must be an integer >= 0, got {decimals!r}")
     return np.array([[round(float(v), int(decimals)) for v in row] for row in values])
 
 
@@ -91,18 +91,20 @@ def rank_methods(
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        A row is a data set (or a run on one).
+        Scores; a row is a data set, or a run on one.
     greater_is_better : bool
-        The direction.
-    decimals : int, optional
-        Round the values first, so that methods tie which a printed table shows as equal.
-    method : {"average", "min"}
-        What methods that tie get: the mean of their places, as tests need it, or the best of them,
-        as in sports (and in the brackets of the paper's tables).
+        Whether larger scores are better.
+    decimals : int, default=None
+        Number of decimals to which the values are rounded first, so that methods are tied if a
+        printed table shows them as equal.
+    method : {"average", "min"}, default="average"
+        Rank of tied methods: the mean of their ranks, as tests require, or the smallest, as in the
+        brackets of the paper's tables.
 
     Returns
     -------
     ndarray of shape (n_rows, n_methods)
+        The ranks.
 
     Examples
     --------
@@ -121,21 +123,39 @@ def rank_methods(
 
 
 def mean_ranks(ranks: Any) -> np.ndarray:
-    """Return each method's mean rank over the rows of :func:`rank_methods`."""
+    """Return the mean ranks of the methods.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n_rows, n_methods)
+        Ranks per row, of :func:`rank_methods`.
+
+    Returns
+    -------
+    ndarray of shape (n_methods,)
+    """
     return check_matrix(ranks, "ranks").mean(axis=0)
 
 
 def podium(values: Any, *, greater_is_better: bool, places: int = 3) -> Podium:
-    """Count how often each method is first, and how often among the first few.
+    """Count how often each method is first, and how often it is among the best.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        A row is a data set.  To count over several metrics, see :func:`join_podiums`.
+        Scores; a row is a data set.
     greater_is_better : bool
-        The direction.
-    places : int
-        How many places count as the top.
+        Whether larger scores are better.
+    places : int, default=3
+        Largest rank that counts as among the best.
+
+    Returns
+    -------
+    Podium
+
+    See Also
+    --------
+    join_podiums : Add the counts of several metrics.
 
     Examples
     --------
@@ -149,11 +169,21 @@ def podium(values: Any, *, greater_is_better: bool, places: int = 3) -> Podium:
 
 
 def join_podiums(podiums: Sequence[Podium]) -> Podium:
-    """Add up podiums of the same methods, one for each metric, say."""
+    """Add the counts of several podiums of the same methods, for example one per metric.
+
+    Parameters
+    ----------
+    podiums : sequence of Podium
+        At least one; all with the same methods and ``places``.
+
+    Returns
+    -------
+    Podium
+    """
     if not podiums:
-        raise ValueError("podiums must hold at least one")
+        raise ValueError("podiums must not be empty")
     if len({(len(p.first), p.places) for p in podiums}) > 1:
-        raise ValueError("podiums must all be of the same methods and count the same places")
+        raise ValueError("podiums must all have the same methods and the same places")
     return _podium(
         np.sum([p.n_first for p in podiums], axis=0),
         np.sum([p.n_top for p in podiums], axis=0),

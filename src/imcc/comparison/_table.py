@@ -1,4 +1,4 @@
-"""The scores of several methods on several data sets: what is compared."""
+"""Scores of several methods on several data sets."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from imcc.metrics import METRICS
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """One metric of several methods on several data sets, run by run.
+    """Scores of several methods on several data sets by one metric, per repetition.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    greater_is_better : bool
+        Whether larger values are better.
+    datasets, methods : sequence of str
+        Unique names of the data sets and of the methods.
+    values : array-like of shape (n_datasets, n_methods, n_repetitions)
+        The scores; NaN for a missing run.  Runs on a data set with the same repetition use the same
+        split for all methods.
 
     Attributes
     ----------
-    metric : str
-        What was measured.
-    greater_is_better : bool
-        Whether larger values are better.
-    datasets, methods : tuple of str
-        The names, none twice.
-    values : ndarray of shape (n_datasets, n_methods, n_repetitions)
-        The scores; NaN where there is no run.  Runs of one data set with the same repetition are
-        of the same split, whatever the method.
+    counts : ndarray of int, shape (n_datasets, n_methods)
+        Numbers of runs.
 
     Examples
     --------
@@ -58,7 +63,7 @@ class ScoreTable:
                 f"got {values.shape}"
             )
         if np.isinf(values).any():
-            raise ValueError(f"values of {self.metric} are infinite; a run without a result is NaN")
+            raise ValueError(f"values of {self.metric} must not be infinite; a missing run is NaN")
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
 
@@ -72,25 +77,31 @@ class ScoreTable:
         datasets: Sequence[str] | None = None,
         methods: Sequence[str] | None = None,
     ) -> ScoreTable:
-        """Make a table of single runs.
+        """Create a table from single runs.
 
         Parameters
         ----------
         records : iterable of (dataset, method, repetition, value)
-            The runs, in any order.  A value of None or NaN is no run.
+            The runs, in any order.  A value of None or NaN is a missing run.
         metric : str
-            What was measured.
-        greater_is_better : bool, optional
-            Its direction; known for the five metrics of :data:`imcc.metrics.METRICS`.
-        datasets, methods : sequence of str, optional
-            Which ones, in this order; those without any run stay, with NaN, and runs of others
-            are an error.  By default those that occur, in the order in which they do.
+            Name of the metric.
+        greater_is_better : bool, default=None
+            Whether larger values are better; required unless the metric is one of
+            :data:`imcc.metrics.METRICS`.
+        datasets, methods : sequence of str, default=None
+            Data sets and methods of the table, in this order.  Those without runs have NaN; runs of
+            other data sets or methods are an error.  By default, those of the records, in the order
+            of their first occurrence.
+
+        Returns
+        -------
+        ScoreTable
         """
         if greater_is_better is None:
             if metric not in METRICS:
                 raise ValueError(
-                    f"greater_is_better must be given for {metric!r}, which is none of the "
-                    f"metrics whose direction is known: {', '.join(METRICS)}"
+                    f"greater_is_better must be given for {metric!r}; it is only known for "
+                    f"{', '.join(METRICS)}"
                 )
             greater_is_better = METRICS[metric].greater_is_better
         runs = list(records)
@@ -111,17 +122,23 @@ class ScoreTable:
 
     @property
     def counts(self) -> np.ndarray:
-        """The number of runs of each method on each data set, (n_datasets, n_methods)."""
+        """Number of runs of each method on each data set, shape (n_datasets, n_methods)."""
         return np.count_nonzero(~np.isnan(self.values), axis=2)
 
     def mean(self) -> np.ndarray:
-        """Return the means over the runs, (n_datasets, n_methods); NaN where there is none."""
+        """Return the means over the runs, shape (n_datasets, n_methods); NaN without runs."""
         counts = self.counts
         total = np.nansum(self.values, axis=2)
         return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
     def std(self) -> np.ndarray:
-        """Return the standard deviations (n - 1); NaN where there are fewer than two runs."""
+        """Return the standard deviations over the runs, with divisor n - 1.
+
+        Returns
+        -------
+        ndarray of shape (n_datasets, n_methods)
+            NaN for fewer than two runs.
+        """
         counts = self.counts
         squares = np.nansum((self.values - self.mean()[:, :, np.newaxis]) ** 2, axis=2)
         return np.where(counts > 1, np.sqrt(squares / np.maximum(counts - 1, 1)), np.nan)
@@ -129,7 +146,17 @@ class ScoreTable:
     def select(
         self, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None
     ) -> ScoreTable:
-        """Return the table of some data sets and methods, in the order given; all by default."""
+        """Return the table of a subset of the data sets and methods.
+
+        Parameters
+        ----------
+        datasets, methods : sequence of str, default=None
+            Names, in the order of the new table; all by default.
+
+        Returns
+        -------
+        ScoreTable
+        """
         rows = _positions("datasets", datasets, self.datasets)
         columns = _positions("methods", methods, self.methods)
         return ScoreTable(
@@ -141,15 +168,16 @@ class ScoreTable:
         )
 
     def missing(self) -> list[tuple[str, str, int, int]]:
-        """Return the cells that cannot be compared with the others of their data set.
+        """Return the cells with missing runs.
 
-        Those are the cells without any run, and those that lack a repetition which another method
-        has on that data set: their means would be over other splits.
+        These are the cells without any run, and those that lack a repetition that another method
+        has on the same data set: their means would be over different splits.
 
         Returns
         -------
         list of (dataset, method, n_runs, n_expected)
-            ``n_expected`` is how many repetitions of the data set any method has.
+            ``n_expected`` is the number of repetitions of the data set that at least one method
+            has.
         """
         have = ~np.isnan(self.values)
         expected = have.any(axis=1).sum(axis=1)
@@ -166,7 +194,7 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
     names = tuple(names)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{argument} must not name anything twice: {', '.join(twice)}")
+        raise ValueError(f"{argument} must be unique, got duplicates: {', '.join(twice)}")
     return names
 
 
@@ -183,5 +211,5 @@ def _positions(argument: str, wanted: Sequence[str] | None, known: tuple[str, ..
         return list(range(len(known)))
     for name in _names(argument, wanted):
         if name not in known:
-            raise ValueError(f"{argument}: there is no {name!r}; there are {', '.join(known)}")
+            raise ValueError(f"{argument} must be among {', '.join(known)}, got {name!r}")
     return [known.index(name) for name in wanted]

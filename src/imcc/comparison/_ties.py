@@ -1,9 +1,9 @@
-"""What rounding leaves open: statistics over all orders that printed, rounded values allow.
+"""Ranges of statistics over all orders that are consistent with rounded values.
 
-Two means that are printed as 0.148 need not be equal.  Rounding keeps the order of what differs in
-print, so the true ranks are those of the printed table with each group of equal values ordered in
-some way.  Friedman's statistic grows with the spread of the rank sums; its extremes over all these
-orders say which printed statistics are possible.
+Two means that are both printed as 0.148 need not be equal.  Rounding preserves the order of values
+that differ in print, so the true ranks are those of the printed table with each group of equal
+values ordered in some way.  Friedman's statistic increases with the spread of the rank sums; its
+minimum and maximum over all these orders show which printed statistics are possible.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ import numpy as np
 
 from imcc.comparison._ranks import check_matrix
 
-# Starting points of the local search that gives the first bound, and steps of the relaxation.
+# Number of starting points of the local search for the first bound, and of relaxation steps.
 _STARTS = 20
 _STEPS = 2000
 
 
 @dataclass(frozen=True)
 class FriedmanRange:
-    """The range of F_F over all values that may have been rounded to the printed ones.
+    """The range of F_F over all values that round to the printed ones.
 
     Attributes
     ----------
     low, high : float
-        The smallest and the largest F_F over all strict orders of the methods that are printed as
-        equal; both are reached.
+        The smallest and the largest F_F over all strict orders of the methods with equal printed
+        values; both are attained.
     bound : float
-        No ranks that the printed values allow, those of methods that are truly equal and share
-        their ranks included, give less than this.  (More than ``high`` is not possible then
-        either.)
+        Lower bound of F_F that also holds if methods are truly tied and share their ranks.  (In
+        that case F_F is at most ``high``, too.)
     """
 
     low: float
@@ -42,7 +41,15 @@ class FriedmanRange:
     bound: float
 
     def contains(self, f: float, decimals: int) -> bool:
-        """Return whether an F_F that was rounded to some decimals is within what is possible."""
+        """Return whether a rounded F_F is possible.
+
+        Parameters
+        ----------
+        f : float
+            The rounded value.
+        decimals : int
+            Number of decimals to which it was rounded.
+        """
         half = 0.5 * 10**-decimals
         return min(self.low, self.bound) - half <= f <= self.high + half
 
@@ -50,17 +57,17 @@ class FriedmanRange:
 def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
     r"""Return the range of Iman and Davenport's F_F over all ways to break the ties.
 
-    With the rank sums :math:`S_j` over N rows and k methods, F_F grows with
-    :math:`\sum_j (S_j - N (k + 1) / 2)^2`.  This is searched exactly: group by group, the vectors
-    of rank sums that can be reached are kept, each once, as long as the best that the remaining
-    groups could do for them is not worse than an order that is known.
+    With the rank sums :math:`S_j` over N rows and k methods, F_F increases with
+    :math:`\sum_j (S_j - N (k + 1) / 2)^2`.  Its extremes are found by an exact branch-and-bound
+    search: the groups of ties are processed one by one, and a vector of rank sums is discarded if
+    no order of the remaining groups can improve on the best order known.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        As printed: equal values are those whose order is not known.
+        Values as printed; the order of equal values is unknown.
     greater_is_better : bool
-        The direction.
+        Whether larger values are better.
 
     Returns
     -------
@@ -77,9 +84,11 @@ def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
     matrix = check_matrix(values)
     n, k = matrix.shape
     if n < 2 or k < 2:
-        raise ValueError(f"Friedman's test needs two rows and two methods, got {n} and {k}")
+        raise ValueError(
+            f"Friedman's test needs at least two rows and two methods, got {n} and {k}"
+        )
     base, groups = _groups(-matrix if greater_is_better else matrix)
-    middle = n * (k + 1)  # of doubled rank sums, which are whole numbers
+    middle = n * (k + 1)  # for doubled rank sums, which are integers
     low, high = (_extreme(base - middle, groups, sign) for sign in (1, -1))
     bound = min(_relaxed(base - middle, groups), low)
     return FriedmanRange(*(_statistic(spread, n, k) for spread in (low, high, bound)))
@@ -88,16 +97,21 @@ def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
 def rank_difference_range(
     values: Any, first: int, second: int, *, greater_is_better: bool
 ) -> tuple[float, float]:
-    """Return the range of the second method's mean rank minus the first's, over all tie breaks.
+    """Return the range of the difference of two mean ranks over all ways to break the ties.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        As printed.
+        Values as printed; the order of equal values is unknown.
     first, second : int
-        The two methods.
+        Indices of the two methods.
     greater_is_better : bool
-        The direction.
+        Whether larger values are better.
+
+    Returns
+    -------
+    low, high : float
+        Range of the mean rank of ``second`` minus that of ``first``.
 
     Examples
     --------
@@ -120,7 +134,7 @@ def rank_difference_range(
 
 
 def _groups(towards_best: np.ndarray) -> tuple[np.ndarray, list[tuple[np.ndarray, int]]]:
-    """Return the doubled rank sums without the ties, and each tie: its methods, how many before."""
+    """Return the doubled rank sums without the ties, and the methods and offset of each tie."""
     base = np.zeros(towards_best.shape[1], dtype=np.int64)
     groups = []
     for row in towards_best:
@@ -141,10 +155,10 @@ def _orders(size: int) -> np.ndarray:
 
 
 def _extreme(base: np.ndarray, groups: list[tuple[np.ndarray, int]], sign: int) -> int:
-    """Return the least (sign +1) or largest (-1) sum of squares of base + ranks of the groups."""
+    """Return the minimum (sign +1) or maximum (-1) sum of squares of base + ranks of the groups."""
     choices = sorted(((tied, _orders(len(tied))) for tied, _ in groups), key=lambda c: -len(c[0]))
     known = _local_best(base, choices, sign)
-    # What the groups still to come can add to each method.
+    # Bounds on what the remaining groups add to each method.
     least, most = np.zeros_like(base), np.zeros_like(base)
     for tied, orders in choices:
         least[tied] += orders.min(axis=0)
@@ -171,7 +185,7 @@ def _extreme(base: np.ndarray, groups: list[tuple[np.ndarray, int]], sign: int) 
 
 
 def _local_best(base: np.ndarray, choices: list[tuple[np.ndarray, np.ndarray]], sign: int) -> int:
-    """Return sign times a sum of squares that some order reaches, improved group by group."""
+    """Return sign times the sum of squares of some order, improved by local search."""
     rng = np.random.default_rng(0)
     best = math.inf
     for _ in range(_STARTS):
@@ -196,9 +210,9 @@ def _local_best(base: np.ndarray, choices: list[tuple[np.ndarray, np.ndarray]], 
 def _relaxed(base: np.ndarray, groups: list[tuple[np.ndarray, int]]) -> float:
     """Return a lower bound of the sum of squares over all mixtures of orders.
 
-    Shared ranks are means of strict orders, so they lie in the convex hull of these, over which the
-    sum of squares is minimised by the method of Frank and Wolfe.  At any point x the linear
-    function below the convex one gives a bound: f(x) + min over the hull of f'(x) (v - x).
+    Shared ranks are means of strict orders, so they are in the convex hull of these, over which the
+    sum of squares is minimised by the Frank-Wolfe method.  At any point x, linearisation of the
+    convex function gives the bound f(x) + min over the hull of f'(x) (v - x).
     """
     point = base.astype(float)
     for tied, _ in groups:
@@ -207,7 +221,7 @@ def _relaxed(base: np.ndarray, groups: list[tuple[np.ndarray, int]]) -> float:
     for _ in range(_STEPS):
         corner = base.astype(float)
         for tied, _ in groups:
-            # The largest ranks where the slope is smallest.
+            # Assign the largest ranks to the smallest slopes.
             order = np.argsort(np.argsort(-point[tied], kind="stable"), kind="stable")
             corner[tied] += 2 * (order + 1)
         direction = corner - point

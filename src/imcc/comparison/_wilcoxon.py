@@ -1,8 +1,8 @@
-"""Which methods differ, judged pair by pair: Wilcoxon's signed-rank test with Holm's adjustment.
+"""Tests of pairs of methods: Wilcoxon's signed-rank test with Holm's adjustment.
 
-Mean ranks depend on which other methods are in the table; a test of two methods does not (Benavoli,
-Corani and Mangili, "Should we really use post-hoc tests based on mean-ranks?", Journal of Machine
-Learning Research 17, 2016).
+The difference of two mean ranks depends on the other methods in the table; a test of two methods
+does not (Benavoli, Corani and Mangili, "Should we really use post-hoc tests based on mean-ranks?",
+Journal of Machine Learning Research 17, 2016).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from imcc._utils.validation import check_share
 from imcc.comparison._posthoc import cliques, holm
 from imcc.comparison._ranks import check_control, check_matrix
 
-# Up to so many differences the distribution is counted out: 10 ms a test at most.
+# Up to this many differences, the exact distribution is computed: at most 10 ms per test.
 COUNTED = 200
 
 
 @dataclass(frozen=True, eq=False)
 class WilcoxonPairs:
-    """All pairs by Wilcoxon's test.
+    """Result of Wilcoxon's test of all pairs.
 
     Attributes
     ----------
     p : ndarray of shape (n_methods, n_methods)
-        Of each pair by itself; the diagonal is 1.
+        Unadjusted p-value of each pair; the diagonal is 1.
     holm_p : ndarray of shape (n_methods, n_methods)
-        Adjusted for testing all pairs.
+        p-values adjusted for testing all pairs.
     significant : ndarray of bool, shape (n_methods, n_methods)
-        Which pairs differ: ``holm_p`` is below alpha.
+        Which pairs differ significantly (``holm_p < alpha``).
     cliques : tuple of tuple of int
-        The maximal groups of methods in which no two differ (see :func:`cliques`).
+        Maximal groups of methods that do not differ significantly (see :func:`cliques`).
     alpha : float
-        The level of significance.
+        Significance level.
     """
 
     p: np.ndarray
@@ -48,20 +48,20 @@ class WilcoxonPairs:
 
 @dataclass(frozen=True, eq=False)
 class WilcoxonControl:
-    """A control against each other method by Wilcoxon's test.
+    """A control compared with each other method by Wilcoxon's test.
 
     Attributes
     ----------
     control : int
-        Which method it is.
+        Index of the control.
     p : ndarray of shape (n_methods,)
-        Of each method by itself; 1 for the control.
+        Unadjusted p-value of each method; 1 for the control.
     holm_p : ndarray of shape (n_methods,)
-        Adjusted for testing all of them.
+        p-values adjusted for the number of methods.
     significant : ndarray of bool, shape (n_methods,)
-        Which methods differ from the control: ``holm_p`` is below alpha.
+        Which methods differ significantly from the control (``holm_p < alpha``).
     alpha : float
-        The level of significance.
+        Significance level.
     """
 
     control: int
@@ -72,17 +72,21 @@ class WilcoxonControl:
 
 
 def wilcoxon_p(differences: Any) -> float:
-    """Return the two-sided p of Wilcoxon's signed-rank test.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test.
 
-    Differences of 0 are left out, as by Wilcoxon himself, and equal ones share their ranks.  The
-    distribution of the rank sum, every sign being as likely as its opposite, is counted out for up
-    to 200 differences, ties or not; beyond, it is taken as normal, with the variance that the
-    ties leave.  Without any difference the p is 1.
+    Zero differences are discarded, as Wilcoxon proposed, and tied differences share their ranks.
+    For up to 200 differences, the exact distribution of the rank sum is used, also with ties; for
+    more, the normal approximation with a variance that accounts for ties.  The p-value is 1 if all
+    differences are zero.
 
     Parameters
     ----------
     differences : array-like of shape (n_rows,)
-        Of the two methods, row by row.
+        Differences of the scores of the two methods, one per row (data set).
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -96,7 +100,7 @@ def wilcoxon_p(differences: Any) -> float:
     values = values[values != 0]
     if not len(values):
         return 1.0
-    # Twice the ranks are whole numbers, also where ties share theirs.
+    # Doubled ranks are integers, also for ties.
     ranks = np.rint(2 * rankdata(np.abs(values))).astype(int)
     total, positive = int(ranks.sum()), int(ranks[values > 0].sum())
     smaller = min(positive, total - positive)
@@ -107,12 +111,12 @@ def wilcoxon_p(differences: Any) -> float:
 
 
 def signed_rank_chances(ranks: np.ndarray) -> np.ndarray:
-    """Return the probabilities of the sums 0, 1, ... of ranks that are each counted or not.
+    """Return the probabilities of the sums 0, 1, ... of a random subset of ranks.
 
     Parameters
     ----------
     ranks : ndarray of int, shape (n,)
-        Positive.  Each is counted with a probability of 1/2.
+        Positive ranks, each of which is in the subset with probability 1/2.
     """
     chance = np.zeros(int(ranks.sum()) + 1)
     chance[0] = 1.0
@@ -130,14 +134,18 @@ def wilcoxon_pairs(
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        The scores, not their ranks.
+        Scores, not ranks.
     mean_ranks : array-like of shape (n_methods,)
-        The order in which the cliques are given.
-    alpha : float
-        The level of significance.
-    decimals : int, optional
-        Round the differences, which frees differences of rounded values from the noise that makes
-        0.3 - 0.2 unlike 0.2 - 0.1.
+        Mean ranks, by which the cliques are sorted.
+    alpha : float, default=0.05
+        Significance level.
+    decimals : int, default=None
+        Number of decimals to which the differences are rounded.  This removes floating-point noise,
+        because of which 0.3 - 0.2 differs from 0.2 - 0.1.
+
+    Returns
+    -------
+    WilcoxonPairs
     """
     check_share("alpha", alpha)
     matrix = check_matrix(values)
@@ -160,13 +168,17 @@ def wilcoxon_control(
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        The scores, not their ranks.
+        Scores, not ranks.
     control : int
-        The position of the control.
-    alpha : float
-        The level of significance.
-    decimals : int, optional
+        Index of the control.
+    alpha : float, default=0.05
+        Significance level.
+    decimals : int, default=None
         As for :func:`wilcoxon_pairs`.
+
+    Returns
+    -------
+    WilcoxonControl
     """
     check_share("alpha", alpha)
     matrix = check_matrix(values)

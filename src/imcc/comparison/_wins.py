@@ -1,4 +1,4 @@
-"""Wins, ties and losses of each method against each other one."""
+"""Wins, ties and losses of all pairs of methods."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from imcc.comparison._table import ScoreTable
 
 @dataclass(frozen=True, eq=False)
 class WinTieLoss:
-    """How often each method is better than each other one.
+    """Wins, ties and losses of all pairs of methods.
 
     Attributes
     ----------
     wins, ties, losses : ndarray of int, shape (n_methods, n_methods)
         ``wins[i, j]`` is the number of rows (data sets) on which method i is better than j.
     test : {None, "paired t", "corrected paired t"}
-        What a difference has to pass to count; None if any difference does.
+        Test by which a difference must be significant to count; None if every difference counts.
     alpha : float or None
-        The level of that test.
+        Significance level of that test.
     """
 
     wins: np.ndarray
@@ -37,14 +37,18 @@ class WinTieLoss:
 
 
 def win_tie_loss(values: Any, *, greater_is_better: bool) -> WinTieLoss:
-    """Count wins, ties and losses of each method against each other one.
+    """Count wins, ties and losses of all pairs of methods.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_methods)
-        A row is a data set.
+        Scores; a row is a data set.
     greater_is_better : bool
-        The direction.
+        Whether larger scores are better.
+
+    Returns
+    -------
+    WinTieLoss
 
     Examples
     --------
@@ -61,23 +65,31 @@ def win_tie_loss(values: Any, *, greater_is_better: bool) -> WinTieLoss:
 def significant_win_tie_loss(
     table: ScoreTable, *, alpha: float = 0.05, test_size: float | None = None
 ) -> WinTieLoss:
-    """Count as a win or loss only what a t test over the paired repetitions confirms.
+    """Count wins and losses that are significant by a paired t test over the repetitions.
 
-    On each data set, two methods are compared over the repetitions that both have: the mean of
-    their differences, in standard errors, against the two-sided quantile of Student's t.  There is
-    no adjustment for the number of tests.
+    On each data set, two methods are compared on their common repetitions by a two-sided paired t
+    test.  The tests are not adjusted for their number.
 
     Parameters
     ----------
     table : ScoreTable
-        With at least two common repetitions for each pair of methods on each data set.
-    alpha : float
-        The level of each single test.
-    test_size : float, optional
-        The share of the rows in each test part.  The random splits of a data set overlap, so the
-        plain test finds too many differences.  With the share r of test to training rows known,
-        Nadeau and Bengio's correction takes ``(1/n + r) s^2`` for the variance of the mean instead
-        of ``s^2 / n``.
+        Scores with at least two common repetitions per pair of methods and data set.
+    alpha : float, default=0.05
+        Significance level of each test.
+    test_size : float, default=None
+        Fraction of the rows in each test set.  The random splits of a data set overlap, so the
+        plain test finds too many differences.  If given, Nadeau and Bengio's corrected variance of
+        the mean, ``(1/n + r) s^2`` with the ratio r of test to training rows, is used instead of
+        ``s^2 / n``.
+
+    Returns
+    -------
+    WinTieLoss
+
+    Raises
+    ------
+    ValueError
+        If two methods have fewer than two common repetitions on a data set.
 
     References
     ----------
@@ -96,8 +108,8 @@ def significant_win_tie_loss(
                 differences = differences[~np.isnan(differences)]
                 if len(differences) < 2:
                     raise ValueError(
-                        f"a t test needs two repetitions that {table.methods[i]!r} and "
-                        f"{table.methods[j]!r} both have on {dataset!r}, got {len(differences)}"
+                        f"a t test needs at least two common repetitions of {table.methods[i]!r} "
+                        f"and {table.methods[j]!r} on {dataset!r}, got {len(differences)}"
                     )
                 outcomes[row, i, j] = _outcome(differences, alpha, overlap, noise)
                 outcomes[row, j, i] = -outcomes[row, i, j]
@@ -109,12 +121,12 @@ def significant_win_tie_loss(
 def _outcome(differences: np.ndarray, alpha: float, overlap: float, noise: float) -> float:
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
-    # Values that differ in their last bits only are equal.
+    # Values that only differ in their last bits are equal.
     significant = abs(mean) > max(error * _critical(alpha, n - 1), noise)
     return math.copysign(1.0, mean) if significant else 0.0
 
 
-@lru_cache(maxsize=128)  # SciPy takes longer for this than for all the rest of a pair
+@lru_cache(maxsize=128)  # SciPy takes longer for this than the rest of a comparison
 def _critical(alpha: float, freedom: int) -> float:
     return float(student.isf(alpha / 2, freedom))
 
@@ -122,6 +134,6 @@ def _critical(alpha: float, freedom: int) -> float:
 def _counted(
     outcomes: np.ndarray, test: str | None = None, alpha: float | None = None
 ) -> WinTieLoss:
-    """Count the signs in (n_rows, n_methods, n_methods)."""
+    """Count the signs in an array of shape (n_rows, n_methods, n_methods)."""
     wins, losses = (outcomes > 0).sum(axis=0), (outcomes < 0).sum(axis=0)
     return WinTieLoss(wins, len(outcomes) - wins - losses, losses, test, alpha)

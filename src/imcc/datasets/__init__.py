@@ -1,9 +1,9 @@
 """Multi-label data: reading and writing files, named data sets, descriptions and splits.
 
-:func:`read` and :func:`write` know MULAN's and MEKA's ARFF, MATLAB, svmlight, CSV, Parquet and
-NumPy files; :func:`load_dataset` gives the data sets of the paper by name; :func:`describe` says
-what is in a data set, :func:`paper_splits` divides one as the paper did, and :func:`open_stream`
-reads files that are larger than the memory.
+:func:`read` and :func:`write` support ARFF of MULAN and MEKA, MATLAB (read only), svmlight, CSV,
+Parquet and NumPy files.  :func:`load_dataset` loads the data sets of the paper by name,
+:func:`describe` summarises a data set, :func:`paper_splits` splits one as in the paper, and
+:func:`open_stream` reads files that are larger than memory.
 """
 
 from imcc.datasets._arff_write import write_meka, write_mulan

@@ -1,12 +1,11 @@
-"""ARFF, dense and sparse, as Weka, MULAN and MEKA write it.
+"""Parser of dense and sparse ARFF files, as written by Weka, MULAN and MEKA.
 
-The parser is ours because of its messages, which name the line, the attribute and the reason;
-because it refuses what others let pass (an index that is given twice in a sparse row); and because
-it converts directly to numbers and CSR, which makes it two to four times faster than a general one.
-Rows without quotes, which is nearly all of them, are split by the string methods of Python; only
-rows with quotes are walked through piece by piece.
+Unlike general parsers, its error messages name the line, the attribute and the reason; it rejects
+invalid rows that others accept (a repeated index in a sparse row); and it converts directly to
+numbers and CSR, which makes it two to four times faster.  Rows without quotes, which are most of
+them, are split with string methods; only rows with quotes are parsed with regular expressions.
 
-What a sparse row leaves out is 0: the number, or the *first* value of a nominal attribute.
+An omitted entry of a sparse row is 0: the number, or the *first* value of a nominal attribute.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from imcc.datasets._text import plain_float
 
 Rows = list[tuple[int, str]]  # (line number, the row's text)
 
-# Rows that are held as strings at a time.
+# Number of rows that are held as strings at a time.
 _BLOCK = 20_000
 
 
@@ -45,26 +44,26 @@ def parse_arff(content: Content, encoding: str | None = None) -> Table:
     ----------
     content : Content
         The file.
-    encoding : str, optional
-        The text's encoding; found out unless given.
+    encoding : str, default=None
+        Encoding of the text; None detects it.
     """
     lines = enumerate(each_line(decode(content, encoding)), 1)
     relation, columns = parse_header(lines, content)
     parts: list[Any] = []
     numbers = array("q")
     read = None
-    # Some rows at a time: as strings, many short ones take much more memory than the file.
+    # A block of rows at a time: many short strings take much more memory than the file.
     while rows := list(itertools.islice(_rows(lines), _BLOCK)):
         if read is None:
             read = _sparse_rows if rows[0][1].startswith("{") else _dense_rows
             for column in columns if read is _sparse_rows else ():
                 if column.kind == "string":
-                    column.words[""] = 0.0  # what a row leaves out is the empty text
+                    column.words[""] = 0.0  # omitted entries are the empty string
         parts.append(read(rows, columns, content.path))
         numbers.extend(number for number, _ in rows)
     if not parts:
         raise DataFormatError(
-            "there are no rows after @data: the file is empty or cut off", content.path
+            "there are no rows after @data: the file is empty or incomplete", content.path
         )
     values = parts[0]
     if len(parts) > 1:
@@ -82,7 +81,7 @@ def parse_arff(content: Content, encoding: str | None = None) -> Table:
 
 
 def _rows(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold rows."""
+    """Yield the lines that contain rows, with their numbers."""
     for number, line in lines:
         if (stripped := line.strip()) and stripped[0] != "%":
             yield number, stripped
@@ -97,7 +96,7 @@ def _dense_rows(rows: Rows, columns: list[Column], path: str) -> np.ndarray:
             raise DataFormatError("a sparse row in a file of dense rows", path, line)
         cells = split_cells(text, path, line)
         if len(cells) == 1 and width > 1:
-            cells = text.split()  # tab or blank between the values
+            cells = text.split()  # separated by tabs or spaces
         if len(cells) != width:
             raise _wrong_width(
                 len(cells), width, path, line, last=i == len(rows) - 1 and len(rows) < _BLOCK
@@ -114,14 +113,14 @@ def _dense_rows(rows: Rows, columns: list[Column], path: str) -> np.ndarray:
 
 def _wrong_width(found: int, width: int, path: str, line: int, last: bool) -> DataFormatError:
     much = "too many" if found > width else "too few"
-    hint = "; the file may be cut off" if last and found < width else ""
+    hint = "; the file may be incomplete" if last and found < width else ""
     return DataFormatError(
         f"the row has {much} values: {found} for {width} attributes{hint}", path, line
     )
 
 
 def _careful_number(column: Column, cell: str, path: str, line: int) -> float:
-    """Return the number of a cell that may be missing or quoted, or say what is wrong with it."""
+    """Return the number of a cell that may be missing or quoted; raise an error if invalid."""
     if cell == "?":
         return float("nan")
     try:
@@ -129,7 +128,7 @@ def _careful_number(column: Column, cell: str, path: str, line: int) -> float:
     except ValueError:
         reason = f"{cell[:40]!r} is not a number"
     except KeyError:
-        reason = f"{cell[:40]!r} is none of its values ({listed(column.words)})"
+        reason = f"{cell[:40]!r} is not one of its values ({listed(column.words)})"
     raise DataFormatError(f"the attribute {column.name!r}: {reason}", path, line)
 
 
@@ -150,7 +149,7 @@ def _sparse_rows(rows: Rows, columns: list[Column], path: str) -> Any:
 
     indices = _indices(places, width, path, line_of)
     data = _sparse_values(cells, indices, columns, path, line_of)
-    # A copy: the indices are needed as they came for the message about a repeated one.
+    # A copy: the original order of the indices is needed to report a repeated one.
     matrix = sp.csr_array((data, indices, starts), shape=(len(rows), width), copy=True)
     stored = matrix.nnz
     matrix.sum_duplicates()
@@ -163,7 +162,9 @@ def _sparse_entries(text: str, path: str, line: int) -> tuple[list[str], list[st
     if text[0] != "{":
         raise DataFormatError("a dense row in a file of sparse rows", path, line)
     if text[-1] != "}":
-        raise DataFormatError("the row is not closed with '}': the file may be cut off", path, line)
+        raise DataFormatError(
+            "the row does not end with '}': the file may be incomplete", path, line
+        )
     body = text[1:-1]
     if "'" in body or '"' in body:
         return split_entries(body, path, line)
@@ -173,7 +174,7 @@ def _sparse_entries(text: str, path: str, line: int) -> tuple[list[str], list[st
     pairs = body.count(",") + 1 if parts else 0
     if len(parts) != 2 * pairs:
         raise DataFormatError(
-            "a sparse row is '{index value, index value, ...}', and this one has "
+            "a sparse row must be '{index value, index value, ...}', but this one has "
             f"{len(parts)} parts in {pairs} entries",
             path,
             line,
@@ -186,14 +187,15 @@ def _indices(places: list[str], width: int, path: str, line_of: Callable[[int], 
     if odd:
         entry = next(k for k, place in enumerate(places) if place in odd)
         raise DataFormatError(
-            f"{places[entry][:40]!r} is not the number of an attribute", path, line_of(entry)
+            f"{places[entry][:40]!r} is not the index of an attribute", path, line_of(entry)
         )
     indices = np.array(list(map(int, places)), dtype=np.int64)
     wrong = indices >= width
     if wrong.any():
         entry = int(np.argmax(wrong))
         raise DataFormatError(
-            f"there is no attribute {places[entry]}: the file declares {width}, counted from 0",
+            f"there is no attribute {places[entry]}: the file declares {width} attributes, "
+            "counted from 0",
             path,
             line_of(entry),
         )
@@ -225,7 +227,7 @@ def _sparse_values(
 
 
 def _counts_from_zero(columns: list[Column]) -> bool:
-    """Return whether each nominal attribute has the values 0, 1, ..., its positions."""
+    """Return whether the values of each nominal attribute are their positions 0, 1, ..."""
     return all(
         column.kind == "numeric"
         or (column.kind == "nominal" and all(w == str(int(p)) for w, p in column.words.items()))
@@ -234,7 +236,7 @@ def _counts_from_zero(columns: list[Column]) -> bool:
 
 
 def _digits(cells: list[str]) -> np.ndarray | None:
-    """Return all cells as numbers at once, or None if one of them needs care."""
+    """Return all cells as numbers, or None if one of them is not a plain number."""
     known: dict[str, float] = {}
     try:
         for cell in set(cells):
@@ -257,7 +259,7 @@ def _repeated_index(
         if (counts > 1).any():
             place = int(places[np.argmax(counts > 1)])
             return DataFormatError(
-                f"the row gives the attribute {place} ({columns[place].name!r}) twice",
+                f"the row contains the attribute {place} ({columns[place].name!r}) twice",
                 path,
                 line_of(int(start)),
             )
@@ -265,13 +267,13 @@ def _repeated_index(
 
 
 def _settle_strings(columns: list[Column], values: Any) -> tuple[tuple[Attribute, ...], Any]:
-    """Sort the words of string attributes, so that they do not depend on the order of rows."""
+    """Sort the values of string attributes, so that codes do not depend on the order of rows."""
     attributes = []
     moves = {}
     for position, column in enumerate(columns):
         words = tuple(column.words)
         if column.kind == "string" and list(words) != sorted(words):
-            # "" sorts first and stays 0, so what a sparse row leaves out stays left out.
+            # "" sorts first and remains 0, so omitted entries of sparse rows remain omitted.
             moved = np.argsort(np.argsort(np.array(words, dtype=object)))
             moves[position] = moved.astype(float)
             words = tuple(sorted(words))

@@ -1,4 +1,4 @@
-"""The words of ARFF: quotes, escapes, declarations of attributes."""
+"""Syntax of ARFF: quotes, escapes and declarations of attributes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from imcc.datasets._errors import DataFormatError, listed, repeated
 from imcc.datasets._files import Content
 from imcc.datasets._text import plain_float
 
-# Possessive quantifiers ("*+") never try again with less: no row, however hostile, takes more
-# than linear time.
+# Possessive quantifiers ("*+") do not backtrack, so that no input takes more than linear time.
 _QUOTED = r"""'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|\S++)\s++(.++)", re.IGNORECASE)
 _SQUEEZED = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{'\"][^\s{{]*+)(\{{.++)", re.IGNORECASE)
 _RELATION = re.compile(r"@relation\b\s*+(.*+)", re.IGNORECASE)
-# One value of a comma-separated list, and the comma or the end that follows it.
+# One value of a comma-separated list, with the following comma or the end.
 _CELL = re.compile(rf"\s*+((?:{_QUOTED})(?=\s*+(?:,|$))|[^,'\"]*+)\s*+(,|$)")
 # One "index value" of a sparse row.
 _ENTRY = re.compile(rf"\s*+(\d++)\s++({_QUOTED}|[^\s,'\"]++)\s*+(,|$)")
@@ -29,7 +28,7 @@ _NUMERIC = frozenset({"numeric", "real", "integer"})
 
 
 class _Words(dict[str, float]):
-    """The positions of a string attribute's words, given as they come."""
+    """The values of a string attribute, numbered in order of appearance."""
 
     def __missing__(self, word: str) -> float:
         position = float(len(self))
@@ -39,21 +38,21 @@ class _Words(dict[str, float]):
 
 @dataclass
 class Column:
-    """An attribute while it is read, with what turns a cell into a number."""
+    """An attribute with functions to convert its cells to numbers."""
 
     name: str
     kind: str
     words: dict[str, float]
 
     def number(self, cell: str) -> float:
-        """Return the number of a cell; raises ValueError or KeyError for one that has none."""
+        """Return the number of a cell; raise ValueError or KeyError if it is invalid."""
         if self.kind == "numeric":
             return plain_float(cell)
         return self.words[cell]
 
     @property
     def convert(self) -> Callable[[str], float]:
-        """Return a quick function for most cells; the others make it raise as above."""
+        """Return a fast function for ordinary cells, which raises as above for others."""
         if self.kind == "string":
             return self._string
         return plain_float if self.kind == "numeric" else self.words.__getitem__
@@ -63,7 +62,7 @@ class Column:
 
 
 def parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[str, list[Column]]:
-    """Return the relation's name and the columns; the next of the lines is the one after @data."""
+    """Return the name of the relation and the columns, consuming the lines up to @data."""
     path = content.path
     relation = ""
     columns: list[Column] = []
@@ -94,7 +93,7 @@ def parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[st
             )
     if empty:
         raise DataFormatError("the file is empty", path)
-    raise DataFormatError("there is no @data: the file is cut off", path, number)
+    raise DataFormatError("there is no @data: the file is incomplete", path, number)
 
 
 def _column(declaration: str, path: str, line: int) -> Column:
@@ -109,7 +108,7 @@ def _column(declaration: str, path: str, line: int) -> Column:
     if kind.startswith("{"):
         if not kind.endswith("}"):
             raise DataFormatError(
-                f"the values of the attribute {name!r} are not closed with '}}'", path, line
+                f"the values of the attribute {name!r} do not end with '}}'", path, line
             )
         values = [unquote(cell) for cell in split_cells(kind[1:-1], path, line)]
         words = {word: float(position) for position, word in enumerate(values)}
@@ -124,15 +123,15 @@ def _column(declaration: str, path: str, line: int) -> Column:
     if word in ("string", "date"):
         return Column(name, "string", _Words())
     raise DataFormatError(
-        f"the attribute {name!r} has the type {kind[:40]!r}; known are numeric, real, integer, "
-        "string, date and {a, list, of, values}",
+        f"the attribute {name!r} has the unknown type {kind[:40]!r}; supported are numeric, real, "
+        "integer, string, date and {a, list, of, values}",
         path,
         line,
     )
 
 
 def unquote(cell: str) -> str:
-    r"""Return what a cell says, without quotes and escapes.
+    r"""Return the text of a cell without quotes and escapes.
 
     >>> unquote(r"'it\'s'"), unquote("plain")
     ("it's", 'plain')
@@ -145,7 +144,7 @@ def unquote(cell: str) -> str:
 
 
 def quote(name: str) -> str:
-    r"""Return a name as ARFF has it: in quotes unless it is a plain word.
+    r"""Return a name as written in ARFF: in quotes unless it is a plain word.
 
     >>> print(quote("age"), quote("it's"))
     age 'it\'s'
@@ -161,14 +160,14 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def split_cells(text: str, path: str, line: int) -> list[str]:
-    """Return the cells of a comma-separated row, quotes still on."""
+    """Return the cells of a comma-separated row, including quotes."""
     if "'" not in text and '"' not in text:
         return [cell.strip() for cell in text.split(",")]
     return [match[1].strip() for match in _walk(_CELL, text, path, line)]
 
 
 def split_entries(text: str, path: str, line: int) -> tuple[list[str], list[str]]:
-    """Return the indices and the cells of the inside of a sparse row, quotes still on."""
+    """Return the indices and cells of the content of a sparse row, including quotes."""
     matches = list(_walk(_ENTRY, text, path, line))
     return [match[1] for match in matches], [match[2] for match in matches]
 
@@ -179,8 +178,8 @@ def _walk(pattern: re.Pattern[str], text: str, path: str, line: int) -> Iterator
         match = pattern.match(text, position)
         if not match:
             raise DataFormatError(
-                f"cannot make sense of {text[position : position + 40]!r}: a quote is not closed, "
-                "or there is a comma too many or too few",
+                f"cannot parse {text[position : position + 40]!r}: a quote is not closed, or a "
+                "comma is missing or superfluous",
                 path,
                 line,
             )

@@ -1,4 +1,4 @@
-"""Writing ARFF, for MULAN and for MEKA."""
+"""Writing ARFF files for MULAN and MEKA."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ from imcc.datasets._text import check_names, number_texts
 
 
 def write_mulan(dataset: Dataset, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write ARFF, sparse if the data are, and beside it the XML file that names the labels.
+    """Write an ARFF file, sparse if X is, and the XML file with the label names next to it.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
-        The ARFF file; ``.gz``, ``.bz2`` and ``.zip`` pack it.
+        The data to write.
+    path : str or path-like
+        The ARFF file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
 
     Returns
     -------
     arff, xml : Path
         The two files.
+
+    See Also
+    --------
+    read_mulan : Reads the files.
 
     Examples
     --------
@@ -52,21 +56,30 @@ def write_mulan(dataset: Dataset, path: str | os.PathLike[str]) -> tuple[Path, P
     """
     arff = Path(path)
     xml = xml_path(arff)
-    labels = format_label_xml(dataset.label_names)  # before anything is written: it may refuse
+    labels = format_label_xml(dataset.label_names)  # may raise, so before anything is written
     save(arff, _arff_text(dataset, quote(dataset.name), labels_first=False).encode("utf-8"))
     save(xml, labels.encode("utf-8"))
     return arff, xml
 
 
 def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write ARFF with the labels first and their number in the relation's name.
+    """Write an ARFF file with the labels first and their number in the name of the relation.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
-        The file; ``.gz``, ``.bz2`` and ``.zip`` pack it.
+        The data to write.
+    path : str or path-like
+        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    read_meka : Reads the file.
 
     Examples
     --------
@@ -85,7 +98,7 @@ def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def xml_path(arff: str | os.PathLike[str]) -> Path:
-    """Return where the label file of an ARFF file is put."""
+    """Return the path of the label file of an ARFF file."""
     return Path(arff).with_name(inner_name(arff)).with_suffix(".xml")
 
 

@@ -1,4 +1,4 @@
-"""How a file's columns became features, so that another file's columns can become the same ones."""
+"""Encoding of the columns of a file, so that another file can be encoded in the same way."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Coding:
-    """How the words of a data set are coded in its features.
+    """Encoding of the columns of a file as features.
 
     Attributes
     ----------
-    codes : dict of str to dict of str to float
-        For each feature that is a column of words: the number of each word.  Words that are numbers
-        and stand for themselves need no entry.
-    indicators : dict of str to (str, str)
-        For each feature that is 1 where a column has a certain word: the column and the word.
-    left_out : tuple of str
+    codes : dict of str to dict of str to float, default={}
+        For each feature that is a column of words, the number of each word.  Columns whose words
+        are numbers that stand for themselves have no entry.
+    indicators : dict of str to (str, str), default={}
+        For each feature that indicates a word of a column, the column and the word.
+    left_out : tuple of str, default=()
         Columns of the file that are neither features nor labels.
-    index_base : {0, 1}, optional
-        Where an svmlight file counts its features from; None for other files.
+    index_base : {0, 1} or None, default=None
+        Index of the first feature of an svmlight file; None for other files.
     """
 
     codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Coding:
             raise ValueError(f"index_base must be 0, 1 or None, got {self.index_base!r}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; :meth:`from_dict` gives the coding back."""
+        """Return plain values, from which :meth:`from_dict` restores the encoding."""
         return {
             "codes": {name: dict(code) for name, code in self.codes.items()},
             "indicators": {name: list(pair) for name, pair in self.indicators.items()},
@@ -44,8 +44,23 @@ class Coding:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Coding:
-        """Make a coding from plain values; ValueError if they make no sense.
+        """Restore an encoding from the result of :meth:`to_dict`.
 
+        Parameters
+        ----------
+        content : mapping
+
+        Returns
+        -------
+        Coding
+
+        Raises
+        ------
+        ValueError
+            If the values are invalid.
+
+        Examples
+        --------
         >>> coding = Coding({"wet": {"no": 0.0, "yes": 1.0}}, {"hue=red": ("hue", "red")}, ("id",))
         >>> Coding.from_dict(coding.to_dict()) == coding
         True
@@ -64,11 +79,11 @@ class Coding:
                 content.get("index_base"),
             )
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no coding of columns: {error}") from error
+            raise ValueError(f"this is not a valid encoding of columns: {error}") from error
 
 
 def is_identity(code: Mapping[str, float]) -> bool:
-    """Return whether every word is a number that means itself.
+    """Return whether every word is a number that is its own code.
 
     >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
     (True, False)

@@ -1,4 +1,4 @@
-"""Tables of text: CSV and TSV."""
+"""CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from imcc.datasets._files import (
 from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names, number_texts, plain_float
 
-#: What stands for a missing value.
+#: Cells that mean a missing value.
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 
 
@@ -46,25 +46,41 @@ def read_csv(
     max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    r"""Read a table of text whose columns are features and labels.
+    r"""Read a CSV or TSV file whose columns are features and labels.
 
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    labels : list of str or int
-        The labels' names, in the order they will have; or their number, of the first columns or,
-        when negative, of the last.
-    label_prefix : str
-        Instead of ``labels``: what the names of the label columns begin with.
-    delimiter : str, optional
-        What stands between the values: a tab for files named ``.tsv``, else a comma.
-    header : bool
-        Whether the first row names the columns; ``column0, column1, ...`` are their names if not.
-    nominal : {"onehot", "ordinal", "error"}
-        What to do with columns of words of more than two values.
+        The file; the rows of several files are concatenated.
+    labels : list of str or int, default=None
+        Names of the labels, in the desired order; or their number, where a positive number means
+        the first columns and a negative one the last columns.
+    label_prefix : str, default=None
+        Prefix of the names of the label columns, instead of ``labels``.
+    delimiter : str, default=None
+        Delimiter of the values.  None means a tab for ``.tsv`` files and a comma for others.
+    header : bool, default=True
+        Whether the first row contains the names of the columns; otherwise they are ``column0``,
+        ``column1``, ...
+    nominal : {"onehot", "ordinal", "error"}, default="onehot"
+        How to encode columns of words with more than two values.
     encoding, member, max_bytes, name
         As for :func:`read_mulan`.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+
+    See Also
+    --------
+    write_csv : Writes a CSV file.
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -93,7 +109,7 @@ def parse_csv(
     header: bool = True,
     encoding: str | None = None,
 ) -> Table:
-    """Return the columns of a table of text; see :func:`read_csv`."""
+    """Return the columns of a CSV file; see :func:`read_csv`."""
     text = decode(content, encoding)
     if delimiter is None:
         delimiter = "\t" if content.suffix == ".tsv" else ","
@@ -127,7 +143,7 @@ def parse_csv(
 
 
 def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not empty, each with the line it ends on."""
+    """Yield the rows that are not empty, each with the number of its last line."""
     reader = csv.reader(each_line(text, keep_ends=True), delimiter=delimiter, strict=True)
     try:
         for row in reader:
@@ -135,14 +151,14 @@ def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]
                 yield reader.line_num, row
     except csv.Error as error:
         raise DataFormatError(
-            f"cannot be split into values: {error}", path, reader.line_num
+            f"the row cannot be parsed: {error}", path, reader.line_num
         ) from error
 
 
 def _numbers(
     rows: Iterator[tuple[int, list[str]]], width: int, path: str
 ) -> tuple[np.ndarray, array[int], list[int]]:
-    """Return the table as numbers, the rows' lines, and the columns that hold something else."""
+    """Return the numbers, the line of each row, and the columns that are not numeric."""
     numbers = array("d")
     lines = array("q")
     wordy: set[int] = set()
@@ -178,7 +194,7 @@ def _number_or_nan(cell: str) -> float:
 def _words(
     rows: Iterator[tuple[int, list[str]]], wordy: list[int]
 ) -> dict[int, tuple[dict[str, int], array[float]]]:
-    """Return the distinct words of each column of words, and the position of each row's word."""
+    """Return the distinct words of each column of words, and the code of the word per row."""
     missing = float("nan")
     columns: dict[int, tuple[dict[str, int], array[float]]] = {
         position: ({}, array("d")) for position in wordy
@@ -193,16 +209,25 @@ def _words(
 def write_csv(
     dataset: Dataset, path: str | os.PathLike[str], *, delimiter: str | None = None
 ) -> Path:
-    """Write a table of text: the features' columns, then the labels'.
+    """Write a CSV or TSV file with the features followed by the labels.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
-        The file; ``.gz``, ``.bz2`` and ``.zip`` pack it.
-    delimiter : str, optional
-        What stands between the values: a tab for files named ``.tsv``, else a comma.
+        The data to write.
+    path : str or path-like
+        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+    delimiter : str, default=None
+        Delimiter of the values.  None means a tab for ``.tsv`` files and a comma for others.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    read_csv : Reads the file.
 
     Examples
     --------
@@ -221,7 +246,7 @@ def write_csv(
     buffer = io.StringIO(newline="")
     names = [*dataset.feature_names, *dataset.label_names]
     writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    if any("\r" in name for name in names):  # which the csv module leaves without quotes
+    if any("\r" in name for name in names):  # the csv module would not quote these
         careful = csv.writer(
             buffer, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL
         )

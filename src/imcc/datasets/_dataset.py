@@ -1,4 +1,4 @@
-"""The multi-label data set: features, labels, their names and where they came from."""
+"""The multi-label data set: features, labels, their names and their source."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import scipy.sparse as sp
 from imcc.datasets._coding import Coding
 from imcc.datasets._errors import listed, repeated
 
-# Wide enough that products such as Y.T @ Y do not overflow, half the size of the default.
+# Large enough for products such as Y.T @ Y, and half the size of the default.
 LABEL_DTYPE = np.int32
 
-# Rows that are looked at together where a sparse matrix has to be made dense for a moment.
+# Number of rows of a sparse matrix that are converted to dense at a time.
 _BLOCK = 256
 
 
 def default_names(prefix: str, count: int) -> tuple[str, ...]:
-    """Return names for columns that have none: prefix0, prefix1, ..."""
+    """Return default names of columns: prefix0, prefix1, ..."""
     return tuple(f"{prefix}{i}" for i in range(count))
 
 
@@ -30,39 +30,47 @@ def default_names(prefix: str, count: int) -> tuple[str, ...]:
 class Dataset:
     """A multi-label data set.
 
-    Two data sets are equal when their features, labels and names are; how X is stored (dense or
-    sparse), the name of the set and its source do not count.
+    Two data sets are equal if their features, labels and names are equal.  The storage of X (dense
+    or sparse), the name of the data set and its source are ignored.  Slicing with a slice, an array
+    of row numbers or a boolean mask returns a data set of these rows.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-        The features; kept as a float64 ndarray or, when sparse, as a ``scipy.sparse.csr_array``
-        without duplicate entries (they are summed).  Missing values are NaN.
+        The features, stored as a float64 ndarray or, if sparse, as a ``scipy.sparse.csr_array``
+        without duplicate entries (these are summed).  Missing values are NaN.
     Y : array-like, data frame or sparse matrix of shape (n_samples, n_labels)
-        The labels, coded {0, 1}, {-1, +1} or boolean; kept as a dense {0, 1} matrix of integers.
-    feature_names, label_names : sequence of str, optional
-        The columns' names.  Unless given, those of the columns of a data frame, or else
-        ``x0, x1, ...`` and ``label0, label1, ...``.  Label names are unique.
-    name : str
-        A short name.
-    source : str
-        Where it came from: a path, an address.
-    coding : Coding, optional
-        How the columns of the file became features: the numbers of words, the index base of an
-        svmlight file.  The readers set it; :func:`read_matching` uses it.
+        The labels, coded {0, 1}, {-1, +1} or boolean; stored as a dense int32 array of 0 and 1.
+    feature_names, label_names : sequence of str, default=()
+        Names of the columns.  If empty, the column names of a data frame, or else
+        ``x0, x1, ...`` and ``label0, label1, ...``.  Label names must be unique.
+    name : str, default="unnamed"
+        Short name of the data set.
+    source : str, default=""
+        Origin of the data: a path or a URL.
+    coding : Coding or None, default=None
+        How the columns of the file were encoded as features.  Set by the readers and used by
+        :func:`read_matching`.
 
     Attributes
     ----------
     n_rows, n_features, n_labels : int
-        The sizes.
+        Numbers of rows, features and labels.
     is_sparse : bool
         Whether X is a sparse matrix.
+    has_missing : bool
+        Whether X contains NaN.
     cardinality : float
-        The mean number of labels per row.
+        Mean number of labels per row.
     density : float
-        The cardinality divided by the number of labels.
+        Cardinality divided by the number of labels.
     n_label_sets : int
-        How many different label sets occur.
+        Number of distinct label sets.
+
+    See Also
+    --------
+    read : Reads a data set from a file.
+    describe : Summarises a data set.
 
     Examples
     --------
@@ -93,13 +101,13 @@ class Dataset:
         Y = _as_labels(self.Y)
         if X.shape[0] != Y.shape[0]:
             raise ValueError(
-                f"X and Y must have as many rows: X has {X.shape[0]}, Y has {Y.shape[0]}"
+                f"X and Y must have the same number of rows: X has {X.shape[0]}, Y has {Y.shape[0]}"
             )
         if X.shape[1] == 0:
             raise ValueError("X has no features: it must have at least one column")
         if Y.shape[1] == 0:
             raise ValueError("Y has no labels: it must have at least one column")
-        # The class is frozen: this is how it gives itself its checked values.
+        # The class is frozen, so attributes can only be set in this way.
         put = object.__setattr__
         put(self, "X", X)
         put(self, "Y", Y)
@@ -139,7 +147,7 @@ class Dataset:
 
     @property
     def has_missing(self) -> bool:
-        """Whether some feature value is NaN."""
+        """Whether X contains NaN."""
         values = self.X.data if self.is_sparse else self.X
         return bool(np.isnan(values).any())
 
@@ -147,10 +155,10 @@ class Dataset:
         return self.n_rows
 
     def __getitem__(self, rows: Any) -> Dataset:
-        """Return some of the rows: a slice, an array of row numbers or a boolean mask."""
+        """Return a data set of the selected rows: a slice, row numbers or a boolean mask."""
         if isinstance(rows, (int, np.integer)):
             raise TypeError(
-                f"a Dataset is sliced by several rows, not by one: use [{rows}:{rows + 1}], a "
+                f"a Dataset cannot be indexed by a single row number: use [{rows}:{rows + 1}], a "
                 "list of row numbers or a boolean mask"
             )
         index = rows if isinstance(rows, slice) else np.asarray(rows)
@@ -171,18 +179,36 @@ class Dataset:
     __hash__ = None  # type: ignore[assignment]  # arrays inside: not hashable
 
     def renamed(self, name: str, source: str | None = None) -> Dataset:
-        """Return the same data under another name, and from another source if one is given.
+        """Return the same data with another name.
 
+        Parameters
+        ----------
+        name : str
+            The new name.
+        source : str, default=None
+            The new source; None keeps the source.
+
+        Returns
+        -------
+        Dataset
+
+        Examples
+        --------
         >>> Dataset([[1.0]], [[1]]).renamed("one").name
         'one'
         """
         return self._replace(name=name, source=self.source if source is None else source)
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 of the arrays and names, the same on every machine.
+        """Return the SHA-256 of the arrays and names, which is the same on every machine.
 
-        It does not depend on how X is stored, on the name of the set or on its source; it does
-        depend on the order of rows and columns.
+        It depends on the order of rows and columns, but not on the storage of X, the name of the
+        data set or its source.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
 
         Examples
         --------
@@ -196,7 +222,7 @@ class Dataset:
         for names in (self.feature_names, self.label_names):
             digest.update("\0".join(names).encode("utf-8", "surrogatepass") + b"\0\0")
         for block in _dense_blocks(self.X):
-            # + 0.0 turns -0.0 into 0.0; every NaN becomes the same one.
+            # + 0.0 converts -0.0 to 0.0; all NaN get the same bits.
             values = np.where(np.isnan(block), np.nan, block + 0.0)
             digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
         digest.update(np.ascontiguousarray(self.Y, dtype="u1").tobytes())
@@ -233,14 +259,19 @@ class Dataset:
 
 
 def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset:
-    """Return the rows of several data sets with the same columns, one set after the other.
+    """Concatenate the rows of several data sets with the same columns.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-        At least one; all with the same feature and label names in the same order.
-    name : str, optional
-        The name of the whole; that of the first unless given.
+        At least one data set; all with the same feature and label names in the same order.
+    name : str, default=None
+        Name of the result; None uses that of the first data set.
+
+    Returns
+    -------
+    Dataset
+        Sparse if one of the data sets is.
 
     Examples
     --------
@@ -286,26 +317,26 @@ def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> str:
 
 
 def _column_names(table: Any) -> tuple[str, ...]:
-    """Return the names of a data frame's columns, if they are names."""
+    """Return the column names of a data frame, if all are non-empty strings."""
     columns = tuple(getattr(table, "columns", ()))
     return columns if all(isinstance(name, str) and name for name in columns) else ()
 
 
 def _as_features(X: Any) -> Any:
     if sp.issparse(X):
-        # A copy: the caller's matrix is not put in order behind their back.
+        # A copy, so that the caller's matrix is not modified.
         matrix = sp.csr_array(X, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         matrix.sort_indices()
-        if max(*matrix.shape, matrix.nnz) < 2**31:  # much of scikit-learn takes no wider indices
+        if max(*matrix.shape, matrix.nnz) < 2**31:  # parts of scikit-learn need 32-bit indices
             matrix.indices = matrix.indices.astype(np.int32, copy=False)
             matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
         return matrix
     try:
         values = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must hold numbers: {error}") from error
+        raise ValueError(f"X must contain numbers: {error}") from error
     if values.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got an array of shape {values.shape}")
     return values
@@ -318,11 +349,13 @@ def _as_labels(Y: Any) -> np.ndarray:
             f"Y must be two-dimensional (rows x labels), got an array of shape {values.shape}"
         )
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"Y must hold numbers or booleans, got an array of {values.dtype}")
+        raise ValueError(f"Y must contain numbers or booleans, got an array of {values.dtype}")
     on = values == 1
     if not (np.all(on | (values == 0)) or np.all(on | (values == -1))):
         odd = ", ".join(str(v) for v in np.unique(values)[:6].tolist())
-        raise ValueError(f"Y must hold labels coded {{0, 1}} or {{-1, +1}}, its values are {odd}")
+        raise ValueError(
+            f"Y must contain labels coded {{0, 1}} or {{-1, +1}}, got the values {odd}"
+        )
     return np.ascontiguousarray(on, dtype=LABEL_DTYPE)
 
 
@@ -342,7 +375,9 @@ def _as_names(what: str, names: Iterable[str], prefix: str, count: int) -> tuple
 
 def _row_numbers(index: np.ndarray, n_rows: int) -> np.ndarray:
     if index.ndim != 1:
-        raise IndexError(f"rows must be a list of row numbers, got an array of {index.ndim} axes")
+        raise IndexError(
+            f"rows must be a list of row numbers, got an array with {index.ndim} dimensions"
+        )
     if index.dtype == bool:
         if len(index) != n_rows:
             raise IndexError(f"the mask has {len(index)} entries for {n_rows} rows")
@@ -350,7 +385,7 @@ def _row_numbers(index: np.ndarray, n_rows: int) -> np.ndarray:
     if index.size == 0:
         return index.astype(np.intp)
     if index.dtype.kind not in "iu":
-        raise IndexError(f"rows must be whole numbers or booleans, got {index.dtype}")
+        raise IndexError(f"rows must be integers or booleans, got {index.dtype}")
     return index
 
 

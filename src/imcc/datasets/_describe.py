@@ -1,4 +1,4 @@
-"""What is in a data set: the columns of the paper's Table 2, label imbalance and flaws."""
+"""Summary of a data set: the columns of Table 2 of the paper, label imbalance and problems."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class CoOccurrence:
     first, second : str
         The labels.
     count : int
-        How many rows have both.
+        Number of rows with both labels.
     jaccard : float
-        That number divided by the number of rows that have one or both.
+        ``count`` divided by the number of rows with at least one of the labels.
     """
 
     first: str
@@ -36,43 +36,43 @@ class CoOccurrence:
 
 @dataclass(frozen=True)
 class Description:
-    """The facts of a data set.
+    """Summary of a data set.
 
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the data set.
     n_rows, n_features, n_labels : int
-        Its sizes; ``|D|``, ``dim(D)`` and ``L(D)`` of the paper.
+        Numbers of rows, features and labels; ``|D|``, ``dim(D)`` and ``L(D)`` of the paper.
     feature_type : {"numeric", "nominal"}
-        "nominal" if every feature is 0 or 1; F(D).
+        "nominal" if all features are 0 or 1 (or NaN); F(D).
     cardinality : float
-        Labels a row; LCard(D).
+        Mean number of labels per row; LCard(D).
     density : float
-        The cardinality divided by the number of labels; LDen(D).
+        Cardinality divided by the number of labels; LDen(D).
     n_label_sets : int
-        Distinct label sets; DL(D).
+        Number of distinct label sets; DL(D).
     label_set_proportion : float
-        Distinct label sets divided by rows; PDL(D).
+        Number of distinct label sets divided by the number of rows; PDL(D).
     label_counts : dict of str to int
-        How many rows have each label.
+        Number of rows with each label.
     labels_never_on, labels_always_on : tuple of str
-        Labels that say nothing.
+        Labels of no row and of all rows.
     mean_imbalance, max_imbalance : float
-        Over the labels that occur: how much rarer they are than the commonest, on average and at
-        worst.
+        Mean and maximum, over the labels that occur, of the count of the most frequent label
+        divided by the count of the label; NaN if no label occurs.
     duplicate_rows : int
-        Rows whose features are those of an earlier row.
+        Number of rows with the same features as an earlier row.
     conflicting_rows : int
-        Of those, rows whose labels differ from the earlier row's.
+        Number of duplicate rows whose labels differ from those of the earlier row.
     all_zero_rows : int
-        Rows whose features are all 0.
+        Number of rows whose features are all 0.
     unlabelled_rows : int
-        Rows without any label.
+        Number of rows without labels.
     missing_values : int
-        Feature values that are NaN.
+        Number of feature values that are NaN.
     co_occurrences : tuple of CoOccurrence
-        The pairs of labels that occur together most, by their Jaccard index.
+        The pairs of labels with the largest Jaccard index.
     """
 
     name: str
@@ -97,20 +97,23 @@ class Description:
     co_occurrences: tuple[CoOccurrence, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON."""
+        """Return a dict of plain Python objects for JSON; NaN becomes None."""
         facts = asdict(self)
-        # JSON has no NaN: without any label there is no ratio.
+        # JSON has no NaN; the imbalance is NaN if no label occurs.
         return {name: None if value != value else value for name, value in facts.items()}
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return the facts, one per line, as (name, value)."""
+        """Return the summary as a list of (name, value) with formatted values."""
         return [
             ("rows", str(self.n_rows)),
             ("features", f"{self.n_features} ({self.feature_type})"),
             ("labels", str(self.n_labels)),
             ("cardinality", f"{self.cardinality:.3f}"),
             ("density", f"{self.density:.3f}"),
-            ("distinct label sets", f"{self.n_label_sets} ({self.label_set_proportion:.3f} a row)"),
+            (
+                "distinct label sets",
+                f"{self.n_label_sets} ({self.label_set_proportion:.3f} per row)",
+            ),
             (
                 "imbalance ratio",
                 f"{self.mean_imbalance:.2f} mean, {self.max_imbalance:.2f} largest",
@@ -150,14 +153,19 @@ def _counted(names: tuple[str, ...]) -> str:
 
 
 def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
-    """Return the facts of a data set.
+    """Summarise a data set.
 
     Parameters
     ----------
     dataset : Dataset
         The data.
-    n_pairs : int
-        How many of the strongest label co-occurrences to give.
+    n_pairs : int, default=10
+        Number of label co-occurrences to return.
+
+    Returns
+    -------
+    Description
+        The summary; ``print`` shows it as text.
 
     Examples
     --------
@@ -204,8 +212,8 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
 
 
 def co_occurrence_counts(dataset: Dataset) -> np.ndarray:
-    """Return the matrix of how many rows have both of two labels; the labels' own counts within."""
-    Y = dataset.Y.astype(np.float64)  # products of floats are many times faster, and exact here
+    """Return the number of rows with both of two labels, as a matrix of shape (q, q)."""
+    Y = dataset.Y.astype(np.float64)  # products of floats are much faster, and exact here
     return (Y.T @ Y).astype(np.int64)
 
 
@@ -218,7 +226,7 @@ def _named(dataset: Dataset, mask: np.ndarray) -> tuple[str, ...]:
 
 
 def _duplicates(dataset: Dataset) -> tuple[int, int]:
-    """Return the number of rows that repeat an earlier one, and of those with other labels."""
+    """Return the number of duplicate rows, and of those with different labels."""
     first: dict[bytes, int] = {}
     duplicates = conflicts = 0
     for row, key in enumerate(_row_keys(dataset.X)):
@@ -245,7 +253,7 @@ def _strongest(dataset: Dataset, n_pairs: int) -> tuple[CoOccurrence, ...]:
     both = together[first, second]
     either = counts[first] + counts[second] - both
     jaccard = both / np.maximum(either, 1)
-    # Of equal strength, the commoner pair comes first, then the order of the labels.
+    # Ties are ordered by count, then by the order of the labels.
     order = np.lexsort((-both, -jaccard))[:n_pairs]
     return tuple(
         CoOccurrence(

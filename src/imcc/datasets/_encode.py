@@ -1,4 +1,4 @@
-"""From a table to a data set: which columns are labels, and what words become as numbers."""
+"""Conversion of a table to a data set: selection of the labels and encoding of words."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from imcc.datasets._errors import listed, repeated, warn_user
 from imcc.datasets._table import Attribute, Table, find_columns
 from imcc.datasets._text import plain_float
 
-#: What to do with a nominal attribute that has more than two values.
+#: How to encode a nominal attribute with more than two values.
 NOMINAL = ("onehot", "ordinal", "error")
 
-# Words that mean off and on, in small letters.
+# Words for off and on, in lower case.
 _OFF = frozenset({"0", "no", "n", "false", "f", "-1", "off", "absent", "neg", "negative"})
 _ON = frozenset({"1", "yes", "y", "true", "t", "+1", "on", "present", "pos", "positive"})
 
-# A nominal attribute with a different value in every row is an identifier, unless the file is so
-# small that this says nothing.
+# A nominal attribute with a different value in every row is an identifier, unless there are so few
+# rows that this may be a coincidence.
 _MOST_ORDINARY_VALUES = 5
 
 
 def truth(word: str) -> float | None:
-    """Return 0.0 or 1.0 for a word that means off or on, and None for any other.
+    """Return 0.0 or 1.0 for a word that means off or on, and None for other words.
 
     >>> truth("YES"), truth("0"), truth("-1"), truth("red")
     (1.0, 0.0, 0.0, None)
@@ -54,10 +54,10 @@ def count_columns(table: Table, count: int, what: str) -> list[int]:
 def choose_labels(
     table: Table, labels: int | Sequence[str] | None, label_prefix: str | None
 ) -> list[int]:
-    """Return the positions of the label columns, as the user names them."""
+    """Return the positions of the label columns that the user selected."""
     if labels is None and label_prefix is None:
         raise table.error(
-            "the file does not say which columns are labels; say it with "
+            "the file does not say which columns are labels; specify them with "
             + given("labels", text="NAMES")
             + ", "
             + given("labels", text="k")
@@ -68,7 +68,7 @@ def choose_labels(
         )
     if labels is not None and label_prefix is not None:
         raise InvalidArgumentError(
-            "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+            "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
         )
     if label_prefix is not None:
         found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
@@ -90,25 +90,25 @@ def choose_labels(
 
 
 def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> Dataset:
-    """Return the data set of a table.
+    """Convert a table to a data set.
 
     Parameters
     ----------
     table : Table
-        The file's columns.
+        The columns of the file.
     labels : sequence of int
-        The positions of the label columns, in the order that the labels will have.
+        Positions of the label columns, in the order of the labels.
     nominal : {"onehot", "ordinal", "error"}
-        What to do with words that are neither yes nor no.
+        How to encode columns of words with more than two values.
     name : str
-        The data set's name.
+        Name of the data set.
     """
     check_choice("nominal", nominal, NOMINAL)
     if table.values.shape[0] == 0:
         raise table.error("the file has no rows")
     label_names = [table.attributes[i].name for i in labels]
     if twice := repeated(label_names):
-        raise table.error(f"a label is named twice: {listed(twice)}")
+        raise table.error(f"label names must be unique; repeated: {listed(twice)}")
     Y = label_columns(table, labels)
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
@@ -120,10 +120,10 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
 
 
 def _check_mixed(table: Table, columns: list[int]) -> None:
-    """Warn of columns of numbers that a few cells ("1,2", "12 kg") make columns of words.
+    """Warn about numeric columns that are read as words because of a few cells ("1,2", "12 kg").
 
-    If such a column has another value in every row, it would be left out as an identifier: that is
-    an error.
+    It is an error if such a column would be dropped as an identifier, because all its values are
+    different.
     """
     for column in columns:
         attribute = table.attributes[column]
@@ -137,19 +137,19 @@ def _check_mixed(table: Table, columns: list[int]) -> None:
         odd = [code for code, word in enumerate(attribute.categories) if not _is_number(word)]
         rows = np.flatnonzero(np.isin(codes, odd))
         found = (
-            f"the column {attribute.name!r} holds numbers, but not in {len(rows)} row(s), the "
+            f"the column {attribute.name!r} contains numbers, except in {len(rows)} row(s), the "
             f"first of which has {attribute.categories[int(codes[rows[0]])]!r}"
         )
         advice = "write numbers there, or leave the cell empty if the value is missing"
         if n_numbers > len(words) and _is_identifier(table, column):
             raise table.error(
-                f"{found}: as words, it would be left out, as all values differ; {advice}, "
-                "or take the column out of the file",
+                f"{found}: read as words, it would be dropped, because all values are different; "
+                f"{advice}, or remove the column from the file",
                 int(rows[0]),
             )
         warn_user(
-            f"{table.error(found, int(rows[0]))}: all of it is read as words, {len(words)} of "
-            f"which are not numbers. If it should be numbers, {advice}"
+            f"{table.error(found, int(rows[0]))}: the column is read as words, {len(words)} of "
+            f"which are not numbers. If it should be numeric, {advice}"
         )
 
 
@@ -162,7 +162,7 @@ def _is_number(word: str) -> bool:
 
 
 def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: str) -> Coding | None:
-    """Return how the words of the features' columns become numbers."""
+    """Return the encoding of the words of the feature columns."""
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
     left_out = []
@@ -188,7 +188,7 @@ def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: st
 
 
 def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
-    """Return some columns as labels, 0 and 1, or say where they are neither."""
+    """Return columns as labels 0 and 1; raise an error that names the row if one is neither."""
     table.check_cells(len(labels), "labels")
     Y = np.empty((table.values.shape[0], len(labels)), dtype=LABEL_DTYPE)
     block = table.values[:, list(labels)]
@@ -199,11 +199,11 @@ def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
 
 
 def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray:
-    """Return a label's column as 0 and 1, or say where it is neither."""
+    """Return a column as labels 0 and 1; raise an error that names the row if one is neither."""
     missing = np.isnan(values)
     if missing.any():
         raise table.error(
-            f"the label {attribute.name!r} is missing; every row must say 0 or 1 for every label",
+            f"the label {attribute.name!r} is missing; every row must have 0 or 1 for every label",
             int(np.argmax(missing)),
         )
     if attribute.kind == "numeric":
@@ -218,7 +218,7 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
         wrong = np.isin(codes, [code for code, meaning in meanings.items() if meaning is None])
         if not wrong.any() and len(used) <= 2:
             return np.isin(codes, [code for code, meaning in meanings.items() if meaning == 1.0])
-        if not wrong.any():  # Three words for two meanings: -1, 0 and 1, say.
+        if not wrong.any():  # Three words for two meanings, such as -1, 0 and 1.
             wrong = codes == used[-1]
     row = int(np.argmax(wrong))
     shown = (
@@ -227,8 +227,8 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
         else repr(attribute.categories[int(values[row])])
     )
     raise table.error(
-        f"the label {attribute.name!r} is not binary: it is {shown} here, and labels are 0 or 1 "
-        "(or -1 and 1, no and yes, false and true)",
+        f"the label {attribute.name!r} is not binary: it is {shown} here, but labels must be 0 or "
+        "1 (or -1 and 1, no and yes, false and true)",
         row,
     )
 
@@ -239,15 +239,15 @@ def _features(
     if identifiers:
         left_out = [table.names[c] for c in columns if c in identifiers]
         warn_user(
-            f"{table.path}: left out {listed(left_out)}: a different value in every row "
-            "identifies the rows and says nothing about them"
+            f"{table.path}: dropped {listed(left_out)}, because a column with a different value "
+            "in every row is an identifier and not a feature"
         )
         columns = [c for c in columns if c not in identifiers]
     if not columns:
         raise table.error("the file has no features: every column is a label or an identifier")
     attributes = [table.attributes[c] for c in columns]
     if sp.issparse(table.values):
-        # What a sparse row leaves out is not 0 any more in these columns.
+        # Omitted entries of sparse rows are no longer 0 in these columns.
         table.check_cells(sum(map(_is_flipped, attributes)), "columns of yes and no")
     values = _flipped(table.values[:, columns], attributes)
     _warn_of_missing(table, values, attributes)
@@ -256,7 +256,7 @@ def _features(
         return values, [attribute.name for attribute in attributes]
     if nominal == "error":
         raise table.error(
-            "these attributes are neither numbers nor binary: "
+            "these attributes are neither numeric nor binary: "
             f"{listed(attributes[i].name for i in spread)}; encode them with "
             + given("nominal", "onehot")
             + " or "
@@ -266,7 +266,7 @@ def _features(
 
 
 def _is_plain(attribute: Attribute) -> bool:
-    """Return whether a column is one feature: numbers, or words that stand for 0 and 1."""
+    """Return whether a column becomes a single feature: it is numeric or binary."""
     if attribute.kind == "numeric" or len(attribute.categories) == 2:
         return True
     return len(attribute.categories) == 1 and truth(attribute.categories[0]) is not None
@@ -292,7 +292,7 @@ def _is_flipped(attribute: Attribute) -> bool:
 
 
 def _flipped(values: Any, attributes: list[Attribute]) -> Any:
-    """Turn positions into 0 and 1 where a binary column lists the word for 1 first."""
+    """Swap 0 and 1 in binary columns that list the word for 1 first."""
     flips = [i for i, attribute in enumerate(attributes) if _is_flipped(attribute)]
     if not flips:
         return values
@@ -317,8 +317,8 @@ def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> 
         return
     names = [attribute.name for attribute, count in zip(attributes, counts, strict=True) if count]
     warn_user(
-        f"{table.path}: {int(counts.sum())} missing value(s) became NaN, in {listed(names)}; fill "
-        "them before learning, for instance with sklearn.impute.SimpleImputer"
+        f"{table.path}: {int(counts.sum())} missing value(s) are read as NaN, in {listed(names)}; "
+        "impute them before fitting, for example with sklearn.impute.SimpleImputer"
     )
 
 
@@ -357,11 +357,11 @@ def _one_hot(
 def _check_one_hot(
     table: Table, values: Any, attributes: list[Attribute], spread: list[int], width: int
 ) -> None:
-    """Refuse columns of so many words that their indicators would fill the memory."""
+    """Raise an error if the indicators of columns with many words would exhaust the memory."""
     n_rows = values.shape[0]
     entries = n_rows * width
     if sp.issparse(values):
-        # One indicator is on in every row, and all are NaN where the word is missing.
+        # One indicator per row is 1; all are NaN where the word is missing.
         holes = values.indices[np.isnan(values.data)]
         missing = np.bincount(holes, minlength=len(attributes))
         entries = sum(n_rows + int(missing[i]) * len(attributes[i].categories) for i in spread)
@@ -373,11 +373,11 @@ def _check_one_hot(
     if entries > table.max_cells or characters > table.max_cells:
         worst = max(spread, key=lambda i: len(attributes[i].categories))
         raise table.error(
-            f"one column per value would make {n_rows} x {width} numbers, which is too much for a "
+            f"one column per value would give {n_rows} x {width} numbers, which is too many for a "
             f"file of this size; the attribute {attributes[worst].name[:80]!r} alone has "
-            f"{len(attributes[worst].categories)} values. Read it with "
+            f"{len(attributes[worst].categories)} values. Read the file with "
             + given("nominal", "ordinal")
-            + ", or take the attribute out of the file"
+            + ", or remove the attribute from it"
         )
 
 

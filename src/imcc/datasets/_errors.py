@@ -1,9 +1,8 @@
 """Errors and warnings about data.
 
-Every reader raises :class:`DataFormatError` and nothing else for a file that cannot be read as
-data; getting a file from somewhere raises :class:`DataFetchError`.  Both are
-:class:`DatasetError`.  Wrong *arguments* raise ``ValueError`` or ``TypeError`` as everywhere, and
-a path that does not exist raises ``FileNotFoundError``.
+Readers raise :class:`DataFormatError` for an invalid file, and downloads raise
+:class:`DataFetchError`; both are :class:`DatasetError`.  Invalid *arguments* raise ``ValueError``
+or ``TypeError``, and a path that does not exist raises ``FileNotFoundError``.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from imcc._utils.errors import ImccError
 
 
 class DatasetError(ImccError):
-    """Something is wrong with data: the base of the two errors below."""
+    """Base class of errors about data: :class:`DataFormatError` and :class:`DataFetchError`."""
 
 
 class DataFormatError(DatasetError, ValueError):
-    """A file does not hold what its format promises.
+    """Raised if the content of a file is invalid.
 
     Parameters
     ----------
     reason : str
-        What is wrong, and what to do about it where that is known; a
-        :class:`~imcc._utils.errors.Message` where that is an argument.
-    path : str or Path, optional
+        What is wrong and, if possible, what to do; a :class:`~imcc._utils.errors.Message` if it
+        names an argument.
+    path : str or Path, default=None
         The file.
-    line : int, optional
-        The line of the file, counted from 1.
+    line : int, default=None
+        Number of the line, counted from 1.
 
     Examples
     --------
@@ -52,15 +51,15 @@ class DataFormatError(DatasetError, ValueError):
 
 
 class DataFetchError(DatasetError, OSError):
-    """A file of a named data set could not be got, or is not the file that was expected."""
+    """Raised if a file of a named data set cannot be obtained, or is not the expected file."""
 
 
 class DataWarning(UserWarning):
-    """Something about a file that the user should know, though it could be read."""
+    """Warning about a file that was read, but may not be read as intended."""
 
 
 def warn_user(message: str) -> None:
-    """Give a :class:`DataWarning` that points at the line of the user's that led to it."""
+    """Issue a :class:`DataWarning` that points to the first caller outside imcc."""
     level = 1
     frame = sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("imcc."):

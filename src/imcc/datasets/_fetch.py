@@ -1,17 +1,17 @@
-"""Getting the files of named data sets: from a mirror, the cache or the network.
+"""Obtaining the files of named data sets from a mirror, the cache or the network.
 
-Local files always win over the network.  A file is looked for in
+Local files take precedence over the network.  A file is searched in this order:
 
-1. the mirror, if ``IMCC_DATA_MIRROR`` names a folder;
-2. the cache, ``IMCC_DATA_HOME`` or the platform's cache folder;
-3. the mirror, if ``IMCC_DATA_MIRROR`` is an address;
-4. its public address.
+1. the mirror, if ``IMCC_DATA_MIRROR`` is a folder;
+2. the cache, ``IMCC_DATA_HOME`` or the cache folder of the platform;
+3. the mirror, if ``IMCC_DATA_MIRROR`` is a URL;
+4. its public URL.
 
-Whatever is found must have the SHA-256 of the registry.  pooch downloads a file and checks it, in
-a temporary folder beside its place; it is moved there when it is whole and right, so the cache
-never holds a broken file, and processes that fetch at the same time do not meet.  What pooch cannot
-do is here: the mirrors, the end of a download that is too slow or too long, and messages that say
-how to provide a file by hand.
+The file must have the SHA-256 of the registry.  pooch downloads it to a temporary folder next to
+its destination and checks it; the file is moved only if it is complete and correct.  The cache
+therefore never contains a damaged file, and concurrent downloads do not interfere.  This module
+adds mirrors, the abortion of downloads that are too slow or too large, and messages that tell how
+to provide a file manually.
 """
 
 from __future__ import annotations
@@ -35,30 +35,37 @@ from imcc._utils.optional import require
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._registry import RemoteFile
 
-#: Called with a file's name, the bytes received, and the bytes it will have.
+#: Called with the name of a file, the number of bytes received and its total size.
 Progress = Callable[[str, int, int], None]
 
 MIRROR = "IMCC_DATA_MIRROR"
 HOME = "IMCC_DATA_HOME"
 
-#: How many seconds to wait for a server to send the next 64 KiB.
+#: Seconds to wait for the next 64 KiB from a server.
 TIMEOUT = 30.0
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# So many bytes must come within the timeout.
+# Number of bytes that must be received within the timeout.
 _CHUNK = 2**16
 
-# Downloads are made in folders with this suffix; after a day, in seconds, one is abandoned.
+# Suffix of the temporary folders of downloads, and the age in seconds (one day) after which one is
+# considered abandoned.
 _PART = ".part"
 _OLD = 24 * 3600.0
 
 
 def data_home() -> Path:
-    """Return the folder that downloads are kept in.
+    r"""Return the folder for downloaded files.
 
-    ``IMCC_DATA_HOME`` says which; unless it is set, it is ``imcc`` in the platform's cache
-    folder (``~/.cache`` or ``$XDG_CACHE_HOME``, ``~/Library/Caches``, ``%LOCALAPPDATA%``).
+    This is the environment variable ``IMCC_DATA_HOME`` or, if it is not set, ``imcc`` in the cache
+    folder of the platform: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux, ``~/Library/Caches`` on
+    macOS, and ``%LOCALAPPDATA%\imcc\Cache`` on Windows.
+
+    Returns
+    -------
+    Path
+        An absolute path.
 
     Examples
     --------
@@ -77,21 +84,21 @@ def data_home() -> Path:
 
 
 def local_file(file: RemoteFile) -> Path | None:
-    """Return a file if it is in the mirror folder or in the cache, and is what it should be."""
+    """Return a file if it is in the mirror folder or in the cache with the correct SHA-256."""
     mirror = _mirror_folder()
     if mirror is not None and (there := _place(mirror, file)).is_file():
         found = _sha256(there)
         if found != file.sha256:
             raise DataFetchError(
-                f"{there} is not the file that was expected: its SHA-256 is {found}, not "
-                f"{file.sha256}; put the file from {file.url} in its place, or remove it"
+                f"{there} is not the expected file: its SHA-256 is {found}, not {file.sha256}; "
+                f"replace it with the file from {file.url}, or remove it"
             )
         return there
     cached = _place(data_home(), file)
     if cached.is_file():
         if _sha256(cached) == file.sha256:
             return cached
-        # Cut off by a crash of the disk, edited by hand: it is of no use, and the next one is.
+        # Damaged or edited: remove it, so that it is downloaded again.
         cached.unlink(missing_ok=True)
     return None
 
@@ -99,7 +106,7 @@ def local_file(file: RemoteFile) -> Path | None:
 def get_file(
     file: RemoteFile, *, progress: Progress | None = None, timeout: float = TIMEOUT
 ) -> Path:
-    """Return a file, downloading it into the cache if it is nowhere on this machine."""
+    """Return a file, downloading it to the cache if it is not on this machine."""
     found = local_file(file)
     if found is not None:
         if progress is not None:
@@ -115,19 +122,19 @@ def get_file(
             tried.append((address, error))
     attempts = "".join(f"\n  {address}: {_reason(error)}" for address, error in tried)
     raise DataFetchError(
-        f"could not get the file {file.file} ({file.size:,} bytes):{attempts}\n{_by_hand(file)}"
+        f"could not obtain the file {file.file} ({file.size:,} bytes):{attempts}\n{_by_hand(file)}"
     ) from tried[-1][1]
 
 
 def _by_hand(file: RemoteFile) -> str:
     return (
-        f"To provide it by hand, save {file.url} as {_place(data_home(), file)}, or set {MIRROR} "
-        f"to a folder that holds {file.file} (SHA-256 {file.sha256})."
+        f"To provide it manually, save {file.url} as {_place(data_home(), file)}, or set {MIRROR} "
+        f"to a folder that contains {file.file} (SHA-256 {file.sha256})."
     )
 
 
 def _reason(error: BaseException) -> str:
-    """Return the innermost message: the layers around it repeat the address, each in its way."""
+    """Return the innermost message, because the outer ones repeat the URL."""
     inner = [getattr(error, "reason", None), *error.args]
     for cause in inner:
         if isinstance(cause, BaseException):
@@ -154,8 +161,8 @@ def _mirror_folder() -> Path | None:
     folder = Path(mirror).expanduser()
     if not folder.is_dir():
         raise DataFetchError(
-            f"{MIRROR} is {mirror!r}, and there is no such folder; set it to a folder or to an "
-            "address that begins with http:// or https://, or unset it"
+            f"{MIRROR} is {mirror!r}, but there is no such folder; set it to a folder or to a URL "
+            "that starts with http:// or https://, or unset it"
         )
     return folder
 
@@ -172,7 +179,7 @@ def _sha256(path: Path) -> str:
 
 
 def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
-    """Download a file into the cache: pooch does it and checks it, in a separate folder."""
+    """Download a file to the cache; pooch downloads and checks it in a temporary folder."""
     pooch = require("pooch", "data", "Downloading data sets")
     target = _place(data_home(), file)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -184,19 +191,19 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
         downloader = _Downloader(file, progress, timeout)
         logger = pooch.get_logger()
         level = logger.level
-        logger.setLevel("WARNING")  # progress is ours to show
+        logger.setLevel("WARNING")  # progress is shown by the callback
         try:
             found = pooch.retrieve(
                 address, f"sha256:{file.sha256}", target.name, folder, downloader=downloader
             )
-        except ValueError as error:  # what pooch raises for another hash
+        except ValueError as error:  # raised by pooch for a wrong hash
             raise OSError(
-                f"it sent another file: {downloader.done:,} bytes, not {file.size:,} bytes with "
-                f"the SHA-256 {file.sha256} ({error})"
+                f"the server sent another file: {downloader.done:,} bytes, not {file.size:,} bytes "
+                f"with the SHA-256 {file.sha256} ({error})"
             ) from error
         finally:
             logger.setLevel(level)
-        # pooch's file is for its owner only; others may read what the umask lets them.
+        # pooch makes files readable by their owner only; apply the umask instead.
         fresh = Path(folder, "mode")
         fresh.touch()
         os.chmod(found, stat.S_IMODE(fresh.stat().st_mode))
@@ -205,7 +212,7 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
 
 
 class _Downloader:
-    """What pooch lacks: a limit on the size, a least rate, and a progress that is called."""
+    """Downloader for pooch with a size limit, a minimum rate and a progress callback."""
 
     def __init__(self, file: RemoteFile, progress: Progress | None, timeout: float):
         self.file = file
@@ -218,7 +225,7 @@ class _Downloader:
         self._error: BaseException | None = None
 
     def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
-        """Download from an address into a file, as pooch calls it."""
+        """Download a URL to a file; called by pooch."""
         pooch = require("pooch", "data", "Downloading data sets")
         answers: list[Any] = []
         http = pooch.HTTPDownloader(
@@ -233,13 +240,13 @@ class _Downloader:
             except BaseException as error:
                 self._error = error
             finally:
-                for answer in answers:  # pooch leaves the connection of a failed download open
+                for answer in answers:  # pooch does not close the connection if a download fails
                     answer.close()
 
         with Path(output_file).open("wb") as self._stream:
             self._last = time.monotonic()
-            # In a thread, as a server that sends a byte now and then keeps the socket's own
-            # timeout from ever ending.
+            # In a thread, because the timeout of the socket never expires if the server sends a
+            # byte from time to time.
             worker = threading.Thread(target=work, daemon=True)
             worker.start()
             try:
@@ -247,26 +254,26 @@ class _Downloader:
                     worker.join(min(0.05, self.timeout))
                     if time.monotonic() - self._last > self.timeout:
                         raise OSError(
-                            f"timed out: it sent less than {_CHUNK // 1024} KiB in "
+                            f"timed out: the server sent less than {_CHUNK // 1024} KiB in "
                             f"{self.timeout:g} s"
                         )
             finally:
                 self._given_up = True
                 for answer in answers if worker.is_alive() else ():
-                    # To close it would wait for the thread, which waits for the server.
+                    # Closing it would wait for the thread, which waits for the server.
                     if hasattr(answer.raw, "shutdown"):  # urllib3 2.3 and later
                         answer.raw.shutdown()
         if self._error is not None:
             raise self._error
 
     def write(self, chunk: bytes) -> int:
-        """Take the next bytes, or refuse them if they are too many."""
+        """Write the next bytes; raise an error if there are too many."""
         if self._given_up:
-            raise OSError("the download was abandoned")
+            raise OSError("the download was aborted")
         self._last = time.monotonic()
         self.done += len(chunk)
         if self.done > self.file.size:
-            raise OSError(f"it sends more than the {self.file.size:,} bytes of the file")
+            raise OSError(f"the server sends more than the {self.file.size:,} bytes of the file")
         if self.progress is not None:
             self.progress(self.file.file, self.done, self.file.size)
         return self._stream.write(chunk)
@@ -276,7 +283,7 @@ class _Downloader:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what downloads left that were killed: those of dead processes, and all old ones."""
+    """Remove the temporary files of killed downloads: of dead processes, and all old ones."""
     for part in folder.glob(f".*{_PART}"):
         with contextlib.suppress(OSError):  # another process may remove it at the same time
             if _is_abandoned(part):
@@ -291,7 +298,7 @@ def _is_abandoned(part: Path) -> bool:
         return True
     ours = f".{platform.node() or 'localhost'}-"
     number = part.name.removeprefix(ours).partition("-")[0]
-    # Windows cannot check for a process without ending it; the age is used there.
+    # os.kill would end the process on Windows, so only the age is used there.
     if not part.name.startswith(ours) or not number.isdecimal() or sys.platform == "win32":
         return False
     try:
@@ -307,7 +314,7 @@ def _move(temporary: Path, target: Path, file: RemoteFile) -> None:
     try:
         os.replace(temporary, target)
     except PermissionError:
-        # Windows refuses while another process reads the file; if that one is right, it will do.
+        # Fails on Windows while another process reads the file; keep that file if it is correct.
         if not target.is_file() or _sha256(target) != file.sha256:
             raise
 
@@ -315,5 +322,5 @@ def _move(temporary: Path, target: Path, file: RemoteFile) -> None:
 def _disk_full(file: RemoteFile, reason: str) -> DataFetchError:
     return DataFetchError(
         f"there is not enough disk space for the file {file.file} ({file.size:,} bytes): "
-        f"{reason}. Free some, or choose another folder with {HOME}.\n{_by_hand(file)}"
+        f"{reason}. Free some space, or choose another folder with {HOME}.\n{_by_hand(file)}"
     )

@@ -1,4 +1,4 @@
-"""A picture of the labels: how frequent they are, and which occur together."""
+"""Figure of the label frequencies and co-occurrences."""
 
 from __future__ import annotations
 
@@ -18,20 +18,29 @@ _LONGEST_NAME = 24
 
 
 def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: int = 30) -> Path:
-    """Draw the label frequencies and the co-occurrence matrix into a picture file.
+    """Plot the label frequencies and the co-occurrence matrix to a file.
 
-    The left part has a bar a label, the most frequent on top.  The right part has, for the same
-    labels, the share of the rows with the label of the line that also have the label of the
-    column.
+    The left panel has a bar per label, most frequent label first.  Entry (i, j) of the matrix in
+    the right panel is the share of the rows with label i that also have label j.
 
     Parameters
     ----------
     dataset : Dataset
         The data.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    max_labels : int
-        Only the most frequent labels are drawn, this many at most.
+    path : str or path-like
+        The file, with the suffix ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int, default=30
+        Maximum number of labels; the most frequent ones are shown.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -51,7 +60,7 @@ def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: i
     shown = np.argsort(-counts, kind="stable")[:max_labels]
     names = [_short(dataset.label_names[i]) for i in shown]
     side = 1.6 + 0.24 * max(len(shown), 10)
-    # A new Figure, not pyplot: no global state is changed, and no display is needed.
+    # A Figure without pyplot changes no global state and needs no display.
     canvas = figure.Figure(figsize=(2.1 * side + 1.2, side + 0.5), layout="constrained")
     bars, matrix = canvas.subplots(1, 2, width_ratios=[1, 1.15])
     canvas.suptitle(_title(dataset, len(shown)), fontsize=12, x=0.01, ha="left")
@@ -63,7 +72,7 @@ def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: i
 
 
 def _short(name: str) -> str:
-    # A dollar sign would be read as mathematics.
+    # Dollar signs would start mathematical text.
     name = name.replace("$", r"\$")
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
@@ -92,7 +101,7 @@ def _draw_frequencies(axes: Any, counts: np.ndarray, names: list[str], n_rows: i
     axes.set_ylim(len(counts) - 0.5, -0.5)
     axes.margins(x=0.12)
     axes.set_xlim(left=0)
-    axes.set_xlabel("share of the rows (number of rows beside the bar)", fontsize=9)
+    axes.set_xlabel("share of rows (number of rows next to the bar)", fontsize=9)
     axes.set_title("Label frequencies", fontsize=10, loc="left")
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=8)
@@ -107,8 +116,8 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
     shares = np.divide(
         together, own[:, np.newaxis], out=np.zeros(together.shape), where=own[:, np.newaxis] > 0
     )
-    np.fill_diagonal(shares, np.nan)  # always 1: it would hide the others
-    # The scale ends where the data do, or a data set of mostly single labels would be blank.
+    np.fill_diagonal(shares, np.nan)  # always 1, which would dominate the scale
+    # The scale ends at the maximum; otherwise data sets with few labels per row would look blank.
     top = max(0.2, np.ceil(10 * np.nanmax(shares, initial=0.0)) / 10)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=top, aspect="equal")
     axes.set_facecolor("#eeeeee")
@@ -121,7 +130,7 @@ def _draw_matrix(canvas: Any, axes: Any, together: np.ndarray, names: list[str])
         _write_shares(axes, shares, top)
     bar = canvas.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.ax.tick_params(labelsize=8)
-    bar.set_label("of the rows with the label at the left,\nthe share that also has the one below")
+    bar.set_label("share of the rows with the left label\nthat also have the label below")
     bar.ax.yaxis.label.set_size(8)
     bar.outline.set_visible(False)
     for edge in axes.spines.values():

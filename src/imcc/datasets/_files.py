@@ -1,8 +1,8 @@
-"""Opening files: compression, encodings, and the sizes that a file may have.
+"""Opening files: compression, encodings and limits on sizes.
 
-A file of a few bytes must not be able to fill the memory: what it unpacks to is counted while it is
-unpacked, and what it merely declares (rows, columns, labels) is compared with its size on disk
-before anything is allocated.
+A small file must not be able to exhaust the memory: the decompressed size is limited during
+decompression, and declared numbers of rows, columns and labels are compared with the size on disk
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from typing import IO, Any, ParamSpec, TypeVar
 from imcc._utils.errors import given
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
-#: How many bytes a compressed file may unpack to, unless the caller says otherwise: 1 GiB, and less
-#: for small files (see :meth:`Content.max_unpacked`).
+#: Default limit of the decompressed size of a file in bytes: 1 GiB.  It is lower for small files
+#: (see :func:`read`).
 MAX_BYTES = 2**30
 
-#: A matrix of more numbers than this (4 GiB of floats) is refused before it is made.
+#: Limit of the number of entries of a matrix (4 GiB of floats), checked before it is allocated.
 MAX_CELLS = 2**29
 
-#: More features or labels than this are refused: each has a name.
+#: Limit of the number of features or labels, each of which has a name.
 MAX_COLUMNS = 5_000_000
 
-# What a file of up to 1 MiB may unpack to: as text, which becomes many small objects while it is
-# parsed, and as arrays, which do not.  Every further byte on disk may unpack to _RATIO bytes.
+# Limits of the decompressed size of a file of up to 1 MiB: as text, which becomes many small
+# objects during parsing, and as arrays.  Each further byte on disk may decompress to _RATIO bytes.
 _SMALL_FILE = 2**20
 _SMALL_TEXT = 2**24
 _SMALL_ARRAYS = 2**27
 _RATIO = 100
 
-# What any file may declare: numbers of a matrix, and columns.  A larger file may declare as many
-# numbers as 64 per byte on disk, and as many columns as it has bytes.
+# Numbers of matrix entries and columns that any file may declare.  A larger file may declare 64
+# entries per byte on disk, and as many columns as it has bytes.
 _FEW_CELLS = 2**24
 _CELLS_PER_BYTE = 64
 _FEW_COLUMNS = 2**21
-_FEW_TABLE_COLUMNS = 2**18  # those of a table have more to them than a name
+_FEW_TABLE_COLUMNS = 2**18  # columns of a table need more memory than a name
 
 COMPRESSIONS = (".gz", ".bz2", ".zip")
 
-# What a file holds that is not data: members of an archive that are not offered.
+# Suffixes of archive members that are not data.
 _NOT_DATA = (".xml", ".txt", ".md", ".pdf", ".html", ".names")
 
 _CHUNK = 2**20
 
-# Everything that the standard library's unpackers raise for a damaged file.
+# All exceptions that the standard library raises for damaged compressed files.
 UNPACK_ERRORS = (
     OSError,
     EOFError,
@@ -76,22 +76,22 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 
 @dataclass(frozen=True)
 class Content:
-    """The unpacked bytes of one file, and its name in messages.
+    """The decompressed content of a file.
 
     Attributes
     ----------
     data : bytes
-        The bytes.
+        The decompressed bytes.
     name : str
-        The file's name without directories and without the compression's suffix.
+        Name of the file without folders and without the suffix of the compression.
     path : str
-        How to call it in messages.
+        Name of the file in messages.
     location : Path
-        The file on disk that it was read from.
-    max_bytes : int or None
-        The limit on unpacking that the caller gave, if any; files beside it are held to the same.
-    packed : int
-        The size on disk of a compressed file; 0 for one that is not compressed.
+        The file on disk.
+    max_bytes : int or None, default=None
+        Limit of the decompressed size set by the caller, which also applies to files next to it.
+    packed : int, default=0
+        Size on disk of a compressed file; 0 if it is not compressed.
     """
 
     data: bytes
@@ -103,43 +103,43 @@ class Content:
 
     @property
     def size(self) -> int:
-        """The size on disk, in bytes."""
+        """Size on disk in bytes."""
         return self.packed or len(self.data)
 
     @property
     def max_arrays(self) -> int:
-        """The most bytes that arrays packed inside the file may unpack to."""
+        """Limit of the decompressed size in bytes of arrays inside the file."""
         return unpack_limit(self.size, self.max_bytes, _SMALL_ARRAYS)
 
     @property
     def max_cells(self) -> int:
-        """The most numbers of a matrix that the file may declare."""
+        """Limit of the number of matrix entries that the file may declare."""
         allowed = max(_FEW_CELLS, _CELLS_PER_BYTE * self.size, (self.max_bytes or 0) // 8)
         return min(MAX_CELLS, allowed)
 
     @property
     def max_columns(self) -> int:
-        """The most columns that the file may declare."""
+        """Limit of the number of columns that the file may declare."""
         return min(MAX_COLUMNS, max(_FEW_COLUMNS, self.size, (self.max_bytes or 0) // 8))
 
     def check_table(self, n_columns: int) -> None:
-        """Refuse a table of more columns than a file of its size should have."""
+        """Raise an error if a table has more columns than a file of its size should have."""
         allowed = max(_FEW_TABLE_COLUMNS, self.size, (self.max_bytes or 0) // 8)
         if n_columns > allowed:
             raise DataFormatError(
-                f"there are more than {allowed:,} columns, which is too much for a file of this "
-                "size; if you trust it, allow more with " + given("max_bytes"),
+                f"there are more than {allowed:,} columns, which is too many for a file of this "
+                "size; if you trust it, raise the limit with " + given("max_bytes"),
                 self.path,
             )
 
     @property
     def stem(self) -> str:
-        """The name without its suffix."""
+        """Name without its suffix."""
         return PurePosixPath(self.name).stem or self.name
 
     @property
     def suffix(self) -> str:
-        """The suffix in small letters: ".arff"."""
+        """Suffix in lower case, such as ".arff"."""
         return PurePosixPath(self.name).suffix.lower()
 
 
@@ -147,16 +147,16 @@ Source = str | os.PathLike[str] | Content
 
 
 def unpack_limit(packed: int, max_bytes: int | None, small: int = _SMALL_TEXT) -> int:
-    """Return how many bytes a file may unpack to.
+    """Return the limit of the decompressed size of a file.
 
     Parameters
     ----------
     packed : int
-        Its size on disk.
+        Size on disk.
     max_bytes : int or None
-        What the caller allows; if given, it is the limit.
-    small : int
-        What a file of up to 1 MiB may unpack to.
+        Limit set by the caller, which is returned unless it is None.
+    small : int, default=2**24
+        Limit for files of up to 1 MiB.
     """
     if max_bytes is not None:
         return max_bytes
@@ -164,16 +164,16 @@ def unpack_limit(packed: int, max_bytes: int | None, small: int = _SMALL_TEXT) -
 
 
 def check_cells(rows: int, columns: int, limit: int, what: str) -> None:
-    """Refuse, with a ValueError, a matrix of more numbers than a file of its size may declare."""
+    """Raise a ValueError for a matrix with more entries than a file of its size may declare."""
     if rows * columns > limit:
         raise ValueError(
             f"{rows:,} rows x {columns:,} {what} are more than {limit:,} numbers, which is too "
-            "much for a file of this size"
+            "many for a file of this size"
         )
 
 
 def check_columns(count: int, limit: int, what: str) -> None:
-    """Refuse, with a ValueError, more columns than a file of its size may declare."""
+    """Raise a ValueError for more columns than a file of its size may declare."""
     if count > limit:
         raise ValueError(
             f"{count:,} {what} are more than the limit of {limit:,} for a file of this size"
@@ -185,7 +185,7 @@ _T = TypeVar("_T")
 
 
 def refuses_by_memory(reader: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Turn a MemoryError of a reader into its documented error."""
+    """Decorate a reader to raise a DataFormatError instead of a MemoryError."""
 
     @functools.wraps(reader)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -208,17 +208,26 @@ def _shown(source: Any) -> str:
 def open_content(
     source: Source, *, max_bytes: int | None = None, member: str | None = None
 ) -> Content:
-    """Read a file, unpacking it as its suffix says.
+    """Read a file and decompress it according to its suffix.
 
     Parameters
     ----------
     source : path or Content
-        What to read; a Content is returned as it is.
-    max_bytes : int, optional
-        The most bytes that a compressed file may unpack to; :func:`unpack_limit` says how many
-        unless given.
-    member : str, optional
-        Which file of a zip archive; needed when it has several data files.
+        The file; a Content is returned unchanged.
+    max_bytes : int, default=None
+        Limit of the decompressed size in bytes; None means that of :func:`read`.
+    member : str, default=None
+        File in a zip archive; needed if the archive contains several data files.
+
+    Returns
+    -------
+    Content
+        The decompressed file.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is damaged, or larger than the limit.
 
     Examples
     --------
@@ -235,9 +244,9 @@ def open_content(
     path = Path(source)
     suffix = path.suffix.lower()
     if member is not None and suffix != ".zip":
-        raise ValueError(f"member names a file in a .zip archive, and {path} is not one")
+        raise ValueError(f"member can only be used with .zip archives, but {path} is not one")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the file in it")
+        raise IsADirectoryError(f"{path} is a folder; pass a file")
     if suffix == ".zip":
         return _open_member(path, member, max_bytes)
     if suffix in (".gz", ".bz2"):
@@ -248,8 +257,18 @@ def open_content(
 
 
 def inner_name(path: str | os.PathLike[str]) -> str:
-    """Return a file's name without the suffix of its compression.
+    """Return the name of a file without the suffix of its compression.
 
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> inner_name("data/yeast.arff.gz")
     'yeast.arff'
     """
@@ -264,15 +283,15 @@ def open_all(
     if isinstance(sources, (str, os.PathLike, Content)):
         sources = [sources]
     if not sources:
-        raise ValueError("path is an empty list: there is nothing to read")
+        raise ValueError("path must not be an empty list")
     return [open_content(source, max_bytes=max_bytes, member=member) for source in sources]
 
 
 def open_beside(content: Content, suffix: str) -> Content | None:
-    """Return the file with another suffix that belongs to this one, if there is one.
+    """Return the file with another suffix that belongs to this one, or None.
 
-    ``scene-train.arff`` belongs to ``scene-train.xml`` or ``scene.xml``, in the same folder or in
-    the same archive.
+    For ``scene-train.arff`` this is ``scene-train.xml`` or ``scene.xml``, in the same folder or
+    archive.
     """
     zipped = content.location.suffix.lower() == ".zip"
     members = _members(content.location) if zipped else []
@@ -287,7 +306,7 @@ def open_beside(content: Content, suffix: str) -> Content | None:
 
 
 def joined_name(contents: Sequence[Content]) -> str:
-    """Return a name for what several files hold: ``scene`` for scene-train and scene-test."""
+    """Return the common name of several files: ``scene`` for scene-train and scene-test."""
     if len(contents) == 1:
         return contents[0].stem
     others = [set(_stems(content.stem)) for content in contents[1:]]
@@ -296,7 +315,11 @@ def joined_name(contents: Sequence[Content]) -> str:
 
 
 def decode(content: Content, encoding: str | None = None) -> str:
-    """Return a file's text: UTF-8 or what its byte-order mark says, else Latin-1 and a warning."""
+    """Return the text of a file.
+
+    Without ``encoding``, it is decoded by its byte-order mark, as UTF-8 or, with a warning, as
+    Latin-1.
+    """
     data = content.data
     if encoding is not None:
         return _decode_as(content, encoding)
@@ -310,10 +333,11 @@ def decode(content: Content, encoding: str | None = None) -> str:
     for magic, kind in _MAGIC.items():
         if data.startswith(magic):
             raise DataFormatError(
-                f"this is a {kind} file, not text; give it the suffix that says so", content.path
+                f"this is a {kind} file, not text; rename it with the corresponding suffix",
+                content.path,
             )
     if b"\0" in data:
-        raise DataFormatError("this is a binary file, not text: it holds NUL bytes", content.path)
+        raise DataFormatError("this is a binary file, not text: it has NUL bytes", content.path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -326,7 +350,7 @@ def decode(content: Content, encoding: str | None = None) -> str:
             ) from error
         warn_user(
             f"{content.path}, line {line}: not UTF-8; read as Latin-1 instead. If names look "
-            "wrong, say which it is with " + given("encoding")
+            "wrong, specify the encoding with " + given("encoding")
         )
         return text
 
@@ -335,10 +359,10 @@ _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
 
 
 def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
-    r"""Yield the lines of a text, one at a time: a list of many short ones takes much memory.
+    r"""Yield the lines of a text one at a time, since a list of many short lines takes much memory.
 
-    Unlike for ``str.splitlines``, only line feeds and carriage returns end a line: the other
-    characters that Unicode lists may well be part of a name.
+    Unlike in ``str.splitlines``, only line feeds and carriage returns end a line, because other
+    Unicode line separators may be part of a name.
 
     >>> list(each_line("a\r\nb"))
     ['a', 'b']
@@ -353,11 +377,11 @@ def _decode_as(content: Content, encoding: str) -> str:
     try:
         text = content.data.decode(encoding)
     except LookupError as error:
-        raise ValueError(f"encoding {encoding!r} is not known to Python") from error
+        raise ValueError(f"unknown encoding {encoding!r}") from error
     except UnicodeError as error:
         raise DataFormatError(f"the file is not {encoding}: {error}", content.path) from error
     if "\0" in text:
-        raise DataFormatError(f"read as {encoding} it holds NUL characters", content.path)
+        raise DataFormatError(f"the file has NUL characters if read as {encoding}", content.path)
     return text
 
 
@@ -377,18 +401,18 @@ def _unpack(path: Path, suffix: str, limit: int) -> bytes:
         raise
     except UNPACK_ERRORS as error:
         raise DataFormatError(
-            f"the file cannot be unpacked: it is damaged or cut off ({error})", path
+            f"the file cannot be decompressed: it is damaged or incomplete ({error})", path
         ) from error
 
 
 def read_limited(file: IO[bytes], path: str, limit: int) -> bytes:
-    """Read a stream that unpacks as it is read, and stop when it gives more than the limit."""
+    """Read a stream that decompresses as it is read; raise an error above the limit."""
     unpacked = io.BytesIO()
     while chunk := file.read(_CHUNK):
         if unpacked.tell() + len(chunk) > limit:
             raise DataFormatError(
-                f"the file unpacks to more than {limit:,} bytes, and was not read further; "
-                "if you trust it, allow more with " + given("max_bytes"),
+                f"the decompressed file is larger than the limit of {limit:,} bytes; if you trust "
+                "it, raise the limit with " + given("max_bytes"),
                 path,
             )
         unpacked.write(chunk)
@@ -396,17 +420,17 @@ def read_limited(file: IO[bytes], path: str, limit: int) -> bytes:
 
 
 def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> IO[bytes]:
-    """Open a member of a zip archive as a stream that unpacks no more than what is read of it."""
+    """Open a member of a zip archive as a stream that decompresses only what is read."""
     if info.compress_type not in _METHODS:
         raise DataFormatError(
-            f"{info.filename!r} is packed with the compression method {info.compress_type}; pack "
-            "it as an ordinary (deflated) zip file",
+            f"{info.filename!r} is compressed with the unsupported method {info.compress_type}; "
+            "compress it as an ordinary (deflated) zip file",
             path,
         )
     if info.compress_type != zipfile.ZIP_BZIP2:
         return archive.open(info)
-    # zipfile unpacks a whole piece of bzip2 at once, whatever it gives: 3 kB can be 8 GiB.  So it
-    # returns the packed bytes, as if they were stored; bzip2 has its own checksum.
+    # zipfile decompresses a chunk of bzip2 at once, and 3 kB can be 8 GiB.  So read the compressed
+    # bytes, as if they were stored; bzip2 has its own checksum.
     packed = copy.copy(info)
     packed.compress_type = zipfile.ZIP_STORED
     packed.file_size = info.compress_size
@@ -424,7 +448,7 @@ def _members(path: Path) -> list[str]:
             return [name for name in names if name and not name.endswith("/")]
     except UNPACK_ERRORS as error:
         raise DataFormatError(
-            f"the archive cannot be opened: it is damaged or cut off ({error})", path
+            f"the archive cannot be opened: it is damaged or incomplete ({error})", path
         ) from error
 
 
@@ -435,7 +459,7 @@ def _open_member(path: Path, member: str | None, max_bytes: int | None) -> Conte
         if len(offered) != 1:
             holds = f"{len(offered)} data files ({listed(offered)})" if offered else "no data file"
             raise DataFormatError(
-                f"the archive holds {holds}; say which with " + given("member"), path
+                f"the archive contains {holds}; select one with " + given("member"), path
             )
         member = offered[0]
     elif member not in names:
@@ -446,7 +470,7 @@ def _open_member(path: Path, member: str | None, max_bytes: int | None) -> Conte
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(member)
-            # Not the size that the archive claims: it may be wrong.
+            # The size that the archive declares may be wrong.
             packed = min(info.compress_size, path.stat().st_size)
             with open_member(archive, info, shown) as file:
                 data = read_limited(file, shown, unpack_limit(packed, max_bytes))
@@ -454,6 +478,7 @@ def _open_member(path: Path, member: str | None, max_bytes: int | None) -> Conte
         raise
     except (*UNPACK_ERRORS, KeyError) as error:
         raise DataFormatError(
-            f"the file cannot be unpacked: it is damaged, cut off or encrypted ({error})", shown
+            f"the file cannot be decompressed: it is damaged, incomplete or encrypted ({error})",
+            shown,
         ) from error
     return Content(data, PurePosixPath(member).name, shown, path, max_bytes, packed)

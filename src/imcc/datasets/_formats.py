@@ -1,4 +1,4 @@
-"""``read`` and ``write``: the format from the file's name, the work from the format's module."""
+"""``read`` and ``write``, which detect the format from the name of the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,26 @@ from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._parquet import read_parquet, write_parquet
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
-# What the relation of an ARFF file is, and how far from its beginning it may stand.
+# Relation of an ARFF file, and the number of bytes that are searched for it.
 _RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
 _BEGINNING = 2**16
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: the suffixes of its files, what reads them and what writes them."""
+    """A file format.
+
+    Attributes
+    ----------
+    name : str
+        Name of the format.
+    suffixes : tuple of str
+        Suffixes of its files.
+    reader : callable
+        Function that reads a file.
+    writer : callable or None
+        Function that writes a file; None if the format is read only.
+    """
 
     name: str
     suffixes: tuple[str, ...]
@@ -66,23 +78,23 @@ def read(
     Parameters
     ----------
     path : path or list of paths
-        The file, plain or packed (``.gz``, ``.bz2``, ``.zip``).  The rows of several files with
-        the same columns (a training and a test part) are joined.
-    format : {"mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz"}, optional
-        The format; found from the file's name unless given.  An ``.arff`` file is MULAN's if
-        ``labels`` or ``label_prefix`` is given or an XML file lies beside it, else MEKA's.
-    member : str, optional
-        Which file of a ``.zip`` archive, if it has several.
-    max_bytes : int, optional
-        The most bytes that a compressed file may unpack to; a file that would give more is refused
-        before it fills the memory.  Unless given, 1 GiB at most, and less for a small file: one
-        of 1 MB on disk may be 16 MiB of text or 128 MiB of arrays (.mat, .npz, Parquet).
+        The file, which can be compressed (``.gz``, ``.bz2``, ``.zip``).  The rows of several files
+        with the same columns, such as a training and a test part, are concatenated.
+    format : {"mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz"}, default=None
+        Format of the file; None detects it from the suffix.  An ``.arff`` file is read as "meka" if
+        its relation contains the number of labels (``-C``), and as "mulan" otherwise, or if
+        ``labels`` or ``label_prefix`` is passed or there is an XML file next to it.
+    member : str, default=None
+        File in a ``.zip`` archive, if it contains several.
+    max_bytes : int, default=None
+        Limit of the decompressed size in bytes; larger files are rejected before they exhaust the
+        memory.  None means at most 1 GiB, and less for small files: 1 MB on disk may be 16 MiB of
+        text or 128 MiB of arrays (.mat, .npz, Parquet).
     **options
-        What the format's own function takes, and nothing else: ``labels`` and ``label_prefix``
-        say which columns are labels; ``nominal`` what to do with words; ``encoding``; ``header``
-        and ``delimiter`` for CSV; ``variables`` and
-        ``transpose_labels`` for .mat and .npz; ``n_features`` and
-        ``index_base`` for svmlight; ``name``.
+        Parameters of the reader of the format: ``labels`` and ``label_prefix`` select the label
+        columns; ``nominal`` sets the encoding of words; ``encoding``; ``header`` and ``delimiter``
+        for CSV; ``variables`` and ``transpose_labels`` for .mat and .npz; ``n_features`` and
+        ``index_base`` for svmlight; ``name`` of the data set.
 
     Returns
     -------
@@ -92,7 +104,7 @@ def read(
     Raises
     ------
     DataFormatError
-        If the file is not what it should be; the message names the file, the line and the reason.
+        If the file is invalid; the message names the file, the line and the reason.
 
     See Also
     --------
@@ -127,19 +139,19 @@ def write(
     overwrite: bool = True,
     **options: Any,
 ) -> Any:
-    """Write a data set to a file; :func:`read` gives it back.
+    """Write a data set to a file, which :func:`read` can read.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
-        The file; with ``.gz``, ``.bz2`` or ``.zip`` at the end it is packed.
-    format : {"mulan", "meka", "svmlight", "csv", "parquet", "npz"}, optional
-        The format; found from the file's name unless given (MULAN's for ``.arff``, which puts
-        the XML file with the labels beside it).
-    overwrite : bool
-        Whether existing files are overwritten; otherwise they are an error.
+        The data to write.
+    path : str or path-like
+        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+    format : {"mulan", "meka", "svmlight", "csv", "parquet", "npz"}, default=None
+        Format of the file; None detects it from the suffix ("mulan" for ``.arff``, which writes an
+        XML file with the labels next to it).
+    overwrite : bool, default=True
+        Whether to overwrite existing files.
     **options
         ``delimiter`` for CSV.
 
@@ -147,6 +159,15 @@ def write(
     -------
     Path or tuple of Path
         The file, or the two files of MULAN.
+
+    Raises
+    ------
+    FileExistsError
+        If the file already exists and ``overwrite=False``.
+
+    See Also
+    --------
+    write_mulan, write_meka, write_svmlight, write_csv, write_parquet, write_npz
 
     Examples
     --------
@@ -178,7 +199,7 @@ def write(
 
 
 def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
-    """Return the format of a file, by the argument, its name and its content."""
+    """Return the format of a file from the argument, its name and its content."""
     if wanted is not None:
         return _named(wanted)
     if content.suffix == ".arff":
@@ -198,7 +219,7 @@ def _by_suffix(suffix: str, path: str) -> Format:
             return candidate
     known = ", ".join(s for candidate in FORMATS.values() for s in candidate.suffixes)
     raise DataFormatError(
-        f"the name does not say what format it is (known: {known}); say it with "
+        f"the format cannot be detected from the suffix (known: {known}); specify it with "
         + given("format")
         + f", one of {', '.join(FORMATS)}",
         path,
@@ -216,13 +237,12 @@ def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
 
 
 def check_options(chosen: Format, options: dict[str, Any]) -> None:
-    """Refuse options that a format does not take."""
+    """Raise an error for options that the reader of a format does not have."""
     known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
     if unknown := sorted(set(options) - known):
         raise InvalidTypeError(
             unknown[0],
-            f"is not an option of the format {chosen.name!r}, which takes "
-            f"{', '.join(sorted(known))}",
+            f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
         )
 
 
@@ -231,5 +251,5 @@ def _format_to_write(path: PurePath, wanted: str | None) -> Format:
     chosen = _named(wanted) if wanted is not None else _by_suffix(suffix, str(path))
     if chosen.writer is None:
         writable = ", ".join(f.name for f in FORMATS.values() if f.writer is not None)
-        raise ValueError(f"the format {chosen.name!r} is read only; these are written: {writable}")
+        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
     return chosen

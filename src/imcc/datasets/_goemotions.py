@@ -1,4 +1,4 @@
-"""GoEmotions: short comments with the emotions in them, as counts of words and pairs of words."""
+"""GoEmotions: short comments labelled with emotions, as counts of words and bigrams."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from imcc.datasets._errors import DataFormatError
 
 
 def read_goemotions(paths: Sequence[Path]) -> Dataset:
-    """Read comments (text, label numbers, id; tabs between them) and the names of the labels.
+    """Read comments (tab-separated text, label numbers and id) and the names of the labels.
 
     Parameters
     ----------
     paths : sequence of two paths
-        The comments, and the names of the labels, one per line.
+        The file of comments, and the file of label names, one per line.
 
     Returns
     -------
     Dataset
-        The features are how often each word and each pair of neighbouring words occurs, for those
-        that at least two comments have.  They are raw counts: weighting them (TF-IDF) is a part of
-        a model, which learns it on training rows.
+        The features are the counts of words and bigrams that occur in at least two comments.  They
+        are not weighted: TF-IDF weights should be fitted to training rows, as part of a model.
     """
     comments, names_file = paths
     label_names = names_file.read_text("utf-8").split()
@@ -36,7 +35,7 @@ def read_goemotions(paths: Sequence[Path]) -> Dataset:
             raise DataFormatError(f"the line has {len(fields)} fields, not 3", comments, number)
         labels = [int(part) for part in fields[1].split(",") if part.isdecimal()]
         if not labels or max(labels) >= len(label_names):
-            raise DataFormatError(f"{fields[1]!r} are no numbers of labels", comments, number)
+            raise DataFormatError(f"{fields[1]!r} are not label numbers", comments, number)
         texts.append(fields[0])
         rows.append(labels)
     counter = CountVectorizer(ngram_range=(1, 2), min_df=2, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""MULAN's label files: XML that names the labels, flat or as a hierarchy."""
+"""Label files of MULAN: XML with the label names, as a flat list or a hierarchy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from imcc.datasets._files import Content
 
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
 
-# What XML 1.0 cannot hold, escaped or not.
+# Characters that XML 1.0 cannot represent, escaped or not.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def parse_label_xml(content: Content) -> list[str]:
-    """Return the names of a MULAN label file, in its order.
+    """Return the names in a MULAN label file, in file order.
 
-    A hierarchy is read as the flat list of all its labels, parents before children.  Document
-    types, and with them entities and external references, are refused.
+    A hierarchy is read as a flat list of all labels, parents before children.  Document types, and
+    with them entities and external references, are rejected.
     """
     names: list[str] = []
     parser = expat.ParserCreate()
@@ -35,7 +35,7 @@ def parse_label_xml(content: Content) -> list[str]:
         plain = tag.rpartition(":")[2]
         if depth == 1:
             if plain != "labels":
-                raise fail(f"a label file begins with <labels>, this one with <{tag[:40]}>")
+                raise fail(f"a label file must start with <labels>, found <{tag[:40]}>")
         elif plain != "label":
             raise fail(f"expected <label name=...>, found <{tag[:40]}>")
         elif not attributes.get("name"):
@@ -49,8 +49,8 @@ def parse_label_xml(content: Content) -> list[str]:
 
     def refuse(*_ignored: Any) -> None:
         raise fail(
-            "the file declares a document type; entities and external references are refused, and "
-            "a label file needs none"
+            "the file declares a document type, which is not supported; remove it (label files "
+            "need no entities or external references)"
         )
 
     parser.StartElementHandler = start
@@ -58,9 +58,9 @@ def parse_label_xml(content: Content) -> list[str]:
     parser.StartDoctypeDeclHandler = refuse
     _run(parser, content)
     if not names:
-        raise DataFormatError("the file names no labels", content.path)
+        raise DataFormatError("the file contains no labels", content.path)
     if twice := repeated(names):
-        raise DataFormatError(f"the file names a label twice: {listed(twice)}", content.path)
+        raise DataFormatError(f"the file contains a label twice: {listed(twice)}", content.path)
     return names
 
 
@@ -77,7 +77,7 @@ def _run(parser: Any, content: Content) -> None:
         ) from error
     except (LookupError, ValueError, TypeError) as error:  # an encoding that Python cannot provide
         raise DataFormatError(
-            f"the XML file's encoding is unusable: {error}", content.path
+            f"the encoding of the XML file is not supported: {error}", content.path
         ) from error
 
 
@@ -91,7 +91,7 @@ def format_label_xml(names: tuple[str, ...]) -> str:
     </labels>
     """
     if odd := [name for name in names if _NOT_XML.search(name)]:
-        raise ValueError(f"XML cannot hold these label names: {listed(odd)}; rename them")
+        raise ValueError(f"XML cannot represent these label names: {listed(odd)}; rename them")
     labels = [f"<label name={quoteattr(name)}></label>" for name in names]
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""Named data sets: the files behind a name, and the data in them."""
+"""Loading data sets by name."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ from imcc.datasets._formats import FORMATS
 from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
-#: The default data set, which comes with the package river and needs no network.
+#: The default data set, which is included in the package river and needs no network.
 DEFAULT = "yeast"
 
-# The order of the labels in MULAN's yeast.xml; river's copy has the columns of yeast.arff.
+# Order of the labels in MULAN's yeast.xml; the copy in river has the columns of yeast.arff.
 _YEAST_LABELS = tuple(f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14))
 
 
 def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
-    """Return a data set by its name; the same rows in the same order on every machine.
+    """Load a data set by name, with the same rows in the same order on every machine.
 
     Parameters
     ----------
-    name : str
-        One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is in neither a mirror
-        nor the cache, the copy in the package ``river`` is used.
-    timeout : float
-        How many seconds a server may take to send the next 64 KiB, if a file must be downloaded.
+    name : str, default="yeast"
+        One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is neither in a mirror
+        nor in the cache, the copy in the package ``river`` is used.
+    timeout : float, default=30.0
+        Seconds to wait for the next 64 KiB, if a file must be downloaded.
 
     Returns
     -------
     Dataset
-        The data, training and test parts joined.
+        The data; training and test parts are concatenated.
 
     Raises
     ------
     DataFetchError
-        If a file cannot be found or downloaded, or the data are not those that the registry
-        describes.
+        If a file cannot be found or downloaded, or the data are not those of the registry.
+
+    See Also
+    --------
+    list_datasets : The names of the data sets.
+    fetch_datasets : Downloads files in advance.
 
     Notes
     -----
-    Files are looked for in the folder ``IMCC_DATA_MIRROR``, in the cache (``IMCC_DATA_HOME``), at
-    the address ``IMCC_DATA_MIRROR``, and at their public addresses, in this order.
+    Files are searched in the folder ``IMCC_DATA_MIRROR``, in the cache (``IMCC_DATA_HOME``), at the
+    URL ``IMCC_DATA_MIRROR`` and at their public URLs, in this order.
 
     Examples
     --------
@@ -72,21 +76,27 @@ def fetch_datasets(
     progress: Progress | None = None,
     timeout: float = TIMEOUT,
 ) -> dict[str, list[Path]]:
-    """Get the files of data sets, so that :func:`load_dataset` needs no network later.
+    """Download the files of data sets, so that :func:`load_dataset` needs no network later.
 
     Parameters
     ----------
-    names : str or iterable of str, optional
-        Which; the paper's fifteen unless given.
-    progress : callable, optional
-        Called with a file's name, the bytes received and the bytes it has.
-    timeout : float
-        How many seconds a server may take to send the next 64 KiB.
+    names : str or iterable of str, default=None
+        Names of data sets.  None means the fifteen data sets of the paper.
+    progress : callable, default=None
+        Called as ``progress(file, received, size)`` with the name of the file, the number of bytes
+        received and its total size.
+    timeout : float, default=30.0
+        Seconds to wait for the next 64 KiB.
 
     Returns
     -------
     dict of str to list of Path
-        The files of each data set, where they are now.
+        The local files of each data set.
+
+    Raises
+    ------
+    DataFetchError
+        If a file cannot be obtained.
 
     Examples
     --------
@@ -109,6 +119,10 @@ def is_available(name: str) -> bool:
     ----------
     name : str
         One of :func:`list_datasets`.
+
+    Returns
+    -------
+    bool
 
     Examples
     --------
@@ -133,7 +147,7 @@ def _get_files(info: DatasetInfo, progress: Progress | None, timeout: float) -> 
         if info.name != DEFAULT:
             raise
         raise DataFetchError(
-            f"{error}\nOr install the package river, which brings a copy of {DEFAULT!r}: "
+            f"{error}\nOr install the package river, which includes a copy of {DEFAULT!r}: "
             "pip install 'imcc[data]'"
         ) from error
 
@@ -143,10 +157,10 @@ def _is_local(info: DatasetInfo) -> bool:
 
 
 def _river_copy(info: DatasetInfo) -> Path | None:
-    """Return river's copy of the yeast data, if yeast is requested and river is installed."""
+    """Return the copy of the yeast data in river, if it is requested and river is installed."""
     if info.name != DEFAULT:
         return None
-    found = importlib.util.find_spec("river")  # Only looked up: importing it would take a second.
+    found = importlib.util.find_spec("river")  # not imported, which would take a second
     for folder in (found.submodule_search_locations or ()) if found else ():
         copy = Path(folder) / "datasets" / "yeast.csv.gz"
         if copy.is_file():
@@ -165,7 +179,7 @@ def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
 
 
 def _check(info: DatasetInfo, dataset: Dataset) -> None:
-    """Make sure that a name gives the same arrays whichever source served them."""
+    """Check that the data are those of the registry, whatever their source."""
     shape = (dataset.n_rows, dataset.n_features, dataset.n_labels)
     expected = (info.n_rows, info.n_features, info.n_labels)
     if shape != expected:
@@ -175,6 +189,6 @@ def _check(info: DatasetInfo, dataset: Dataset) -> None:
         )
     if dataset.fingerprint() != info.fingerprint:
         raise DataFetchError(
-            f"{dataset.source} does not hold the data of {info.name!r}: rows, columns or their "
-            "order differ from what was published"
+            f"{dataset.source} does not contain the data of {info.name!r}: rows, columns or their "
+            "order differ from the published data"
         )

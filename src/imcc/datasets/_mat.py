@@ -1,8 +1,8 @@
-"""MATLAB's .mat files (version 7 and older).
+"""MATLAB .mat files (version 7 and older).
 
-SciPy reads these files too, but was seen to crash the whole process on damaged ones.  Here every
-length is checked against the bytes that exist before anything is made of it.  Only numeric
-matrices are read; variables of other kinds (text, cells, structures) are passed over.
+SciPy also reads these files, but damaged ones were observed to crash the process.  Here every
+length is checked against the size of the file before it is used.  Only numeric matrices are read;
+variables of other types (text, cells, structures) are ignored.
 """
 
 from __future__ import annotations
@@ -72,22 +72,36 @@ def read_mat(
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    variables : pair of str or list of pairs, optional
-        The names of the feature and label variables, ``("data", "target")``; the rows of several
-        pairs are stacked.  Unless given, ``train_data``/``train_target`` and
-        ``test_data``/``test_target`` are looked for (and stacked), then pairs such as
+        The file; the rows of several files are concatenated.
+    variables : pair of str or list of pairs, default=None
+        Names of the feature and label variables, such as ``("data", "target")``; the rows of
+        several pairs are concatenated.  None searches for ``train_data``/``train_target`` and
+        ``test_data``/``test_target`` (which are concatenated), then for pairs such as
         ``data``/``target`` and ``X``/``Y``.
-    transpose_labels : bool, optional
-        Whether the label variables are labels x rows (True) or rows x labels (False).  Unless
-        given, the shapes of all parts say it; it is an error if they do not, because there are as
-        many rows as labels.
-    member : str, optional
-        Which file of a zip archive.
-    max_bytes : int, optional
-        The most bytes that a compressed file may unpack to.
-    name : str, optional
-        The data set's name; the file's unless given.
+    transpose_labels : bool, default=None
+        Whether the shape of the label variables is (n_labels, n_samples) (True) or
+        (n_samples, n_labels) (False).  None detects it from the shapes of all parts, and raises an
+        error if both are possible, because there are as many rows as labels.
+    member : str, default=None
+        File in a zip archive.
+    max_bytes : int, default=None
+        Limit of the decompressed size in bytes; see :func:`read`.
+    name : str, default=None
+        Name of the data set; None uses that of the file.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+
+    See Also
+    --------
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -113,7 +127,7 @@ def read_mat(
 
 
 def mat_features(contents: Sequence[Content], variables: Pairs | None) -> list[Any]:
-    """Return the feature matrices of files whose labels, if there are any, do not matter."""
+    """Return the feature matrices of files, ignoring labels."""
     wanted = None if variables is None else check_pairs(variables)
     matrices = []
     for content in contents:
@@ -131,15 +145,15 @@ def _load(content: Content) -> dict[str, Any]:
         raise DataFormatError("the file is empty", content.path)
     if content.data[:8] == b"\x89HDF\r\n\x1a\n" or content.data[:19] == b"MATLAB 7.3 MAT-file":
         raise DataFormatError(
-            "this is a MATLAB 7.3 file (HDF5), which is not read; save it again in MATLAB with "
-            "save('file.mat', '-v7')",
+            "this is a MATLAB 7.3 file (HDF5), which is not supported; save it again in MATLAB "
+            "with save('file.mat', '-v7')",
             content.path,
         )
     try:
         return _numeric_variables(content.data, content.max_arrays)
     except _MatlabError as error:
         raise DataFormatError(
-            f"this is no MATLAB file, or it is damaged: {error}", content.path
+            f"this is not a MATLAB file, or it is damaged: {error}", content.path
         ) from error
 
 
@@ -160,7 +174,7 @@ def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
     data : bytes
         The file.
     max_bytes : int
-        The most bytes that its compressed variables may unpack to, together.
+        Limit of the total decompressed size of its variables in bytes.
     """
     if len(data) >= 4 and 0 in data[:4]:
         return dict(_variables_4(memoryview(data)))
@@ -186,12 +200,12 @@ def _variables_5(data: memoryview, order: str, max_bytes: int) -> Iterator[tuple
 
 
 def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Element]:
-    """Yield the elements that follow each other; inside a matrix they are padded to 8 bytes."""
+    """Yield consecutive elements; inside a matrix they are padded to 8 bytes."""
     position = 0
     while position < len(data):
         if len(data) - position < 8:
             if any(data[position:]):
-                raise _MatlabError("it is cut off")
+                raise _MatlabError("it is incomplete")
             return
         word, size = struct.unpack_from(f"{order}II", data, position)
         if word >> 16:  # a small element: the length and the data are in the same 8 bytes
@@ -204,7 +218,7 @@ def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Elemen
         position += 8
         if size > len(data) - position:
             raise _MatlabError(
-                f"it is cut off: {size} bytes are promised, {len(data) - position} left"
+                f"it is incomplete: {size} bytes are declared, but {len(data) - position} are left"
             )
         yield _Element(word, data[position : position + size])
         position += size
@@ -215,22 +229,22 @@ def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Elemen
 def _inflate(packed: memoryview, limit: int) -> bytes:
     unpacker = zlib.decompressobj()
     try:
-        # One byte more than allowed is enough to know.
+        # One byte more than the limit is enough to detect that it is exceeded.
         unpacked = unpacker.decompress(packed, limit + 1)
     except zlib.error as error:
         raise _MatlabError(f"a compressed variable is damaged: {error}") from error
     if len(unpacked) > limit:
         raise _MatlabError(
-            "its variables unpack to more bytes than max_bytes allows; if you trust the file, "
-            "allow more"
+            "its decompressed variables are larger than max_bytes allows; if you trust the file, "
+            "raise the limit"
         )
     if not unpacker.eof:
-        raise _MatlabError("a compressed variable is cut off")
+        raise _MatlabError("a compressed variable is incomplete")
     return unpacked
 
 
 def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | None:
-    """Return the name and the value of a matrix, or None if it does not hold numbers."""
+    """Return the name and the value of a matrix, or None if it is not numeric."""
     parts = list(_elements(data, order, padded=True))
     if len(parts) < 3 or len(parts[0].data) < 8:
         return None  # an opaque object
@@ -245,10 +259,10 @@ def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | N
     if len(shape) != 2 or min(shape) < 0:
         return None
     if kind != _SPARSE_CLASS and 8 * shape[0] * shape[1] > max_bytes:
-        # One byte of the file can be a number of 8 bytes.
+        # One byte of the file can become a number of 8 bytes.
         raise _MatlabError(
-            f"the variable {name!r} is {shape[0]} x {shape[1]}, which takes more bytes than "
-            "max_bytes allows; if you trust the file, allow more"
+            f"the variable {name!r} is {shape[0]} x {shape[1]}, which needs more bytes than "
+            "max_bytes allows; if you trust the file, raise the limit"
         )
     if kind == _SPARSE_CLASS:
         return name, _sparse(parts[3:], shape, order)
@@ -259,10 +273,10 @@ def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | N
 
 def _array(element: _Element, order: str) -> np.ndarray:
     if element.kind not in _TYPES:
-        raise _MatlabError(f"numbers of the unknown type {element.kind}")
+        raise _MatlabError(f"it contains numbers of the unknown type {element.kind}")
     dtype = np.dtype(order + _TYPES[element.kind])
     if len(element.data) % dtype.itemsize:
-        raise _MatlabError("numbers are cut off")
+        raise _MatlabError("an array of numbers is incomplete")
     return np.frombuffer(element.data, dtype)
 
 
@@ -276,13 +290,13 @@ def _shaped(values: np.ndarray, shape: list[int], name: str) -> np.ndarray:
 
 def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
     if len(parts) < 3:
-        raise _MatlabError("a sparse matrix lacks a part")
+        raise _MatlabError("a part of a sparse matrix is missing")
     rows, starts, values = (_array(part, order) for part in parts[:3])
     if len(starts) != shape[1] + 1:
         raise _MatlabError(f"a sparse matrix of {shape[1]} columns has {len(starts)} column starts")
     stored = int(starts[-1])
     if not 0 <= stored <= min(len(rows), len(values)):
-        raise _MatlabError("a sparse matrix has fewer numbers than it says")
+        raise _MatlabError("a sparse matrix has fewer numbers than it declares")
     try:
         matrix = sp.csc_array(
             (values[:stored].astype(float), rows[:stored], starts), shape=tuple(shape)
@@ -297,7 +311,7 @@ def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
     position = 0
     while position < len(data):
         if len(data) - position < 20:
-            raise _MatlabError("it is cut off")
+            raise _MatlabError("it is incomplete")
         order = "<" if 0 <= struct.unpack_from("<i", data, position)[0] < 5000 else ">"
         kind, rows, columns, imaginary, name_size = struct.unpack_from(f"{order}5i", data, position)
         position += 20
@@ -307,7 +321,7 @@ def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
         dtype = np.dtype(order + _TYPES_4[number])
         size = rows * columns * dtype.itemsize
         if name_size + size * (2 if imaginary else 1) > len(data) - position:
-            raise _MatlabError("it is cut off")
+            raise _MatlabError("it is incomplete")
         name = bytes(data[position : position + name_size]).rstrip(b"\0").decode("latin-1")
         position += name_size
         values = np.frombuffer(data[position : position + size], dtype)
@@ -319,14 +333,14 @@ def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
 
 
 def _sparse_4(triples: np.ndarray) -> Any:
-    """Return the matrix of (row, column, value) lines, the last of which has the shape."""
+    """Return the matrix of (row, column, value) triples, the last of which has the shape."""
     if triples.shape[1] != 3 or not len(triples):
         raise _MatlabError("a sparse matrix is damaged")
     if not np.all(np.isfinite(triples)) or np.abs(triples[:, :2]).max() >= 2**31:
-        raise _MatlabError("a sparse matrix has indices that are none")
+        raise _MatlabError("a sparse matrix has invalid indices")
     places = triples[:, :2].astype(np.int64)
     shape = tuple(places[-1].tolist())
     places = places[:-1] - 1
     if len(places) and (places.min() < 0 or np.any(places.max(axis=0) >= shape)):
-        raise _MatlabError("a sparse matrix has indices beyond its size")
+        raise _MatlabError("a sparse matrix has indices that are out of bounds")
     return sp.coo_array((triples[:-1, 2].astype(float), tuple(places.T)), shape=shape)

@@ -1,4 +1,4 @@
-"""Rows for an existing model: the columns of a file matched to its features by name."""
+"""Reading rows for a model, with columns matched to its features by name."""
 
 from __future__ import annotations
 
@@ -38,35 +38,42 @@ def read_matching(
     max_bytes: int | None = None,
     **options: Any,
 ) -> tuple[Any, np.ndarray | None]:
-    r"""Read rows whose columns have the names of a model's features, in any order.
+    r"""Read rows for a model, with columns matched to its features by name.
 
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    feature_names, label_names : sequence of str
-        What the model calls its features and labels.
-    coding : Coding, optional
-        How words become numbers, and where svmlight files count features from; that of the
-        training data.
-    with_labels : bool
-        Whether the labels are read as well; if not, columns with their names are passed over, and
-        the file need not have them.  A label of the model that an svmlight file never has is 0 in
-        all of its rows.
-    ignore_extra : bool
-        Whether columns that are neither features nor labels are passed over, or are an error.
+        The file; the rows of several files are concatenated.
+    feature_names : sequence of str
+        Names of the features of the model.
+    label_names : sequence of str, default=()
+        Names of the labels of the model.
+    coding : Coding or None, default=None
+        Encoding of words, and index base of svmlight files, of the training data.
+    with_labels : bool, default=False
+        Whether to read the labels.  If False, columns with their names are ignored, and the file
+        need not contain them.  Labels of the model that do not occur in an svmlight file are 0.
+    ignore_extra : bool, default=False
+        Whether to ignore columns that are neither features nor labels, instead of raising an error.
     format, member, max_bytes, **options
         As for :func:`read`.
 
     Returns
     -------
     X : ndarray or csr_array of shape (n_samples, n_features)
+        Features in the order of ``feature_names``.
     Y : ndarray of shape (n_samples, n_labels) or None
+        Labels in the order of ``label_names``; None unless ``with_labels``.
 
     Raises
     ------
     DataFormatError
-        If features are missing or there are others; the message names them.
+        If columns are missing or superfluous; the message names them.
+
+    Warns
+    -----
+    DataWarning
+        If a column contains words that the training data did not contain.
 
     Examples
     --------
@@ -121,9 +128,9 @@ def _match_svmlight(
     n_features: int | None = None,
     index_base: str = "auto",
     encoding: str | None = None,
-    name: str | None = None,  # noqa: ARG001 - of no use here, but an option of the format
+    name: str | None = None,  # noqa: ARG001 - not used here, but an option of the format
 ) -> tuple[Any, np.ndarray | None]:
-    """Match svmlight files, whose rows need no labels and need not have every one of them."""
+    """Match svmlight files, which may contain only some of the labels, or none."""
     parsed = parse_svmlight(
         contents,
         len(feature_names) if n_features is None else n_features,
@@ -133,7 +140,7 @@ def _match_svmlight(
     )
     header = parsed.rows.header
     if not header.get("feature_names") and parsed.X.shape[1] == len(feature_names):
-        X = parsed.X  # features that have no names are known by their positions
+        X = parsed.X  # features without names are matched by position
     else:
         places = _places(parsed.feature_names, feature_names, parsed.path)
         known = {*feature_names, *label_names}
@@ -147,7 +154,7 @@ def _match_svmlight(
     if extra and not ignore_extra:
         raise DataFormatError(
             f"{len(extra)} label(s) are unknown to the model: {listed(extra)}; its labels are "
-            f"{listed(label_names)}. Leave them out, or ignore them with "
+            f"{listed(label_names)}. Remove them, or ignore them with "
             + given("ignore_extra", True),
             parsed.path,
         )
@@ -163,18 +170,18 @@ def _match_svmlight(
 def _label_columns_of(
     numbers: list[int], names: list[str] | None, label_names: Sequence[str], path: str
 ) -> dict[int, int | None]:
-    """Return the model's label of each label number of an svmlight file; None if it has none."""
+    """Return the column of each label number of an svmlight file; None if it is not a label."""
     places = {name: column for column, name in enumerate(label_names)}
     if names:
         if numbers and not 0 <= numbers[0] <= numbers[-1] < len(names):
-            raise DataFormatError(f"a label occurs beyond its {len(names)} names", path)
+            raise DataFormatError(f"a label number is beyond its {len(names)} names", path)
         return {number: places.get(names[number]) for number in numbers}
-    # The names that read_svmlight gives: the number, or label0, label1, ... if the file has sizes.
+    # The names of read_svmlight: the number, or label0, label1, ... if the file declares sizes.
     found = {n: places.get(str(n), places.get(f"label{n}")) for n in numbers}
     if numbers and all(column is None for column in found.values()):
         raise DataFormatError(
-            f"the file's labels are numbers without names ({listed(numbers)}), and the model's "
-            f"labels are {listed(label_names)}: it is not clear which is which",
+            f"the labels of the file are numbers without names ({listed(numbers)}), but the labels "
+            f"of the model are {listed(label_names)}: they cannot be matched",
             path,
         )
     return found
@@ -196,10 +203,12 @@ def _unlabelled(
     path = ", ".join(content.path for content in contents)
     widths = {matrix.shape[1] for matrix in matrices}
     if len(widths) > 1:
-        raise DataFormatError(f"the parts have {sorted(widths)} features: as many are needed", path)
+        raise DataFormatError(
+            f"the parts have different numbers of features: {sorted(widths)}", path
+        )
     rows = [np.zeros((matrix.shape[0], 1), dtype=np.int8) for matrix in matrices]
     try:
-        # The one label is never looked at: it lets the checks of a data set be made.
+        # The label is a placeholder, so that the checks of a data set can be used.
         parts = [Dataset(m, y, names, source=path) for m, y in zip(matrices, rows, strict=True)]
     except (ValueError, TypeError) as error:
         raise DataFormatError(message_of(error), path) from error
@@ -215,7 +224,21 @@ def match_dataset(
     with_labels: bool = False,
     ignore_extra: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the columns of a data set that a model needs; see :func:`read_matching`.
+    """Return the columns of a data set that a model needs.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    feature_names, label_names, with_labels, ignore_extra
+        As for :func:`read_matching`.
+
+    Returns
+    -------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+        Features in the order of ``feature_names``.
+    Y : ndarray of shape (n_samples, n_labels) or None
+        Labels in the order of ``label_names``; None unless ``with_labels``.
 
     Examples
     --------
@@ -233,8 +256,8 @@ def match_dataset(
     there = {name: j for j, name in enumerate(dataset.label_names)}
     if absent := [name for name in label_names if name not in there]:
         raise DataFormatError(
-            f"{len(absent)} of the model's labels are not in the data: {listed(absent)}; its "
-            f"labels are {listed(dataset.label_names)}",
+            f"{len(absent)} label(s) of the model are not in the data: {listed(absent)}; the "
+            f"labels of the data are {listed(dataset.label_names)}",
             path,
         )
     wanted = set(label_names)
@@ -243,10 +266,10 @@ def match_dataset(
 
 
 def _table(name: str, contents: list[Content], options: dict[str, Any]) -> Table | None:
-    """Return the columns of a file that has named ones; None for other formats."""
+    """Return the table of a file with named columns; None for other formats."""
     if name in ("csv", "mulan", "meka", "parquet"):
         known = {"csv": ("delimiter", "header", "encoding"), "parquet": ()}.get(name, ("encoding",))
-        # Which columns are labels is known by their names, and words have the coding of training.
+        # These are ignored: labels are selected by name, and words are encoded as in training.
         meant = ("labels", "label_prefix", "nominal")
         if unknown := sorted(set(options) - {*known, *meant}):
             raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
@@ -268,14 +291,13 @@ def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]
         raise _missing(missing, there, path)
     if twice := [name for name in repeated(there) if name in needed]:
         raise DataFormatError(
-            f"several columns have the same name, and it is not clear which is meant: "
-            f"{listed(twice)}",
+            f"several columns have the same name, so they cannot be matched: {listed(twice)}",
             path,
         )
     if twice := repeated(wanted):
         raise DataFormatError(
             f"the model has several features of the same name ({listed(twice)}): the columns must "
-            "be those of its training data, in their order",
+            "be those of its training data, in the same order",
             path,
         )
     places = {name: i for i, name in enumerate(there)}
@@ -293,7 +315,7 @@ def _missing(missing: Sequence[str], there: Sequence[str], path: str) -> DataFor
 def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
     if extra and not ignore_extra:
         raise DataFormatError(
-            f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; leave them out, or "
+            f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; remove them, or "
             "ignore them with " + given("ignore_extra", True),
             path,
         )
@@ -307,7 +329,7 @@ def _match_table(
     ignore_extra: bool,
 ) -> Any:
     columns = [coding.indicators.get(name, (name, ""))[0] for name in feature_names]
-    # A column may stand behind several features, one for each of its words.
+    # A column can correspond to several features, one per word.
     distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
     known = {*label_names, *coding.left_out}
     if list(distinct) != [name for name in table.names if name not in known]:
@@ -334,8 +356,8 @@ def _match_table(
     }
     if table.values.shape[0] * len(places) > MAX_CELLS and not sp.issparse(table.values):
         raise table.error(
-            f"{table.values.shape[0]:,} rows of the model's {len(places):,} features do not fit "
-            "into the memory; divide the file"
+            f"{table.values.shape[0]:,} rows of the {len(places):,} features of the model do not "
+            "fit into memory; split the file"
         )
     X = table.values[:, places]
     if not changed:
@@ -353,7 +375,7 @@ def _match_table(
 
 
 def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarray | None:
-    """Return a feature's values; None if they are those of the table."""
+    """Return the values of a feature; None if they are those of the table."""
     attribute = table.attributes[place]
     if feature in coding.indicators:
         return _indicator(table.column(place), attribute, coding.indicators[feature][1])
@@ -374,13 +396,13 @@ def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarr
         word = attribute.categories[int(positions[row])]
         wants = "numbers" if code is None else f"one of {listed(code)}"
         raise table.error(
-            f"the column {attribute.name!r} is {word!r} here, and the model expects {wants}", row
+            f"the column {attribute.name!r} is {word!r} here, but the model expects {wants}", row
         )
     return values
 
 
 def _meaning(word: str, code: Mapping[str, float] | None) -> float | None:
-    """Return the number that a word stood for in training, if any."""
+    """Return the code of a word in the training data, or None."""
     if code is None:
         try:
             return float(word)
@@ -403,14 +425,14 @@ def _indicator(values: np.ndarray, attribute: Attribute, word: str) -> np.ndarra
 
 
 def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarray:
-    """Return numbers where the training data had words: 1 for yes, 3 for "3"."""
+    """Return the codes of numbers in a column that had words in the training data."""
     values = table.column(place)
     out = np.full(len(values), np.nan)
     for value in np.unique(values[~np.isnan(values)]):
         meant = _meaning(f"{value:g}", code)
         if meant is None:
             raise table.error(
-                f"the column {table.names[place]!r} is {value:g} here, and the model expects one "
+                f"the column {table.names[place]!r} is {value:g} here, but the model expects one "
                 f"of {listed(code)}",
                 int(np.argmax(values == value)),
             )
@@ -419,7 +441,7 @@ def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarra
 
 
 def _words_of_columns(coding: Coding) -> dict[str, set[str]]:
-    """Return the words that each column of words had in training."""
+    """Return the words of each column of words in the training data."""
     words: dict[str, set[str]] = {}
     for column, word in coding.indicators.values():
         words.setdefault(column, set()).add(word)
@@ -427,7 +449,7 @@ def _words_of_columns(coding: Coding) -> dict[str, set[str]]:
 
 
 def _check_words(table: Table, place: int, known: set[str]) -> None:
-    """Say it if a column does not hold the words of training: its features would all be 0 there."""
+    """Warn about new words, for which all indicators are 0; raise an error if none can match."""
     attribute = table.attributes[place]
     if attribute.kind != "numeric":
         new: list[Any] = [word for word in attribute.categories if word not in known]
@@ -437,12 +459,11 @@ def _check_words(table: Table, place: int, known: set[str]) -> None:
         new = [f"{v:g}" for v in np.unique(values[~np.isnan(values)]).tolist() if v not in numbers]
         if new and not numbers:
             raise table.error(
-                f"the column {attribute.name!r} holds numbers ({listed(new)}), and in the training "
-                f"data of the model it held words ({listed(sorted(known))}): it is not clear what "
-                "they mean"
+                f"the column {attribute.name!r} contains numbers ({listed(new)}), but in the "
+                f"training data of the model it contained words ({listed(sorted(known))})"
             )
     if new:
         warn_user(
-            f"{table.path}: the column {attribute.name!r} has words that the training data did not "
-            f"have: {listed(new)}; all of its features are 0 there"
+            f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
+            f"training data: {listed(new)}; all features of the column are 0 there"
         )

@@ -1,4 +1,4 @@
-"""MULAN: an ARFF file with an XML file that names the labels.  MEKA: an ARFF that counts them."""
+"""ARFF files of MULAN, with label names in an XML file, and of MEKA, with a number of labels."""
 
 from __future__ import annotations
 
@@ -40,28 +40,43 @@ def read_mulan(
     max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read ARFF whose labels are named by an XML file.
+    """Read an ARFF file whose label names are in an XML file.
 
     Parameters
     ----------
     path : path or list of paths
-        The ARFF file, dense or sparse; several (a training and a test part) are joined.
-    labels : path, list of str or int, optional
-        The XML file, whose order the labels get; or the labels' names; or their number, of the
-        first columns or, when negative, of the last.  Unless given, the XML file beside the ARFF
-        file is used (``scene.xml`` for ``scene-train.arff``).
-    label_prefix : str, optional
-        Instead of ``labels``: what the labels' names begin with.
-    nominal : {"onehot", "ordinal", "error"}
-        What to do with nominal attributes of more than two values.
-    encoding : str, optional
-        The text's encoding: UTF-8, and Latin-1 with a warning, are tried unless given.
-    member : str, optional
-        Which file of a zip archive.
-    max_bytes : int, optional
-        The most bytes that a compressed file may unpack to.
-    name : str, optional
-        The data set's name; the file's unless given.
+        The ARFF file, dense or sparse; several files (training and test parts) are concatenated.
+    labels : path, list of str or int, default=None
+        The XML file, which also sets the order of the labels; or their names; or their number,
+        where a positive number means the first columns and a negative one the last columns.  None
+        uses the XML file next to the ARFF file (``scene.xml`` for ``scene-train.arff``).
+    label_prefix : str, default=None
+        Prefix of the names of the labels, instead of ``labels``.
+    nominal : {"onehot", "ordinal", "error"}, default="onehot"
+        How to encode nominal attributes with more than two values.
+    encoding : str, default=None
+        Encoding of the text.  None tries UTF-8 and then, with a warning, Latin-1.
+    member : str, default=None
+        File in a zip archive.
+    max_bytes : int, default=None
+        Limit of the decompressed size in bytes; see :func:`read`.
+    name : str, default=None
+        Name of the data set; None uses that of the file.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If a file is invalid.
+
+    See Also
+    --------
+    write_mulan : Writes the files.
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -87,7 +102,7 @@ def read_mulan(
     elif isinstance(labels, (str, os.PathLike)):
         if label_prefix is not None:
             raise InvalidArgumentError(
-                "labels", "and " + named("label_prefix") + " cannot both be given: use one of them"
+                "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
             )
         columns = _xml_columns(table, open_content(labels, max_bytes=max_bytes))
     else:
@@ -105,16 +120,32 @@ def read_meka(
     max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read ARFF whose relation says how many labels there are.
+    """Read an ARFF file whose relation contains the number of labels.
 
-    ``@relation 'Enron: -C 53'`` makes the first 53 attributes labels; ``-C -53`` the last 53.
+    With ``@relation 'Enron: -C 53'``, the first 53 attributes are labels; with ``-C -53``, the last
+    53.
 
     Parameters
     ----------
     path : path or list of paths
-        The ARFF file, dense or sparse; several are joined.
+        The ARFF file, dense or sparse; several files are concatenated.
     nominal, encoding, member, max_bytes, name
         As for :func:`read_mulan`.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+
+    See Also
+    --------
+    write_meka : Writes the file.
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -137,8 +168,8 @@ def read_meka(
     count = meka_count(table.title)
     if count is None:
         raise DataFormatError(
-            f"the relation {table.title[:60]!r} does not say how many labels there are (MEKA's "
-            "'-C k'); for a MULAN file give its XML file with " + given("labels"),
+            f"the relation {table.title[:60]!r} does not contain the number of labels ('-C k'), as "
+            "in MEKA; for a file of MULAN, pass its XML file with " + given("labels"),
             table.path,
         )
     columns = count_columns(table, count, f"'-C {count}'")
@@ -146,7 +177,7 @@ def read_meka(
 
 
 def meka_count(relation: str) -> int | None:
-    """Return the number of labels that a relation's name states, negative for the last columns.
+    """Return the number of labels in the name of a relation, negative for the last columns.
 
     >>> meka_count("Enron: -C 53"), meka_count("scene: -C -6"), meka_count("scene")
     (53, -6, None)
@@ -156,7 +187,7 @@ def meka_count(relation: str) -> int | None:
 
 
 def has_label_xml(content: Content) -> bool:
-    """Return whether an ARFF file has its XML file beside it."""
+    """Return whether there is an XML file next to an ARFF file."""
     return open_beside(content, ".xml") is not None
 
 
@@ -164,9 +195,10 @@ def _labels_beside(content: Content) -> Content:
     found = open_beside(content, ".xml")
     if found is None:
         raise DataFormatError(
-            "which attributes are labels? There is no XML file beside the ARFF file: give one with "
+            "the labels are unknown, because there is no XML file next to the ARFF file: pass one "
+            "with "
             + given("labels", text="FILE.xml")
-            + ", or name the labels with "
+            + ", or select the labels with "
             + given("labels", text="NAMES")
             + ", "
             + given("labels", text="k")
@@ -178,6 +210,6 @@ def _labels_beside(content: Content) -> Content:
 
 
 def _xml_columns(table: Table, xml: Content) -> list[int]:
-    """Return the positions of the labels that an XML file names, in its order."""
+    """Return the positions of the labels in an XML file, in its order."""
     names = parse_label_xml(xml)
     return find_columns(table, names, f"the label file {xml.path}")

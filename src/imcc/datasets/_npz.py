@@ -1,4 +1,4 @@
-"""NumPy's .npz archives, read without pickle."""
+"""NumPy .npz files, read without pickle."""
 
 from __future__ import annotations
 
@@ -56,20 +56,35 @@ def read_npz(
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    variables : pair of str or list of pairs, optional
-        The names of the feature and label arrays; well-known ones (``X`` and ``Y``, ``data`` and
-        ``target``, ``X_train`` ... ``Y_test``) are found unless given.  A sparse matrix ``X`` is
-        the four arrays ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``.
-    transpose_labels : bool, optional
-        Whether the label arrays are labels x rows, as for :func:`read_mat`.  Files that
-        :func:`write_npz` made are known not to be.
-    member : str, optional
-        Which file of a zip archive (an ``.npz`` in a ``.zip``).
-    max_bytes : int, optional
-        The most bytes that the arrays may unpack to.
-    name : str, optional
-        The data set's name; the one in the file or the file's own unless given.
+        The file; the rows of several files are concatenated.
+    variables : pair of str or list of pairs, default=None
+        Names of the feature and label arrays.  None detects common names (``X`` and ``Y``, ``data``
+        and ``target``, ``X_train`` ... ``Y_test``).  A sparse matrix ``X`` consists of the arrays
+        ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``.
+    transpose_labels : bool, default=None
+        Whether the shape of the label arrays is (n_labels, n_samples), as for :func:`read_mat`.
+        Always False for files written by :func:`write_npz`, unless set.
+    member : str, default=None
+        File in a zip archive (an ``.npz`` in a ``.zip``).
+    max_bytes : int, default=None
+        Limit of the decompressed size of the arrays in bytes; see :func:`read`.
+    name : str, default=None
+        Name of the data set; None uses the name stored in the file, or else that of the file.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+
+    See Also
+    --------
+    write_npz : Writes the file.
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -109,7 +124,7 @@ def read_npz(
 def npz_features(
     contents: Sequence[Content], variables: Pairs | None
 ) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the feature matrices of files whose labels do not matter, and the features' names."""
+    """Return the feature matrices of files, ignoring labels, and the names of the features."""
     wanted = None if variables is None else check_pairs(variables)
     matrices = []
     names: set[tuple[str, ...]] = set()
@@ -123,7 +138,7 @@ def npz_features(
                 raise DataFormatError(f"the array {key!r}: {error}", content.path) from error
     if len(names) > 1:
         raise DataFormatError(
-            "cannot be joined: the feature_names of the files differ",
+            "the files cannot be concatenated, because their feature_names differ",
             ", ".join(content.path for content in contents),
         )
     return matrices, names.pop()
@@ -152,13 +167,13 @@ def _load(content: Content) -> dict[str, np.ndarray]:
         raise
     except (*UNPACK_ERRORS, KeyError) as error:
         raise DataFormatError(
-            f"this is no .npz file, or it is damaged or cut off ({error})", content.path
+            f"this is not an .npz file, or it is damaged or incomplete ({error})", content.path
         ) from error
     return arrays
 
 
 def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> np.ndarray:
-    """Return an array, after checking that its header does not promise more than the file has."""
+    """Return an array, after checking its header against the size of the file."""
     stream = io.BytesIO(data)
     try:
         version = npy.read_magic(stream)
@@ -168,14 +183,14 @@ def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> 
         for length in shape:
             size *= length
         if dtype.hasobject:
-            raise ValueError("it holds Python objects, which are never loaded")
+            raise ValueError("it contains Python objects, which are not supported")
         if any(length < 0 for length in shape) or size != len(data) - stream.tell():
-            raise ValueError(f"its header promises {size} bytes")
+            raise ValueError(f"its header declares {size} bytes, which is not its size")
         if dtype.kind in "biuf" and (count := math.prod(shape)) > max(limit, 8 * content.size) // 8:
-            # One byte of the file can be a number of 8 bytes.
+            # One byte of the file can become a number of 8 bytes.
             raise ValueError(
-                f"its {count:,} numbers take more than {limit:,} bytes; if you trust the file, "
-                "allow more with " + given("max_bytes")
+                f"its {count:,} numbers need more than {limit:,} bytes; if you trust the file, "
+                "raise the limit with " + given("max_bytes")
             )
         array = np.frombuffer(data, dtype, offset=stream.tell())
         return array.reshape(shape, order="F" if fortran else "C")
@@ -189,17 +204,17 @@ def _matrix(arrays: dict[str, np.ndarray], key: str, content: Content) -> Any:
     missing = [f"{key}_{f}" for f in _SPARSE_FIELDS if f"{key}_{f}" not in arrays]
     try:
         if missing:
-            raise ValueError(f"it lacks {listed(missing)}")
+            raise ValueError(f"{listed(missing)} is missing")
         data, indices, indptr, shape = (arrays[f"{key}_{field}"] for field in _SPARSE_FIELDS)
         matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        matrix.check_format(full_check=True)  # the file's indices may point anywhere
+        matrix.check_format(full_check=True)  # indices may be out of bounds
         return matrix
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise DataFormatError(f"the sparse matrix {key!r}: {error}", content.path) from error
 
 
 def _description(arrays: dict[str, np.ndarray], content: Content) -> dict[str, Any]:
-    """Return the names that the file gives its columns and itself."""
+    """Return the names of the columns and of the data set that the file contains."""
     for key in ("feature_names", "label_names"):
         if key in arrays and arrays[key].size > content.max_columns:
             raise DataFormatError(f"the array {key!r} has too many names", content.path)
@@ -209,19 +224,28 @@ def _description(arrays: dict[str, np.ndarray], content: Content) -> dict[str, A
     }
     for key, names in facts.items():
         if not all(isinstance(name, str) for name in names):
-            raise DataFormatError(f"the array {key!r} does not hold names", content.path)
+            raise DataFormatError(f"the array {key!r} does not contain strings", content.path)
     return {**facts, "name": str(arrays["name"]) if "name" in arrays else "unnamed"}
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write everything into one compressed .npz file; sparse features stay sparse.
+    """Write a compressed .npz file with the data and names; sparse features stay sparse.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
+        The data to write.
+    path : str or path-like
         The file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    read_npz : Reads the file.
 
     Examples
     --------
@@ -253,6 +277,6 @@ def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
 def _name_array(names: tuple[str, ...]) -> np.ndarray:
     if odd := [name for name in names if name.endswith("\0")]:
         raise ValueError(
-            f".npz drops the NUL at the end of these names: {listed(odd)}; rename them"
+            f".npz cannot represent the NUL at the end of these names: {listed(odd)}; rename them"
         )
     return np.array(names, dtype=np.str_)

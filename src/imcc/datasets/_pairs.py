@@ -1,4 +1,4 @@
-"""Which of a file's variables are the features and which the labels."""
+"""Selection of the variables of a file that are features and labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHOLE = [
 
 
 def check_pairs(variables: Pairs) -> list[tuple[str, str]]:
-    """Return the pairs of names that the user gave, one or several, as a list.
+    """Return one or several pairs of names as a list.
 
     >>> check_pairs(("X", "Y"))
     [('X', 'Y')]
@@ -71,7 +71,7 @@ def find_pairs(
         if all(name in names for name in pair):
             return [pair]
     raise DataFormatError(
-        "which variables are features and which labels? Say it with "
+        "the variables of the features and labels are unknown; specify them with "
         + given("variables", ("data", "target"))
         + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
@@ -96,7 +96,7 @@ def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path
         if data_name in names:
             return [data_name]
     raise DataFormatError(
-        "which variable holds the features? Say it with "
+        "the variable of the features is unknown; specify it with "
         + given("variables", ("data", "target"))
         + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
@@ -105,7 +105,7 @@ def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path
 
 @dataclass(frozen=True)
 class Part:
-    """A matrix of features, its matrix of labels, and where they are from."""
+    """A matrix of features, a matrix of labels, and their source."""
 
     data: Any
     target: Any
@@ -117,7 +117,7 @@ class Part:
 
 
 def check_features(data: Any, content: Content) -> Any:
-    """Return a matrix of features, or raise a ValueError that says why it is none."""
+    """Return a matrix of features; raise a ValueError if it is invalid."""
     if not sp.issparse(data):
         data = np.asarray(data)
         if data.dtype.kind not in "biuf":
@@ -132,18 +132,19 @@ def check_features(data: Any, content: Content) -> Any:
 
 
 def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dataset]:
-    """Return the data set of each part, the labels of all of them turned in the same way.
+    """Return the data set of each part; the labels of all parts have the same orientation.
 
     Parameters
     ----------
     parts : sequence of Part
     transpose_labels : bool or None
-        Whether the labels are labels x rows; found from the shapes of all parts unless given.
+        Whether the shape of the labels is (n_labels, n_samples); None detects it from the shapes of
+        all parts.
 
     Raises
     ------
     DataFormatError
-        If the shapes do not match, or do not determine which axis of the labels is the rows.
+        If the shapes do not match, or both orientations are possible.
     """
     for part in parts:
         try:
@@ -154,7 +155,8 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
                 raise ValueError(f"there are no rows: the labels are of shape {part.target.shape}")
             if shape[0] not in part.target.shape:
                 raise ValueError(
-                    f"they must have as many rows: the shapes are {shape} and {part.target.shape}"
+                    "they must have the same number of rows: the shapes are "
+                    f"{shape} and {part.target.shape}"
                 )
         except ValueError as error:
             raise part.error(message_of(error)) from error
@@ -165,9 +167,9 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
         try:
             if target.shape[0] != part.data.shape[0]:
                 raise ValueError(
-                    f"they must have as many rows: the shapes are {part.data.shape} and "
-                    f"{part.target.shape}, and the labels are taken as "
-                    f"{'labels x rows' if turned else 'rows x labels'}; say which they are with "
+                    f"they must have the same number of rows: the shapes are {part.data.shape} and "
+                    f"{part.target.shape}, and the labels are read as "
+                    f"{'labels x rows' if turned else 'rows x labels'}; change this with "
                     + given("transpose_labels", not turned)
                 )
             n_rows, n_labels = target.shape
@@ -179,7 +181,7 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
 
 
 def _is_turned(parts: Sequence[Part]) -> bool:
-    """Return whether the labels are labels x rows, by the shapes of all parts together."""
+    """Return whether the labels are labels x rows, from the shapes of all parts."""
     possible = []
     for turned in (False, True):
         shapes = [part.target.shape[::-1] if turned else part.target.shape for part in parts]
@@ -197,8 +199,8 @@ def _is_turned(parts: Sequence[Part]) -> bool:
             f"rows: the shapes are {shapes_shown}"
         )
     raise parts[0].error(
-        f"there are as many rows as labels (the shapes are {shapes_shown}), so it is not clear "
-        "which are which; say it with "
+        f"there are as many rows as labels (the shapes are {shapes_shown}), so the orientation of "
+        "the labels is unknown; specify it with "
         + given("transpose_labels", False)
         + " (rows x labels) or "
         + given("transpose_labels", True)

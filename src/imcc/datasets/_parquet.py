@@ -1,4 +1,4 @@
-"""Parquet files, through pyarrow."""
+"""Parquet files, read and written with pyarrow."""
 
 from __future__ import annotations
 
@@ -40,16 +40,33 @@ def read_parquet(
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    labels : list of str or int, optional
-        The labels' names, or their number, as for :func:`read_csv`.  A file that
-        :func:`write_parquet` made knows its labels.
-    label_prefix : str, optional
-        Instead of ``labels``: what the names of the label columns begin with.
-    nominal : {"onehot", "ordinal", "error"}
-        What to do with columns of words of more than two values.
+        The file; the rows of several files are concatenated.
+    labels : list of str or int, default=None
+        Names of the labels, or their number, as for :func:`read_csv`.  Not needed for files written
+        by :func:`write_parquet`, which contain the names of the labels.
+    label_prefix : str, default=None
+        Prefix of the names of the label columns, instead of ``labels``.
+    nominal : {"onehot", "ordinal", "error"}, default="onehot"
+        How to encode columns of words with more than two values.
     member, max_bytes, name
         As for :func:`read_mulan`.
+
+    Returns
+    -------
+    Dataset
+        The data.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+    ImportError
+        If pyarrow is not installed.
+
+    See Also
+    --------
+    write_parquet : Writes the file.
+    read : Detects the format of a file.
 
     Examples
     --------
@@ -71,14 +88,14 @@ def read_parquet(
 
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
-    """Return the table, and the labels' names if the file was written here."""
+    """Return the table, and the names of the labels if the file was written by imcc."""
     arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     try:
         file = parquet.ParquetFile(arrow.BufferReader(content.data))
-        # Words are kept as a dictionary: a long one that is repeated is in memory once.
+        # Words are read as a dictionary, so that repeated words are in memory only once.
         wordy = [field.name for field in file.schema_arrow if _is_text(field.type, arrow.types)]
         _check_kinds(file.schema_arrow, content, arrow.types)
         _check_size(file.metadata, content)
@@ -91,7 +108,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
         raise
     except parquet_errors() as error:
         raise DataFormatError(
-            f"this is no Parquet file, or it is damaged or cut off ({error})", content.path
+            f"this is not a Parquet file, or it is damaged or incomplete ({error})", content.path
         ) from error
     if not columns:
         raise DataFormatError("the file has no columns", content.path)
@@ -104,7 +121,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
 
 
 def parquet_errors() -> tuple[type[Exception], ...]:
-    """Return what pyarrow raises for damaged files: many of Python's own errors, and its own."""
+    """Return the exceptions that pyarrow raises for damaged files."""
     arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
     return (
         arrow.ArrowException,
@@ -120,26 +137,26 @@ def parquet_errors() -> tuple[type[Exception], ...]:
 
 
 def _check_kinds(schema: Any, content: Content, types: Any) -> None:
-    """Refuse columns that cannot be features before they are read: a list may be of any length."""
+    """Reject columns that cannot be features before they are read (lists can have any length)."""
     for field in schema:
         kind = field.type
         if types.is_dictionary(kind):
             kind = kind.value_type
         if not (is_number(kind, types) or _is_text(kind, types)):
             raise DataFormatError(
-                f"the column {field.name!r} holds {field.type}; numbers, booleans and strings can "
-                "be read",
+                f"the column {field.name!r} has the type {field.type}; only numbers, booleans and "
+                "strings are supported",
                 content.path,
             )
 
 
 def is_number(kind: Any, types: Any) -> bool:
-    """Return whether a column of this type holds numbers or booleans."""
+    """Return whether a column of this type contains numbers or booleans."""
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
 
 
 def _check_size(metadata: Any, content: Content) -> None:
-    """Refuse a table that would be larger than the limit, by what the file says of itself."""
+    """Reject a table that would be larger than the limit, according to its metadata."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
     size = max(
@@ -151,8 +168,8 @@ def _check_size(metadata: Any, content: Content) -> None:
     limit = max(content.max_arrays, 8 * content.size)
     if size > limit:
         raise DataFormatError(
-            f"the table would take {size:,} bytes, more than the limit of {limit:,}; if you trust "
-            "the file, allow more with " + given("max_bytes"),
+            f"the table would need {size:,} bytes, more than the limit of {limit:,}; if you trust "
+            "the file, raise the limit with " + given("max_bytes"),
             content.path,
         )
 
@@ -173,11 +190,11 @@ def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
     if is_number(kind, types):
         numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         return Attribute(name), np.asarray(numbers, dtype=float)
-    raise TypeError(f"the column {name!r} holds {kind}, which its schema does not say")
+    raise TypeError(f"the column {name!r} has the type {kind}, which differs from its schema")
 
 
 def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
-    """Return a column of words as positions in their alphabetical order."""
+    """Return a column of words as positions in alphabetical order."""
     positions = np.full(len(column), np.nan)
     words: dict[str, float] = {}
     start = 0
@@ -194,24 +211,40 @@ def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
 
 
 def known_labels(metadata: bytes | None) -> list[str] | None:
-    """Return the labels' names that a file of ours says it has."""
+    """Return the names of the labels in the metadata of a file written by imcc."""
     if metadata is None:
         return None
     labels = json.loads(metadata)["labels"]
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise ValueError("the list of its labels is damaged")
+        raise ValueError("the list of labels in its metadata is damaged")
     return labels
 
 
 def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write a Parquet file: a column per feature, then a column per label, and which are labels.
+    """Write a Parquet file with a column per feature and label.
+
+    The names of the labels are stored in the metadata.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
+        The data to write.
+    path : str or path-like
         The file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+
+    See Also
+    --------
+    read_parquet : Reads the file.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""The data sets that are known by name.
+"""Registry of the named data sets.
 
-The facts are in ``registry.json``: for each data set its files (repository, commit, path there,
-size and SHA-256), what reads them, the sizes and the fingerprint that the loaded arrays must
-have, and whom to cite.
+``registry.json`` contains, for each data set, its files (repository, commit, path, size and
+SHA-256), their format, the shape and fingerprint of the loaded data, and the citation.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from typing import Any
 
 from imcc._utils.validation import check_choice
 
-#: Groups of data sets that :func:`list_datasets` takes.
+#: The groups of data sets of :func:`list_datasets`.
 GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file with a public address.
+    """A file with a public URL.
 
     Attributes
     ----------
     file : str
-        Its place in a mirror folder and in the cache, with ``/`` between the parts.
+        Relative path in a mirror folder and in the cache, with ``/`` as separator.
     url : str
-        Its public address.
+        Public URL.
     sha256 : str
-        What it must be, as 64 hexadecimal digits.
+        SHA-256 as 64 hexadecimal digits.
     size : int
-        Its length in bytes.
+        Size in bytes.
     """
 
     file: str
@@ -44,29 +43,29 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a named data set without loading it.
+    """Information about a named data set.
 
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the data set.
     group : {"regular", "large", "outside", "other"}
-        Where the paper has it: among its data sets of regular or large scale, or not at all.  Those
-        of the group "outside" are other data; those of "other" are copies of the paper's.
+        "regular" and "large" are data sets of the paper of regular and large scale, "outside" are
+        data sets that the paper does not use, and "other" are other versions of its data sets.
     n_rows, n_features, n_labels : int
-        Its sizes.
+        Numbers of rows, features and labels.
     feature_type : {"numeric", "nominal"}
-        Whether the features are numbers or only 0 and 1.
+        "nominal" if all features are 0 or 1.
     citation : str
-        Where it was published.
+        Publication to cite.
     files : tuple of RemoteFile
-        Its files.
+        The files.
     reader : str
-        The format of the files.
+        Format of the files.
     label_file : str or None
-        Which of the files is the XML file that names the labels.
+        The file with the label names, if there is one.
     fingerprint : str
-        What :meth:`Dataset.fingerprint` must give.
+        :meth:`Dataset.fingerprint` of the data.
     """
 
     name: str
@@ -83,7 +82,7 @@ class DatasetInfo:
 
     @property
     def size(self) -> int:
-        """The files' lengths together, in bytes."""
+        """Total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
 
@@ -113,13 +112,19 @@ def _raw_address(repository: dict[str, Any], path: str) -> str:
 
 
 def list_datasets(group: str = "all") -> list[str]:
-    """Return the names that :func:`load_dataset` takes.
+    """List the names of the data sets that :func:`load_dataset` can load.
 
     Parameters
     ----------
-    group : {"all", "paper", "regular", "large", "outside", "other"}
-        All of them; the paper's fifteen; its data sets of regular scale (fewer than 5000 rows) or
-        of large scale; five that it does not use; or other copies of its data.
+    group : {"all", "paper", "regular", "large", "outside", "other"}, default="all"
+        "paper" means the fifteen data sets of the paper, "regular" those with fewer than 5000 rows
+        and "large" the others; "outside" means data sets that the paper does not use, and "other"
+        other versions of its data sets.
+
+    Returns
+    -------
+    list of str
+        The names.
 
     Examples
     --------
@@ -136,12 +141,16 @@ def list_datasets(group: str = "all") -> list[str]:
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Return what is known of a named data set without loading it.
+    """Return information about a named data set, without loading it.
 
     Parameters
     ----------
     name : str
-        One of :func:`list_datasets`, in small or capital letters.
+        One of :func:`list_datasets`, in upper or lower case.
+
+    Returns
+    -------
+    DatasetInfo
 
     Examples
     --------
@@ -155,5 +164,5 @@ def dataset_info(name: str) -> DatasetInfo:
     if name.lower() in known:
         return known[name.lower()]
     close = difflib.get_close_matches(name.lower(), known, n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"the names are {', '.join(known)}"
     raise ValueError(f"there is no data set named {name!r}; {hint}")

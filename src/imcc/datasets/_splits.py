@@ -1,4 +1,4 @@
-"""Repeated random splits into training and test rows, as the paper made them."""
+"""Repeated random splits into training and test rows, as in the paper."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def paper_splits(
     *,
     stratified: bool = False,
 ) -> list[Split]:
-    """Divide the rows into training and test rows, several times.
+    """Split the rows into training and test rows, several times.
 
-    A split depends on the data set's name and number of rows, on the seed and on the number of
-    the repetition, and on nothing else: not on the machine, not on other data sets, not on how
-    many splits are requested.
+    A split depends only on the name and number of rows of the data set, the seed and the number of
+    the repetition (and, if stratified, on the labels): not on the machine, other data sets or
+    ``n_splits``.
 
     Parameters
     ----------
     dataset : Dataset
         The data.
-    n_splits : int
-        How many times.
-    test_size : float
-        The part of the rows that is for testing, between 0 and 1; rounded down to whole rows, as
-        in the authors' own files.
-    seed : int
-        Other seeds give other splits.
-    stratified : bool
-        Whether every label should be as frequent in both parts, as far as that is possible
-        (iterative stratification; needs the package ``iterative-stratification``); the test part
-        may then be a few rows smaller or larger.  The paper's splits are plain random ones.
+    n_splits : int, default=10
+        Number of splits.
+    test_size : float, default=0.2
+        Share of test rows, between 0 and 1; the number of rows is rounded down, as in the files of
+        the authors.
+    seed : int, default=0
+        Seed of the splits.
+    stratified : bool, default=False
+        Whether to balance the frequency of the labels in both parts by iterative stratification,
+        which needs the package ``iterative-stratification``.  The number of test rows can then
+        differ slightly.  The splits of the paper are not stratified.
 
     Returns
     -------
     list of (train, test)
-        Row numbers, ascending.
+        Arrays of row numbers in ascending order.
 
     Examples
     --------
@@ -64,13 +64,13 @@ def paper_splits(
     n_splits = check_count("n_splits", n_splits)
     test_size = check_number("test_size", test_size, above=0)
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
-        raise ValueError(f"seed must be a whole number, got {seed!r}")
-    # A little more, so that 0.29 * 100 = 28.999999999999996 counts as 29.
+        raise ValueError(f"seed must be an integer, got {seed!r}")
+    # Add a small number, so that 0.29 * 100 = 28.999999999999996 counts as 29.
     n_test = math.floor(test_size * dataset.n_rows + 1e-9)
     if not 1 <= n_test < dataset.n_rows:
         raise ValueError(
-            f"test_size={test_size} leaves {n_test} of {dataset.n_rows} rows for testing; at least "
-            "one row must be on each side"
+            f"test_size={test_size} gives {n_test} test rows of {dataset.n_rows} rows; training "
+            "and test part need at least one row each"
         )
     split = _stratified if stratified else _random
     return [
@@ -80,8 +80,26 @@ def paper_splits(
 
 
 def split_seed(seed: int, name: str, n_rows: int, repetition: int) -> int:
-    """Return the seed of one split: a hash of all that it depends on.
+    """Return the seed of a split, which is a hash of the arguments.
 
+    Parameters
+    ----------
+    seed : int
+        Seed of the splits.
+    name : str
+        Name of the data set.
+    n_rows : int
+        Number of its rows.
+    repetition : int
+        Number of the split, counted from 0.
+
+    Returns
+    -------
+    int
+        Between 0 and 2**32 - 1.
+
+    Examples
+    --------
     >>> split_seed(0, "yeast", 2417, 0)
     50290507
     """
@@ -90,7 +108,7 @@ def split_seed(seed: int, name: str, n_rows: int, repetition: int) -> int:
 
 
 def _random(dataset: Dataset, n_test: int, seed: int) -> Split:
-    # RandomState's stream is frozen for good, which that of newer generators is not.
+    # The stream of RandomState is guaranteed not to change, unlike that of newer generators.
     keys = np.random.RandomState(seed).random_sample(dataset.n_rows)
     order = np.argsort(keys, kind="stable")
     return np.sort(order[n_test:]), np.sort(order[:n_test])

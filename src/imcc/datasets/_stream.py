@@ -1,4 +1,4 @@
-"""Files and folders as streams: chunks of rows, read when they are needed."""
+"""Files and folders as streams: chunks of rows that are read when they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from imcc.datasets._stream_npz import NpzRows
 from imcc.datasets._stream_parquet import ParquetRows
 from imcc.datasets._stream_svmlight import SvmlightRows
 
-# Numbers in a chunk unless the caller says how many rows: 32 MiB.
+# Default number of entries of a chunk (32 MiB).
 CHUNK_ENTRIES = 2**22
 
 _PARQUET = (".parquet", ".pq")
@@ -25,16 +25,18 @@ _SUFFIXES = (*_PARQUET, ".npz", *_SVMLIGHT)
 
 
 class FileStream:
-    """Chunks (X, Y) of the rows of one or several files; each iteration reads them again.
+    """Iterable of chunks (X, Y) of one or several files; each iteration reads the files again.
+
+    Returned by :func:`open_stream`.
 
     Attributes
     ----------
     paths : list of Path
         The files, in the order of their rows.
     feature_names, label_names : tuple of str
-        The columns' names.
+        Names of the columns.
     chunk_rows : int
-        Rows in a chunk; the last one of a file may have fewer.
+        Number of rows of a chunk; the last chunk of a file may have fewer.
     """
 
     def __init__(self, readers: Sequence[Any], chunk_rows: int | None) -> None:
@@ -43,8 +45,8 @@ class FileStream:
             for what in ("feature_names", "label_names"):
                 if getattr(other, what) != getattr(first, what):
                     raise DataFormatError(
-                        f"its {what} are others than those of {first.path}; the files of a folder "
-                        "must have the same columns",
+                        f"its {what} differ from those of {first.path}; the files of a stream must "
+                        "have the same columns",
                         str(other.path),
                     )
         self._readers = readers
@@ -84,31 +86,36 @@ def open_stream(
     ----------
     path : path or list of paths
         Parquet (``.parquet``, ``.pq``), NumPy (``.npz``) or svmlight (``.svm``, ``.svmlight``,
-        ``.libsvm``, also with ``.gz`` or ``.bz2``) files, or a folder of such, whose files are
-        taken in the order of their names.
-    labels : list of str or int, optional
-        Parquet: the names of the label columns, or their number, as for :func:`read_parquet`.
-        Files that :func:`write_parquet` made know it.
-    label_prefix : str, optional
-        Parquet: what the names of the label columns begin with.
-    variables : pair of str, optional
-        NumPy: the names of the arrays of features and labels; ("X", "Y") unless given.
-    n_features : int, optional
-        svmlight: the number of features; found by reading the files once unless given here or
-        given in their first line.
-    index_base : {"auto", "zero", "one"}
-        svmlight: whether features are counted from 0 or from 1, as for :func:`read_svmlight`.
-    chunk_rows : int, optional
-        Rows in a chunk; as many as make about 32 MiB of dense numbers unless given.
+        ``.libsvm``, also with ``.gz`` or ``.bz2``) files, or folders of such files, which are read
+        in the order of their names.
+    labels : list of str or int, default=None
+        For Parquet: names of the label columns, or their number, as for :func:`read_parquet`.  Not
+        needed for files written by :func:`write_parquet`.
+    label_prefix : str, default=None
+        For Parquet: prefix of the names of the label columns.
+    variables : pair of str, default=None
+        For NumPy: names of the arrays of features and labels.  None means ("X", "Y").
+    n_features : int, default=None
+        For svmlight: number of features.  None uses the number that the files declare, or the
+        largest index that occurs.
+    index_base : {"auto", "zero", "one"}, default="auto"
+        For svmlight: whether features are counted from 0 or from 1, as for :func:`read_svmlight`.
+    chunk_rows : int, default=None
+        Number of rows of a chunk.  None means about 32 MiB of dense numbers.
 
     Returns
     -------
     FileStream
-        An iterable of pairs that can be read as often as needed: what ``IMCCClassifier.fit`` takes.
+        An iterable of pairs that can be read several times, for ``IMCCClassifier.fit``.
+
+    Raises
+    ------
+    DataFormatError
+        If a file is invalid.
 
     See Also
     --------
-    read : The whole file at once, and more formats.
+    read : Reads whole files, in more formats.
 
     Examples
     --------
@@ -126,11 +133,11 @@ def open_stream(
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     files = [file for entry in given for file in _files(Path(entry))]
     if not files:
-        raise ValueError("path names no files")
+        raise ValueError("path must not be an empty list")
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         raise ValueError(
-            f"the files of a stream must be of one format; here are {' and '.join(sorted(kinds))}"
+            f"the files of a stream must have the same format, got {' and '.join(sorted(kinds))}"
         )
     kind = kinds.pop()
     _refuse_others(
@@ -153,7 +160,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = sorted(file for file in path.iterdir() if file.is_file() and _suffix(file) in _SUFFIXES)
     if not found:
-        raise ValueError(f"the folder {path} has no files of {', '.join(_SUFFIXES)}")
+        raise ValueError(f"the folder {path} contains no files with {', '.join(_SUFFIXES)}")
     return found
 
 
@@ -170,12 +177,12 @@ def _kind(path: Path) -> str:
     if suffix in _SVMLIGHT:
         return "svmlight"
     raise ValueError(
-        f"{path} cannot be read as a stream, only files of {', '.join(_SUFFIXES)}; read it as a "
-        "whole with imcc.datasets.read, and write it as one of these"
+        f"{path} cannot be read as a stream, only files with {', '.join(_SUFFIXES)}; read it with "
+        "imcc.datasets.read, and write it in one of these formats"
     )
 
 
 def _refuse_others(kind: str, **options: dict[str, Any]) -> None:
     for other, given in options.items():
         if other != kind and (odd := [name for name, value in given.items() if value is not None]):
-            raise ValueError(f"{listed(odd)} is for {other} files, and these are {kind}")
+            raise ValueError(f"{listed(odd)} is for {other} files, but these are {kind} files")

@@ -1,4 +1,4 @@
-"""The rows of an .npz file, unpacked as they are read."""
+"""Reading an .npz file in chunks of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PIECE = 2**24
 
 
 class _Member:
-    """An array of the archive, read from its beginning to its end."""
+    """An array of the archive that is read sequentially."""
 
     def __init__(self, archive: zipfile.ZipFile, key: str) -> None:
         self.key = key
@@ -33,11 +33,11 @@ class _Member:
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         self.shape, fortran, self.dtype = header(self._stream)
         if self.dtype.hasobject:
-            raise ValueError(f"the array {key!r} holds Python objects, which are never loaded")
+            raise ValueError(f"the array {key!r} contains Python objects, which are not supported")
         if fortran and len(self.shape) > 1:
             raise ValueError(
-                f"the array {key!r} is stored column by column (Fortran order), so its rows cannot "
-                "be read one after the other: save np.ascontiguousarray of it"
+                f"the array {key!r} is stored in Fortran order (by columns), so it cannot be read "
+                "row by row: save np.ascontiguousarray of it"
             )
 
     def read(self, count: int) -> np.ndarray:
@@ -46,24 +46,24 @@ class _Member:
         size = math.prod(shape) * self.dtype.itemsize
         if size < 0:
             raise ValueError(f"the array {self.key!r} has a negative length")
-        # Piece by piece: no memory is allocated for what the header merely promises.
+        # In pieces, so that no memory is allocated for what the header merely declares.
         data = bytearray()
         while len(data) < size and (piece := self._stream.read(min(size - len(data), _PIECE))):
             data += piece
         if len(data) != size:
-            raise ValueError(f"the array {self.key!r} is shorter than its header promises")
+            raise ValueError(f"the array {self.key!r} is shorter than its header declares")
         return np.frombuffer(data, dtype=self.dtype).reshape(shape)
 
 
 class NpzRows:
-    """The rows of one file.
+    """The rows of a file.
 
     Parameters
     ----------
     path : Path
     variables : pair of str
-        The names of the arrays of features and labels.  Sparse features X are the four arrays that
-        :func:`imcc.datasets.write_npz` makes.
+        Names of the arrays of features and labels.  Sparse features X consist of four arrays, as
+        written by :func:`imcc.datasets.write_npz`.
     """
 
     def __init__(self, path: Path, variables: tuple[str, str]) -> None:
@@ -77,8 +77,8 @@ class NpzRows:
                 needed = [labels, *(_parts(rows) if self.is_sparse else [rows])]
                 if missing := [key for key in needed if key not in names]:
                     raise ValueError(
-                        f"it has no array {listed(missing)}, but {listed(sorted(names))}; name "
-                        "them with " + given("variables", text="(features, labels)")
+                        f"it has no array {listed(missing)}, but {listed(sorted(names))}; specify "
+                        "the arrays with " + given("variables", text="(features, labels)")
                     )
                 Y = _Member(archive, labels)
                 shape: tuple[int, ...] = tuple(
@@ -101,7 +101,7 @@ class NpzRows:
             raise self._error(error) from error
 
     def chunks(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
-        """Read the file from its beginning."""
+        """Yield the chunks (X, Y) of the file."""
         key, labels = self.variables
         try:
             with zipfile.ZipFile(self.path) as archive:
@@ -120,7 +120,7 @@ class NpzRows:
                             (data.read(entries), indices.read(entries), bounds - bounds[0]),
                             shape=(count, len(self.feature_names)),
                         )
-                        block.check_format(full_check=True)  # the indices may point anywhere
+                        block.check_format(full_check=True)  # indices may be out of bounds
                         block.sum_duplicates()
                     else:
                         block = X.read(count)
@@ -132,7 +132,7 @@ class NpzRows:
         if isinstance(error, (DataFormatError, FileNotFoundError)):
             return error
         return DataFormatError(
-            f"this is no .npz file, or it is damaged or cut off ({error})", str(self.path)
+            f"this is not an .npz file, or it is damaged or incomplete ({error})", str(self.path)
         )
 
 

@@ -1,4 +1,4 @@
-"""The rows of a Parquet file, read in batches through pyarrow."""
+"""Reading a Parquet file in chunks of rows, with pyarrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from imcc.datasets._table import Attribute, Table
 
 
 class ParquetRows:
-    """The rows of one Parquet file, read in batches through pyarrow."""
+    """The rows of a Parquet file."""
 
     def __init__(self, path: Path, labels: Any, label_prefix: str | None) -> None:
         parquet = require("pyarrow.parquet", "parquet", "Reading Parquet files")
@@ -27,21 +27,21 @@ class ParquetRows:
             schema = parquet.read_schema(path)
             known = known_labels((schema.metadata or {}).get(b"imcc"))
         except self._errors as error:
-            raise DataFormatError(f"this is no Parquet file ({error})", str(path)) from error
+            raise DataFormatError(f"this is not a Parquet file ({error})", str(path)) from error
         for field in schema:
             kind = field.type
             if not is_number(kind, arrow.types):
                 raise DataFormatError(
-                    f"the column {field.name!r} holds {kind}; a stream takes numbers and booleans "
-                    "only: encode it before, or read the file as a whole with imcc.datasets.read",
+                    f"the column {field.name!r} has the type {kind}; streams support only numbers "
+                    "and booleans: encode it before, or read the file with imcc.datasets.read",
                     str(path),
                 )
         names = schema.names
         if twice := repeated(names):
-            raise DataFormatError(f"columns have the same name: {listed(twice)}", str(path))
+            raise DataFormatError(f"several columns have the same name: {listed(twice)}", str(path))
         if labels is None and label_prefix is None:
             labels = known
-        # The rules of the readers of whole files, on a table without rows.
+        # Select labels as the reader of whole files does, on a table without rows.
         empty = np.empty((0, len(names)))
         table = Table(tuple(map(Attribute, names)), empty, np.empty(0, int), [str(path)])
         chosen = choose_labels(table, labels, label_prefix)
@@ -49,7 +49,7 @@ class ParquetRows:
         self.feature_names = tuple(n for i, n in enumerate(names) if i not in set(chosen))
 
     def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Read the file from its beginning."""
+        """Yield the chunks (X, Y) of the file."""
         try:
             with self._parquet.ParquetFile(self.path) as file:
                 for batch in file.iter_batches(batch_size=rows):
@@ -61,7 +61,9 @@ class ParquetRows:
         except self._errors as error:
             if isinstance(error, DataFormatError):
                 raise
-            raise DataFormatError(f"it is damaged or cut off ({error})", str(self.path)) from error
+            raise DataFormatError(
+                f"the file is damaged or incomplete ({error})", str(self.path)
+            ) from error
 
 
 def _columns(batch: Any, names: Sequence[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The rows of svmlight files, parsed as they are read."""
+"""Reading svmlight files in chunks of rows."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from imcc.datasets._svmlight import (
     parse_line,
 )
 
-# Rows that are looked at together when the files are read for their sizes.
+# Number of rows read at a time to determine the sizes.
 _SCANNED = 10_000
 
-# A packed file of a few bytes can be one line that fills the memory.
+# Limit of the length of a line, which could otherwise exhaust the memory in a compressed file.
 _LONGEST = 2**26
 
 
 @dataclass(frozen=True)
 class SvmlightRows:
-    """The rows of one file, and what all files of the stream have in common.
+    """The rows of a file, with the columns of all files of the stream.
 
     Attributes
     ----------
     path : Path
     feature_names, label_names : tuple of str
     label_numbers : tuple of int
-        The numbers that stand for the labels.
+        The number of each label in the file.
     index_base : {0, 1} or None
-        Where features are counted from.
+        Index of the first feature.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class SvmlightRows:
     def open(
         cls, paths: Sequence[Path], n_features: int | None, index_base: str
     ) -> list[SvmlightRows]:
-        """Read the files once, to see how many features and which labels there are."""
+        """Read the files once to determine the features and labels."""
         check_choice("index_base", index_base, INDEX_BASES)
         seen = Rows()
         declared = []
@@ -73,10 +73,8 @@ class SvmlightRows:
             declared.append(bool(header))
             for key, value in header.items():
                 if seen.header.setdefault(key, value) != value and key != "name":
-                    raise DataFormatError(
-                        f"its {key} are others than those of {paths[0]}", str(path)
-                    )
-            # The row that stands for the file: its smallest and its largest index.
+                    raise DataFormatError(f"its {key} differ from those of {paths[0]}", str(path))
+            # One row per file, with its smallest and largest index.
             ends = [] if lowest is None else sorted({lowest, highest})
             seen.indices.extend(ends)
             seen.values.extend([1.0] * len(ends))
@@ -86,7 +84,7 @@ class SvmlightRows:
         seen.label_starts[-1] = len(used)
         shown = ", ".join(map(str, paths))
         try:
-            # The checks of one file read as a whole, on what was seen of all files.
+            # The same checks as for whole files, on this summary of all files.
             base = base_of(seen, index_base, n_features, all(declared), None, shown)
             size = sum(path.stat().st_size for path in paths)
             limits = Content(b"", "", "", paths[0], packed=size)
@@ -101,7 +99,7 @@ class SvmlightRows:
         return [cls(path, feature_names, label_names, numbers, base) for path in paths]
 
     def chunks(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
-        """Read the file from its beginning."""
+        """Yield the chunks (X, Y) of the file."""
         width = len(self.feature_names)
         for block in _blocks(self.path, rows, {}):
             try:
@@ -109,13 +107,13 @@ class SvmlightRows:
                 Y = indicators_of(block, self.label_numbers)
             except ValueError as error:
                 raise DataFormatError(
-                    f"it is not the file that was opened: {error}", str(self.path)
+                    f"the file has changed since it was opened: {error}", str(self.path)
                 ) from error
             yield X, Y
 
 
 def _blocks(path: Path, size: int, header: dict[str, Any]) -> Iterator[Rows]:
-    """Parse a file, so many rows at a time; what its comments say is put into the header."""
+    """Parse a file in blocks of ``size`` rows; names and sizes are stored in ``header``."""
     rows, found = Rows(header=header), 0
     promised: int | None = None
     try:
@@ -133,7 +131,7 @@ def _blocks(path: Path, size: int, header: dict[str, Any]) -> Iterator[Rows]:
     except UNPACK_ERRORS as error:
         if isinstance(error, (DataFormatError, FileNotFoundError)):
             raise
-        raise DataFormatError(f"it is damaged or cut off ({error})", str(path)) from error
+        raise DataFormatError(f"the file is damaged or incomplete ({error})", str(path)) from error
     if len(rows):
         yield rows
     found += len(rows)
@@ -141,8 +139,8 @@ def _blocks(path: Path, size: int, header: dict[str, Any]) -> Iterator[Rows]:
         raise DataFormatError("the file has no rows", str(path))
     if promised is not None and promised != found:
         raise DataFormatError(
-            f"the first line promises {promised} rows, and there are {found}; the file may be cut "
-            "off",
+            f"the first line declares {promised} rows, but there are {found}; the file may be "
+            "incomplete",
             str(path),
         )
 

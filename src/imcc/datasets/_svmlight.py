@@ -1,7 +1,7 @@
-"""svmlight's text format with several labels per row: ``1,3 5:0.25 9:1``.
+"""The svmlight text format with several labels per row: ``1,3 5:0.25 9:1``.
 
-scikit-learn reads it too, but passes over rows that are empty and says no line numbers; our own
-files carry the names of features and labels in comments, which other programs leave alone.
+scikit-learn also reads it, but skips empty rows and does not report line numbers.  Files written
+here contain the names of features and labels in a comment, which other programs ignore.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from imcc.datasets._files import (
 from imcc.datasets._text import check_names, number_texts, plain_float
 
 _MARK = "# imcc "
-#: What the features of an svmlight file may be counted from.
+#: Values of the parameter ``index_base``.
 INDEX_BASES = ("auto", "zero", "one")
 
 
 class Rows:
-    """What has been read so far: CSR arrays of the features and of the label numbers."""
+    """Parsed rows: CSR arrays of the features and of the label numbers."""
 
     def __init__(self, header: dict[str, Any] | None = None) -> None:
-        # Arrays, not lists: a number in a list takes four times the memory.
+        # Arrays instead of lists, which need four times the memory.
         self.indices = array("q")
         self.values = array("d")
         self.starts = array("q", [0])
@@ -69,28 +69,43 @@ def read_svmlight(
     max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    r"""Read svmlight (libsvm) text with a comma-separated list of labels before each row.
+    r"""Read an svmlight (libsvm) file with a comma-separated list of labels at the start of a row.
 
     Parameters
     ----------
     path : path or list of paths
-        The file; the rows of several are joined.
-    n_features : int, optional
-        How many features there are; the largest index unless given.
-    index_base : {"auto", "zero", "one"}
-        Whether features are counted from 0 or from 1.  "auto" takes what the file declares, 0 if
-        an index 0 occurs, and 1 if the index ``n_features`` occurs; else it takes 1 with a
-        :class:`DataWarning`, as the file does not say it.  The data set's ``coding`` keeps what
-        was taken, so that files for a model of these data are read in the same way.
+        The file; the rows of several files are concatenated.
+    n_features : int, default=None
+        Number of features.  None uses the number that the file declares, or the largest index that
+        occurs.
+    index_base : {"auto", "zero", "one"}, default="auto"
+        Whether features are counted from 0 or from 1.  "auto" means 0 if the file declares it or
+        the index 0 occurs, 1 if the index ``n_features`` occurs, and otherwise 1 with a
+        :class:`DataWarning`.  The result is stored in ``coding`` of the data set, so that files for
+        a model of these data are read in the same way.
     encoding, member, max_bytes, name
         As for :func:`read_mulan`.
 
+    Returns
+    -------
+    Dataset
+        The data, with sparse features.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is invalid.
+
+    See Also
+    --------
+    write_svmlight : Writes the file.
+    read : Detects the format of a file.
+
     Notes
     -----
-    Labels are whole numbers; each number that occurs is a label, and its name.  Empty lines are
-    passed over.  A first line of three numbers (rows, features, labels), as the
-    extreme-classification repository has it, is understood: features and labels are then counted
-    from 0.
+    Labels are integers; each number that occurs is a label, whose name is the number.  Empty lines
+    are ignored.  The first line can contain three numbers (rows, features, labels), as in the
+    extreme classification repository; features and labels are then counted from 0.
 
     Examples
     --------
@@ -119,7 +134,7 @@ def read_svmlight(
 
 @dataclass(frozen=True)
 class Parsed:
-    """The rows of svmlight files: the features as a matrix, the labels still as numbers."""
+    """The rows of svmlight files, with a feature matrix and label numbers."""
 
     X: Any
     feature_names: tuple[str, ...]
@@ -145,9 +160,8 @@ def parse_svmlight(
 
     Parameters
     ----------
-    known_base : {0, 1}, optional
-        Where the features of a file that does not declare it are counted from: what was found for
-        the training data of a model.
+    known_base : {0, 1}, default=None
+        Index base of the training data of a model, for files that do not declare it.
     """
     check_choice("index_base", index_base, INDEX_BASES)
     if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
@@ -167,7 +181,7 @@ def parse_svmlight(
 
 
 def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
-    """Add the rows of a file; return whether it declares that features are counted from 0."""
+    """Append the rows of a file; return whether it declares that features start at 0."""
     before = len(rows)
     promised = None
     declares = False
@@ -179,8 +193,8 @@ def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
         raise DataFormatError("the file has no rows", content.path)
     if promised is not None and promised != found:
         raise DataFormatError(
-            f"the first line promises {promised} rows, and there are {found}; the file may be cut "
-            "off",
+            f"the first line declares {promised} rows, but there are {found}; the file may be "
+            "incomplete",
             content.path,
         )
     return declares or promised is not None
@@ -194,16 +208,16 @@ def base_of(
     known_base: int | None,
     path: str,
 ) -> int | None:
-    """Return where features are counted from, 0 or 1; None if there are none.
+    """Return the index of the first feature, 0 or 1; None if it is unknown and not needed.
 
     Parameters
     ----------
     index_base : {"auto", "zero", "one"}
-        What the caller says.
+        Argument of the caller.
     declared : bool
-        Whether every file declares that it counts from 0.
-    known_base : {0, 1}, optional
-        That of the data that these belong to.
+        Whether every file declares that features start at 0.
+    known_base : {0, 1} or None
+        Index base of the training data.
     """
     if index_base != "auto":
         return INDEX_BASES.index(index_base) - 1
@@ -212,26 +226,27 @@ def base_of(
     if not rows.indices:
         return known_base
     lowest, highest = min(rows.indices), max(rows.indices)
-    # What the indices show for certain.
+    # The base that follows from the indices with certainty.
     seen = 0 if lowest == 0 else 1 if n_features is not None and highest == n_features else None
     if known_base is not None:
         if seen not in (None, known_base):
             raise DataFormatError(
-                f"the model's training data count features from {known_base}, and the index "
-                f"{0 if seen == 0 else highest} occurs here, which there is only if one counts "
-                f"from {seen}; say "
+                f"the features of the training data are counted from {known_base}, but the index "
+                f"{0 if seen == 0 else highest} occurs here, which is only possible if they are "
+                f"counted from {seen}; pass "
                 + given("index_base", INDEX_BASES[seen + 1])
-                + " if this file does",
+                + " if this is the case",
                 path,
             )
         return known_base
     if seen is not None:
         return seen
     warn_user(
-        f"{path}: the file does not say whether its features are counted from 0 or from 1; as no "
-        "index 0 occurs, 1 is taken. If that is wrong, all columns are shifted by one: say "
+        f"{path}: the file does not declare whether its features are counted from 0 or from 1; 1 "
+        "is assumed, because the index 0 does not occur. If this is wrong, all columns are shifted "
+        "by one: pass "
         + given("index_base", "zero")
-        + "; say "
+        + " to correct it, or "
         + given("index_base", "one")
         + " to confirm it"
     )
@@ -239,7 +254,7 @@ def base_of(
 
 
 def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
-    """Add a line to the rows; return the number of rows that a first line of sizes promises."""
+    """Append a line to the rows; return the number of rows if it is a first line of sizes."""
     if line.startswith(_MARK):
         _parse_header(line.removeprefix(_MARK), rows, path, number)
     text = line.partition("#")[0]
@@ -249,7 +264,9 @@ def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
         for key, count in (("n_features", n_features), ("n_labels", n_labels)):
             if rows.header.setdefault(key, count) != count:
                 raise DataFormatError(
-                    f"cannot be joined: its {key} is {count}, not {rows.header[key]}", path, number
+                    f"the files cannot be concatenated: {key} is {count}, not {rows.header[key]}",
+                    path,
+                    number,
                 )
         return promised
     if text.strip():
@@ -269,15 +286,15 @@ def _parse_header(text: str, rows: Rows, path: str, line: int) -> None:
         for key in ("feature_names", "label_names")
     )
     if not names_ok or not isinstance(header.get("name"), str):
-        raise DataFormatError("the comment with the names lacks some", path, line)
+        raise DataFormatError("the comment with the names is incomplete", path, line)
     for key in ("feature_names", "label_names"):
         if rows.header.setdefault(key, header[key]) != header[key]:
-            raise DataFormatError(f"cannot be joined: its {key} are others", path, line)
+            raise DataFormatError(f"the files cannot be concatenated: {key} differ", path, line)
     rows.header.setdefault("name", header["name"])
 
 
 def _is_index(text: str) -> bool:
-    # Nine digits: more than any index that is allowed, less than what overflows.
+    # Nine digits are more than any valid index and cannot overflow.
     return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
@@ -296,7 +313,7 @@ def _parse_row(text: str, rows: Rows, path: str, line: int) -> None:
         index = int(place)
         if index <= last:
             raise DataFormatError(
-                f"the indices of a row must rise, and {index} follows {last}", path, line
+                f"the indices of a row must increase, but {index} follows {last}", path, line
             )
         last = index
         try:
@@ -313,11 +330,11 @@ def _parse_row(text: str, rows: Rows, path: str, line: int) -> None:
 
 def _label(text: str, path: str, line: int) -> int:
     number = text.removeprefix("-").removeprefix("+")
-    if number.endswith(".0"):  # scikit-learn writes labels as floats when they are
+    if number.endswith(".0"):  # scikit-learn writes float labels in this way
         number = number[:-2]
     if not _is_index(number):
         raise DataFormatError(
-            f"the label {text[:40]!r} is not a whole number; labels are written '1,3' before the "
+            f"the label {text[:40]!r} is not an integer; labels are written as '1,3' before the "
             "features",
             path,
             line,
@@ -333,7 +350,9 @@ def features_of(
     declared = rows.header.get("n_features")
     names = tuple(rows.header.get("feature_names", ()))
     if indices.size and indices.min() < 0:
-        raise ValueError("the index 0 occurs, and " + given("index_base", "one") + " counts from 1")
+        raise ValueError(
+            "the index 0 occurs, but " + given("index_base", "one") + " counts features from 1"
+        )
     used = int(indices.max()) + 1 if indices.size else 1
     width = n_features or declared or len(names) or used
     if used > width:
@@ -364,7 +383,7 @@ def labels_of(rows: Rows, max_cells: int, max_columns: int) -> tuple[np.ndarray,
 
 
 def indicators_of(rows: Rows, numbers: Sequence[int]) -> np.ndarray:
-    """Return the indicator matrix of the labels with these numbers, which rise."""
+    """Return the indicator matrix of the labels with these numbers, in ascending order."""
     labels = np.array(rows.labels, dtype=np.int64)
     known = np.array(numbers, dtype=np.int64)
     columns = np.searchsorted(known, labels)
@@ -380,14 +399,23 @@ def indicators_of(rows: Rows, numbers: Sequence[int]) -> np.ndarray:
 
 
 def write_svmlight(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write svmlight text, features and labels counted from 0, with their names in a comment.
+    """Write an svmlight file with features and labels counted from 0 and names in a comment.
 
     Parameters
     ----------
     dataset : Dataset
-        What to write.
-    path : path
-        The file; ``.gz``, ``.bz2`` and ``.zip`` pack it.
+        The data to write.
+    path : str or path-like
+        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    read_svmlight : Reads the file.
 
     Examples
     --------
@@ -412,5 +440,5 @@ def _row_texts(dataset: Dataset) -> Iterator[str]:
         indices = X.indices[start:stop].tolist()
         values = number_texts(X.data[start:stop], missing="nan")
         features = [f"{i}:{v}" for i, v in zip(indices, values, strict=True)]
-        # An empty line is no row to anybody: a row of nothing says that its first feature is 0.
+        # Readers skip empty lines, so a row of zeros contains an explicit zero.
         yield " ".join([labels, *(features or ["0:0"])])

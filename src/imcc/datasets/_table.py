@@ -1,4 +1,4 @@
-"""Tables as files have them: named columns of numbers and of words, before they are features."""
+"""Tables of named columns of numbers and words, before they are converted to features."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Attribute:
     Attributes
     ----------
     name : str
-        Its name.
-    kind : {"numeric", "nominal", "words", "string"}
-        Numbers; words that the file declares; words that were collected from the rows; free text.
-    categories : tuple of str
-        The words of a column that does not hold numbers, in their order.
+        Name of the column.
+    kind : {"numeric", "nominal", "words", "string"}, default="numeric"
+        Numbers, words that the file declares, words collected from the rows, or free text.
+    categories : tuple of str, default=()
+        The words of a column that is not numeric, in the order of their codes.
     """
 
     name: str
@@ -36,26 +36,26 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of numbers and of the positions of words in their columns' categories.
+    """Rows of numbers, where words are positions in the categories of their column.
 
     Attributes
     ----------
     attributes : tuple of Attribute
         The columns.
     values : ndarray or csr_array of shape (n_samples, n_attributes)
-        Numbers, category positions, and NaN where a value is missing.  What a sparse file leaves
-        out is 0: the number or the first category.
+        Numbers, positions of categories, and NaN for missing values.  Omitted entries of sparse
+        files are 0: the number or the first category.
     lines : ndarray of shape (n_samples,)
-        The line of the file that each row stands on; row numbers for files without lines.
+        Line of each row in the file; row numbers for files without lines.
     paths : list of str
-        The file of each part; one for a table that was not joined.
+        File of each part; a single one for a table that was not concatenated.
     starts : list of int
-        The first row of each part.
+        First row of each part.
     title : str
-        What the file calls itself.
+        Title in the file.
     max_cells : int
-        The most numbers of a matrix that may be made of it: a small file of many short rows and
-        many columns, or words, must not fill the memory.
+        Limit of the number of entries of matrices made from the table, so that a small file cannot
+        exhaust the memory.
     """
 
     attributes: tuple[Attribute, ...]
@@ -68,12 +68,12 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names."""
+        """Names of the columns."""
         return [attribute.name for attribute in self.attributes]
 
     @property
     def path(self) -> str:
-        """How to call the table in messages that are about all of it."""
+        """Name of the table in messages."""
         return ", ".join(self.paths)
 
     def error(self, reason: str, row: int | None = None) -> DataFormatError:
@@ -84,7 +84,7 @@ class Table:
         return DataFormatError(reason, self.paths[part], int(self.lines[row]))
 
     def column(self, position: int) -> np.ndarray:
-        """Return one column as a dense array, not to be written to."""
+        """Return a column as a dense array, which must not be modified."""
         if not sp.issparse(self.values):
             return np.asarray(self.values[:, position])
         start, stop = self._by_column.indptr[position : position + 2]
@@ -94,11 +94,11 @@ class Table:
 
     @functools.cached_property
     def _by_column(self) -> Any:
-        # Picking columns of rows that are stored one after the other reads all of them.
+        # Selecting a column of a CSR matrix would read all rows each time.
         return self.values.tocsc()
 
     def check_cells(self, columns: int, what: str) -> None:
-        """Refuse a matrix of all rows that would be too large for the file that it is from."""
+        """Raise an error for a matrix of all rows that is too large for the size of the file."""
         try:
             check_cells(self.values.shape[0], columns, self.max_cells, what)
         except ValueError as error:
@@ -106,7 +106,7 @@ class Table:
 
 
 def join_tables(tables: Sequence[Table]) -> Table:
-    """Return the rows of several files with the same columns, one file after the other."""
+    """Concatenate the rows of several files with the same columns."""
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -133,14 +133,14 @@ def join_tables(tables: Sequence[Table]) -> Table:
 def _check_same_columns(first: Table, other: Table) -> None:
     if len(first.names) != len(other.names):
         raise DataFormatError(
-            f"cannot be joined to {first.path}: it has {len(other.names)} columns, not "
+            f"cannot be concatenated with {first.path}: it has {len(other.names)} columns, not "
             f"{len(first.names)}",
             other.path,
         )
     reason = None
     for ours, theirs in zip(first.attributes, other.attributes, strict=True):
         if ours.name != theirs.name:
-            reason = f"it has the column {theirs.name!r} where the first has {ours.name!r}"
+            reason = f"it has the column {theirs.name!r} instead of {ours.name!r}"
         elif ours.kind != theirs.kind:
             reason = f"the column {ours.name!r} is {theirs.kind}, not {ours.kind}"
         elif ours.kind == "nominal" and ours.categories != theirs.categories:
@@ -148,7 +148,7 @@ def _check_same_columns(first: Table, other: Table) -> None:
         if reason:
             break
     if reason:
-        raise DataFormatError(f"cannot be joined to {first.path}: {reason}", other.path)
+        raise DataFormatError(f"cannot be concatenated with {first.path}: {reason}", other.path)
 
 
 def _merge(versions: list[Attribute]) -> Attribute:
@@ -169,15 +169,14 @@ def _recoded(table: Table, attributes: tuple[Attribute, ...]) -> Any:
 
 
 def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
-    """Give the words of some columns other positions.
+    """Change the codes of the words of some columns.
 
     Parameters
     ----------
     values : ndarray or csr_array
-        The table; a sparse one is changed where it is, as nothing that it leaves out changes unless
-        the first word of a column moves.
+        The table, which is not modified.
     moves : dict of int to ndarray
-        For each of these columns, the new position of each of its words.
+        By column, the new code of each word.
     """
     if not moves:
         return values
@@ -188,8 +187,8 @@ def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
             known = ~np.isnan(column)
             column[known] = moved[column[known].astype(int)]
         return values
-    # All columns at once, in time that does not depend on their number: the moves one after the
-    # other, and where those of each column begin.
+    # All columns at once, in time that does not depend on their number: the concatenated moves and
+    # the start of each column.
     begins = np.full(values.shape[1], -1)
     begins[list(moves)] = np.cumsum([0, *(len(moved) for moved in moves.values())])[:-1]
     table = np.concatenate(list(moves.values()))
@@ -198,7 +197,7 @@ def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
     data = values.data.copy()
     data[stored] = table[first[stored] + data[stored].astype(int)]
     moved_values = sp.csr_array((data, values.indices, values.indptr), shape=values.shape)
-    # A column whose first word moves is not left out any more where it was.
+    # Omitted entries must be stored in columns whose first word gets another code.
     filled = [position for position, moved in moves.items() if len(moved) and moved[0] != 0]
     if not filled:
         return moved_values
@@ -216,18 +215,18 @@ def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
 def sorted_words(
     name: str, kind: str, words: tuple[str, ...], positions: np.ndarray
 ) -> tuple[Attribute, np.ndarray]:
-    """Put the words of a column in alphabetical order, so that the order of rows does not matter.
+    """Sort the words of a column, so that codes do not depend on the order of rows.
 
-    Words that no row has are left out.
+    Words that do not occur are removed.
 
     Parameters
     ----------
     name, kind : str
-        The column's.
+        Name and kind of the column.
     words : tuple of str
-        Its words, in any order.
+        The words in any order.
     positions : ndarray
-        The position among them of each row's word, NaN where it is missing.
+        Position of the word of each row; NaN if it is missing.
     """
     known = ~np.isnan(positions)
     used, where = np.unique(positions[known].astype(int), return_inverse=True)
@@ -249,7 +248,7 @@ def find_columns(table: Table, names: Sequence[str], what: str) -> list[int]:
         positions.setdefault(name, position)
     if absent := [name for name in names if name not in positions]:
         raise table.error(
-            f"{what} names {len(absent)} label(s) that are not columns of the file: "
+            f"{what} contains {len(absent)} label(s) that are not columns of the file: "
             f"{listed(absent)}; the columns are {listed(table.names)}"
         )
     if ambiguous := [name for name in names if name in repeated]:

@@ -1,4 +1,4 @@
-"""Numbers and names as text files hold them."""
+"""Numbers and names in text files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from imcc.datasets._errors import listed, repeated
 
 
 def plain_float(text: str) -> float:
-    """Return the number that a text is, or raise ValueError; Python's 1_000 is not one.
+    """Convert a text to a number; unlike ``float``, reject underscores as in 1_000.
 
     >>> plain_float(" 1e3 ")
     1000.0
@@ -20,7 +20,7 @@ def plain_float(text: str) -> float:
 
 
 def number_texts(values: np.ndarray, missing: str) -> list[str]:
-    """Return numbers as the shortest texts that read back as the same numbers.
+    """Convert numbers to the shortest texts that are read as the same numbers.
 
     >>> number_texts(np.array([1.0, 0.1, np.nan]), missing="?")
     ['1', '0.1', '?']
@@ -31,21 +31,21 @@ def number_texts(values: np.ndarray, missing: str) -> list[str]:
             texts.append(missing)
         else:
             text = repr(value)
-            # -0.0 keeps its point: "-0" would do, but reads as if the sign were an accident.
+            # Zeros keep ".0", so that the sign of -0.0 does not look like a mistake.
             texts.append(text[:-2] if text.endswith(".0") and value else text)
     return texts
 
 
 def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> None:
-    """Refuse names that a text file cannot hold or distinguish."""
+    """Raise an error for names that a format cannot represent or distinguish."""
     names = [*dataset.feature_names, *dataset.label_names]
     odd = [name for name in names if "\0" in name or not _is_unicode(name)]
     if odd:
-        raise ValueError(f"{format_name} cannot hold these names: {listed(odd)}; rename them")
+        raise ValueError(f"{format_name} cannot represent these names: {listed(odd)}; rename them")
     if unique and (twice := repeated(names)):
         raise ValueError(
-            f"{format_name} identifies columns by their names, and these are used twice: "
-            f"{listed(twice)}; rename them, or write .npz"
+            f"{format_name} needs unique column names, but these are repeated: {listed(twice)}; "
+            "rename them, or write .npz"
         )
 
 

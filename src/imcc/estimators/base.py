@@ -1,4 +1,4 @@
-"""What all classifiers here share: from scores to predictions, on the host, a device or Dask."""
+"""Base classes of the classifiers: predictions from scores, on the host, a device or Dask."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def restore_on_failure(method: Method) -> Method:
-    """Decorate a method that trains: when it raises, the estimator is as it was before the call.
+    """Decorate a training method to restore the estimator's attributes if it raises.
 
-    All attributes come back, those that validation sets (``n_features_in_``,
-    ``feature_names_in_``) among them.  The methods ``fit`` and ``partial_fit`` of classes that
-    derive from :class:`ScoringClassifierMixin` are decorated by themselves.
+    This includes the attributes that validation sets (``n_features_in_``, ``feature_names_in_``).
+    ``fit`` and ``partial_fit`` of subclasses of :class:`ScoringClassifierMixin` are decorated
+    automatically.
     """
     if getattr(method, "_restores_on_failure", False):
         return method
@@ -54,34 +54,34 @@ def restore_on_failure(method: Method) -> Method:
 
 
 class ScoringClassifierMixin(ClassifierMixin):
-    """Predictions, tags and accuracy for classifiers that score every label or class.
+    """Mixin with predictions, tags and accuracy for classifiers that score each label or class.
 
-    A class that uses it has ``target_kind_``, ``classes_`` and ``_scores(X)``.  A ``fit`` or
-    ``partial_fit`` of it that fails leaves the estimator as it was.
+    Subclasses define ``target_kind_``, ``classes_``, ``label_names_`` and ``_scores(X)``.  If
+    ``fit`` or ``partial_fit`` fails, the estimator remains unchanged.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("fit", "partial_fit"):
             method = cls.__dict__.get(name)
-            # What is no plain function (available_if) is decorated where it is written.
+            # Descriptors (available_if) are decorated where they are defined.
             if inspect.isfunction(method):
                 setattr(cls, name, restore_on_failure(method))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score every label of every row.
+        """Compute the score of each label per row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            For a Dask collection the result is a Dask array, computed on request.
+            Rows to score.  For a Dask collection, the result is a lazy Dask array.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Real-valued scores; at or above 0 a label is predicted.  For a 1-D training target:
-            shape (n_samples, n_classes), or (n_samples,) for at most two classes.  For rows of
-            torch or CuPy, an array of that library, on the device of the rows.
+            Real-valued scores; a label is predicted where its score is at least 0.  For a 1-D
+            training target, the shape is (n_samples, n_classes), or (n_samples,) for at most two
+            classes.  For torch and CuPy input, an array of that library on the same device.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -90,24 +90,26 @@ class ScoringClassifierMixin(ClassifierMixin):
         return scores[:, 0] if self.target_kind_ == "binary" else scores
 
     def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
-        """Predict the labels of every row.
+        """Predict the labels of each row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            For a Dask collection the result is a Dask array, computed on request.
-        thresholds : float or array-like of shape (n_labels,), optional
-            The score from which on a label is predicted, one for all labels or one for each;
-            0 unless given.  :class:`imcc.calibration.TunedThresholds` chooses them.  Not for a
-            1-D training target of more than two classes, where the best-scored class wins.
+            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+        thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose score is at least the threshold: one number for all labels, or one
+            per label.  None means 0.  :class:`imcc.calibration.TunedThresholds` chooses thresholds
+            from data.  Not allowed for a 1-D training target with more than two classes, where the
+            class with the highest score is predicted.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            1 where the score is at least 0 (Eq. 22), otherwise 0; always a dense integer array,
-            whatever the labels were coded as.  For a 1-D training target: shape (n_samples,), the
-            best-scored class.  For rows of torch or CuPy, an array of that library, on the device
-            of the rows, except where classes are no numbers.
+            1 where the score is at least the threshold (Eq. 22 of the paper for 0), otherwise 0;
+            always a dense integer array, regardless of the coding of the training labels.  For a
+            1-D training target, an array of shape (n_samples,) with the predicted classes.  For
+            torch and CuPy input, an array of that library on the same device, unless the classes
+            are not numeric.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -121,7 +123,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         return self._predict_at(scores, check_thresholds(thresholds, n_outputs))
 
     def _predict_at(self, values: Any, limits: np.ndarray) -> np.ndarray:
-        """Predict where values, of all labels or of one of two classes, are at least the limits."""
+        """Predict from values of all labels, or of one of two classes: on where >= limits."""
         xp = namespace(values)
         if self.target_kind_ == "multilabel":
             return xp.astype(values >= asarray(limits, values), xp.int64)
@@ -129,21 +131,27 @@ class ScoringClassifierMixin(ClassifierMixin):
         return self._of_classes(np.where(on, len(self.classes_) - 1, 0), values)
 
     def _of_classes(self, numbers: np.ndarray, like: Any) -> np.ndarray:
-        """Return classes by their numbers; of the library of another array, if they can be."""
+        """Return classes by index, in the array library of ``like`` if they are numeric."""
         classes = self.classes_[numbers]
         return asarray(classes, like) if classes.dtype.kind in "biuf" else classes
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows of which all labels are predicted right.
+        """Compute the share of rows whose labels are all predicted correctly.
 
-        That is scikit-learn's score of a classifier.  It is a harsh measure for many labels; see
-        :mod:`imcc.metrics` for better ones.
+        This is the subset accuracy, as in scikit-learn.  It is a harsh metric for many labels; see
+        :mod:`imcc.metrics` for others.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         y : array-like
-            True labels, coded as for ``fit``.
+            True labels, in one of the forms that ``fit`` accepts.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
         """
         predicted, y = to_numpy(self.predict(X)), to_numpy(y)
         if predicted.ndim == 2 and (sets := label_sets(y)) is not None:
@@ -162,7 +170,7 @@ class ScoringClassifierMixin(ClassifierMixin):
         self.classes_ = target.classes
         self.label_names_ = target.label_names
 
-    # Given by the class that uses this one.
+    # Defined by subclasses.
     target_kind_: str
     classes_: np.ndarray
     label_names_: np.ndarray | None
@@ -170,24 +178,27 @@ class ScoringClassifierMixin(ClassifierMixin):
 
 
 class LogOddsClassifierMixin(ScoringClassifierMixin):
-    """Probabilities for classifiers whose scores are log-odds, log(p / (1 - p)), per label.
+    """Mixin for classifiers whose scores are log-odds per label, log(p / (1 - p)).
 
-    ``decision_function`` gives the log-odds, ``predict`` is p >= 1/2.
+    ``decision_function`` returns the log-odds, ``predict_proba`` the probabilities p, and
+    ``predict`` the labels with p >= 1/2.
     """
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every label of every row.
+        """Predict the probability of each label per row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            For a 1-D training target: shape (n_samples, n_classes), rows summing to one (for more
-            than two classes, the probabilities of the classes against the rest, divided by their
-            sum).  For rows of torch or CuPy, an array of that library, on the device of the rows.
+            Probability of each label.  For a 1-D training target, the shape is
+            (n_samples, n_classes) and rows sum to 1 (with more than two classes, one-vs-rest
+            probabilities divided by their sum).  For torch and CuPy input, an array of that library
+            on the same device.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -205,23 +216,25 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
     def predict(
         self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
     ) -> np.ndarray:
-        """Predict the labels of every row: those with a probability of at least 1/2.
+        """Predict the labels of each row: by default those with a probability of at least 1/2.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-        thresholds : float or array-like of shape (n_labels,), optional
-            The log-odds from which on a label is predicted; 0 (a probability of 1/2) unless given.
-        probability_thresholds : float or array-like of shape (n_labels,), optional
-            In place of ``thresholds``, the probability from which on a label is predicted: where
-            ``predict_proba`` gives at least this.  Neither is for a 1-D training target of more
-            than two classes.
+            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+        thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose log-odds are at least the threshold: one number for all labels, or
+            one per label.  None means 0, a probability of 1/2.
+        probability_thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose probability is at least the threshold.  Replaces ``thresholds``;
+            pass only one of the two.  Neither is allowed for a 1-D training target with more than
+            two classes.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            For a 1-D training target: shape (n_samples,), the most probable class, the first one if
-            several are.
+            1 for predicted labels, otherwise 0.  For a 1-D training target, an array of shape
+            (n_samples,) with the most probable classes (the first one in case of a tie).
         """
         check_is_fitted(self)
         if probability_thresholds is not None:
@@ -234,10 +247,10 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
 def predict_by_probability(
     estimator: ScoringClassifierMixin, X: Any, thresholds: Any, probability_thresholds: Any
 ) -> np.ndarray:
-    """Predict the labels whose probability is at least a limit; see ``predict`` of the above."""
+    """Predict labels by their probability; see :meth:`LogOddsClassifierMixin.predict`."""
     if thresholds is not None:
         raise InvalidArgumentError(
-            "probability_thresholds", "is in place of thresholds: give one of the two"
+            "probability_thresholds", "replaces thresholds: pass only one of the two"
         )
     if estimator.target_kind_ == "multiclass":
         _refuse_thresholds("probability_thresholds")
@@ -257,6 +270,6 @@ def predict_by_probability(
 def _refuse_thresholds(name: str) -> None:
     raise InvalidArgumentError(
         name,
-        "has no meaning for a target of several classes, one per row: the best-scored class is "
-        "predicted; leave it out",
+        "is not allowed for a multiclass target, where the class with the highest score is "
+        "predicted",
     )

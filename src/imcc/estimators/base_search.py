@@ -1,4 +1,4 @@
-"""What all searches share once their settings are judged: store, choose, score by the best."""
+"""Base classes of the searches: store the results, choose the best setting, predict with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
 
 
 def is_calibrated(estimator: Any) -> bool:
-    """Return whether a search gives probabilities, or will once it is fitted."""
+    """Whether a search has probabilities, or will have them after ``fit``."""
     if hasattr(estimator, "cv_results_") or hasattr(estimator, "best_estimator_"):
         return hasattr(estimator, "calibration_")
     return bool(getattr(estimator, "calibrate", False))
@@ -34,10 +34,10 @@ def _gives_probabilities(self: Any) -> bool:
 
 
 class SearchMixin(LogOddsClassifierMixin):
-    """What a fitted search offers: predictions, probabilities if it is calibrated, its table.
+    """Mixin with the methods of a fitted search: predictions, probabilities and the results.
 
-    A class that uses it has the parameter ``calibrate`` and, once fitted, ``best_estimator_`` and,
-    with ``calibrate=True``, ``calibration_``; its scores are then log-odds.
+    Subclasses have the parameter ``calibrate``.  After ``fit`` they have ``best_estimator_`` and,
+    with ``calibrate=True``, ``calibration_``; their scores are then log-odds.
     """
 
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
@@ -45,26 +45,26 @@ class SearchMixin(LogOddsClassifierMixin):
     def predict(
         self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
     ) -> np.ndarray:
-        """Predict the labels of every row.
+        """Predict the labels of each row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            For a Dask collection the result is a Dask array, computed on request.
-        thresholds : float or array-like of shape (n_labels,), optional
-            The score from which on a label is predicted, one for all labels or one for each;
-            0 unless given.  With ``calibrate=True`` the scores are log-odds, and 0 is a probability
-            of 1/2.
-        probability_thresholds : float or array-like of shape (n_labels,), optional
-            In place of ``thresholds``, the probability from which on a label is predicted; for
-            ``calibrate=True`` only.
+            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+        thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose score is at least the threshold: one number for all labels, or one
+            per label.  None means 0.  With ``calibrate=True`` scores are log-odds, and 0 is a
+            probability of 1/2.
+        probability_thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose probability is at least the threshold.  Replaces ``thresholds``;
+            pass only one of the two.  Needs ``calibrate=True``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            1 where the score is at least 0, otherwise 0; always a dense integer array, whatever the
-            labels were coded as.  For a 1-D training target: shape (n_samples,), the best-scored
-            class.
+            1 for predicted labels, otherwise 0; always a dense integer array, regardless of the
+            coding of the training labels.  For a 1-D training target, an array of shape
+            (n_samples,) with the predicted classes.
         """
         if is_calibrated(self):
             return LogOddsClassifierMixin.predict(
@@ -77,18 +77,18 @@ class SearchMixin(LogOddsClassifierMixin):
         return ScoringClassifierMixin.predict(self, X, thresholds)
 
     def to_frame(self, by: str | None = None) -> Any:
-        """Return ``cv_results_`` as a pandas data frame, the best setting first.
+        """Return ``cv_results_`` as a pandas data frame, best setting first.
 
         Parameters
         ----------
-        by : str, optional
-            The metric whose ranks the settings are sorted by; the one that decides unless given.
+        by : str, default=None
+            Metric to sort the settings by.  None is the metric that selects the best setting.
 
         Returns
         -------
         pandas.DataFrame
-            One row per setting, labelled by its place in ``cv_results_``: parameters, then rank,
-            mean and standard deviation of the metric, then all other columns.
+            One row per setting, with its position in ``cv_results_`` as index: parameters, then
+            rank, mean and standard deviation of the metric, then all other columns.
         """
         check_is_fitted(self, "cv_results_")
         names = [
@@ -102,7 +102,9 @@ class SearchMixin(LogOddsClassifierMixin):
 
     def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError("refit=False: no model was fitted on all rows; use refit=True")
+            raise AttributeError(
+                "no model was fitted on all rows, because refit=False; use refit=True"
+            )
         scores = self.best_estimator_._scores(X)
         maps = self.__dict__.get("calibration_")
         return scores if maps is None else moved_record(maps, scores).log_odds(scores)
@@ -114,27 +116,28 @@ class SearchMixin(LogOddsClassifierMixin):
 
 
 class SearchClassifier(SearchMixin, BaseEstimator):
-    """A classifier that chooses its setting by cross-validation, like ``GridSearchCV``.
+    """Base class of classifiers that select a setting by cross-validation, like ``GridSearchCV``.
 
-    A subclass has the parameters ``scoring``, ``refit`` and ``calibrate``; its ``fit`` judges the
-    settings, then calls :meth:`_store_results` and, for the setting it takes, :meth:`_store_best`
-    and, with the scores that this setting gives held-out rows, :meth:`_store_calibration`.
+    Subclasses have the parameters ``scoring``, ``refit`` and ``calibrate``.  Their ``fit``
+    evaluates the settings and calls :meth:`_store_results`, then :meth:`_store_best` for the
+    selected setting, and :meth:`_store_calibration` with the scores of this setting for held-out
+    rows.
     """
 
     scoring: Any
     calibrate: bool
 
     def _check_calibrate(self) -> bool:
-        """Return whether to calibrate."""
+        """Return the checked parameter ``calibrate``."""
         if check_switch("calibrate", self.calibrate) and self.refit is False:
             raise ValueError(
-                "calibrate=True needs a model to calibrate: use refit=True or, with several "
-                "metrics, the name of the one that decides"
+                "calibrate=True needs a fitted model: use refit=True or, with several metrics, "
+                "the name of the metric that selects the best setting"
             )
         return bool(self.calibrate)
 
     def _store_results(self, target: Target, results: dict[str, Any], n_splits: int) -> None:
-        """Store what was found, and forget what an earlier fit has chosen."""
+        """Store the results, and delete the best setting of an earlier fit."""
         self._remember_target(target)
         self.n_splits_ = n_splits
         self.multimetric_ = not (isinstance(self.scoring, str) or callable(self.scoring))
@@ -152,30 +155,40 @@ class SearchClassifier(SearchMixin, BaseEstimator):
     def _store_calibration(
         self, scores: np.ndarray, target: Target, weights: np.ndarray | None = None
     ) -> None:
-        """Fit the log-odds to the out-of-fold scores of the chosen setting."""
+        """Fit the maps to log-odds on the out-of-fold scores of the selected setting."""
         self.calibration_ = fit_logistic_maps(
             scores, target.signs > 0, sample_weight=weights, known=target.known
         )
 
     def at_best_setting(self) -> Self:
-        """Return an unfitted search that has the chosen setting only.
+        """Return an unfitted search with only the selected setting in its grid.
 
-        Its fit gives the probabilities of that setting on other rows, which an unfitted
-        ``best_estimator_`` has not.
+        Fitted on other rows, it has the probabilities of this setting, unlike a clone of
+        ``best_estimator_``.
+
+        Returns
+        -------
+        estimator
+            Of the same class.
         """
         return self.at_setting(self.best_params_)
 
     def at_setting(self, params: Mapping[str, Any]) -> Self:
-        """Return an unfitted search that has one setting only.
+        """Return an unfitted search with only one setting in its grid.
 
         Parameters
         ----------
         params : mapping
             An entry of ``cv_results_["params"]``.
+
+        Returns
+        -------
+        estimator
+            Of the same class.
         """
         axes = {name: [value] for name, value in self._axes_of(params).items()}
         return clone(self).set_params(**axes)
 
     def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the constructor's names of the axes, and the value of a setting on each."""
+        """Return the value of a setting per axis, by the name of the constructor's parameter."""
         return {f"{name}s": value for name, value in params.items()}

@@ -1,4 +1,4 @@
-"""IMCCClassifier: the method as a scikit-learn classifier; read the parameters, fit, store."""
+"""IMCCClassifier: the method of the paper as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -34,138 +34,149 @@ from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
 def _has_features(self: Any) -> bool:
     if self.approximation is None and self.kernel != "linear":
         raise AttributeError(
-            "partial_fit needs a model that does not grow with the rows: set "
-            "approximation='nystroem' (or 'fourier'), or kernel='linear'"
+            "partial_fit needs a model whose size does not depend on the number of rows: set "
+            "approximation='nystroem' or 'fourier', or kernel='linear'"
         )
     return True
 
 
 class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
-    """Multi-label classifier that learns from rows and from the centres of their clusters.
+    """Multi-label classifier with cluster centres as virtual examples (IMCC).
 
     The rows are clustered; each cluster centre becomes a virtual example whose soft labels are the
-    mean labels of its members.  A (kernel) least-squares model is then trained on both, with a term
-    that pulls the output of each row towards that of its centre::
+    mean labels of its members.  A (kernel) least-squares model is then fitted to the rows and the
+    virtual examples, with a term that pulls the output of each row towards that of its centre.  It
+    minimises [1]_ ::
 
         1/2 |f(X) - Y|^2 + alpha/2 |f(Z) - T|^2 + beta/2 |W|^2 + gamma/2 |f(X) - f(Z of X)|^2
 
-    where f(x) = psi(x) W + b, Y is in {-1, +1}, and Z, T are centres and soft labels.  The solution
-    is in closed form, so ``fit`` has no iterations and no learning rate.
+    where f(x) = psi(x) W + b, Y is in {-1, +1}, Z are the centres, T their soft labels, and Z of X
+    is the centre of each row.  The solution has a closed form, so ``fit`` needs no iterations and
+    no learning rate.
 
     Parameters
     ----------
     n_clusters : int, sequence of int or None, default=None
-        Number of virtual examples.  A sequence gives several clusterings at once, whose virtual
-        examples are used together (``gamma`` is shared out over them).  None is 32, or whatever
-        the ``clusterer`` is set to.
+        Number of virtual examples.  A sequence gives several clusterings whose virtual examples are
+        used together (``gamma`` is divided evenly among the clusterings).  None means 32, or the
+        number that the ``clusterer`` is configured with.
     alpha : float, default=1.0
         Weight of the virtual examples, >= 0.
     beta : float, default=1.0
-        Weight of the penalty on the model's complexity, > 0.
+        Weight of the penalty on the coefficients, > 0.
     gamma : float, default=0.1
-        Weight of the pull towards the centre, >= 0.  (Not the kernel's parameter: that is
-        ``width``.)
+        Weight of the term that pulls rows towards their centre, >= 0.  It is not a parameter of the
+        kernel, see ``width``.
     kernel : str or callable, default="rbf"
-        "rbf" (the paper's), "laplacian", "chi2", "linear", or any other name or callable of
-        :func:`sklearn.metrics.pairwise.pairwise_kernels`.  Worth searching, with its width: see
-        :class:`IMCCClassifierCV`.
+        "rbf" (as in the paper), "laplacian", "chi2", "linear", or any other metric of
+        :func:`sklearn.metrics.pairwise.pairwise_kernels`.  Kernel and width matter;
+        :class:`IMCCClassifierCV` can search them.
     kernel_params : dict or None, default=None
-        Parameters for kernels other than the four named above.
+        Parameters of kernels other than the four named above.
     width : "mean_distance" or float, default="mean_distance"
-        Width of the rbf, laplacian or chi2 kernel: the mean pairwise distance of the training rows
-        in the kernel's own metric (the paper's rule), or a positive number.
+        Width of the rbf, laplacian and chi2 kernels: the mean pairwise distance of the training
+        rows in the kernel's own metric (the rule of the paper), or a positive number.
     width_scale : float, default=1.0
-        Factor on the width.
+        Factor by which the width is multiplied.
     approximation : {"nystroem", "fourier"} or None, default=None
-        What stands in for the kernel.  None is the kernel itself, whose ``fit`` grows with the cube
-        of the rows and whose model keeps them all.  "nystroem" takes the kernel's values with
-        ``n_components`` landmarks as features, "fourier" random waves (rbf and laplacian only):
-        ``fit`` grows with the rows, and the model does not.
+        Approximation of the kernel.  None uses the exact kernel: the time of ``fit`` is cubic in
+        the number of rows, and the model stores all rows.  "nystroem" uses the kernel with
+        ``n_components`` landmarks as features, "fourier" uses random Fourier features (rbf and
+        laplacian only): the time of ``fit`` is linear in the number of rows, and the size of the
+        model does not depend on it.
     n_components : int or None, default=None
-        Number of features of the approximation; None is 1000 for Nyström (or as many as there are
-        landmarks) and 4000 for Fourier.
-        Nyström with all rows as landmarks is the exact model.
+        Number of features of the approximation.  None means 1000 for Nyström (or the number of
+        landmarks, if they are given) and 4000 for Fourier.  Nyström with all rows as landmarks is
+        the exact model.
     landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
-        Nyström's landmarks: centres of k-means on a sample of the rows, rows at random, or these.
-    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None
-        None is k-means with k-means++ starts.  A clusterer is cloned and fitted on the rows; an
-        explicit ``n_clusters`` is passed on to it.  Its centres are not used, only its labels:
-        virtual examples are means of their members.  A row labelled -1 (noise) becomes a cluster of
-        its own.  An array is prototypes: each row belongs to the nearest.
+        Landmarks of the Nyström approximation: k-means centres of a sample of the rows, randomly
+        chosen rows, or the given points.
+    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None, \
+default=None
+        None is k-means with k-means++ initialisation.  A clusterer is cloned and fitted to the
+        rows; an explicit ``n_clusters`` is set on it.  Only its labels are used, not its centres:
+        virtual examples are the means of their members.  Each row with the label -1 (noise) becomes
+        a cluster of its own.  An array contains prototypes: each row belongs to the nearest one.
     lloyd_passes : int, default=0
-        On a stream, k-means starts with mini-batches on a sample of the rows; this many passes over
-        all rows then move the centres to the means of their rows.
+        For streams only.  k-means is initialised with mini-batches on a sample of the rows; this is
+        the number of passes over all rows that then move the centres to the means of their rows.
     span : {"train", "augmented"}, default="train"
-        Where the model may lie: in the span of the training rows (the paper's), or of rows and
-        centres, where the objective is never larger.  The same for the linear kernel.
+        Whether the model is a combination of the training rows (as in the paper), or of training
+        rows and centres, for which the minimum of the objective is never larger.  Makes no
+        difference for the linear kernel.
     solver : {"auto", "cholesky", "spectral"}, default="auto"
-        How the closed form is computed.  "cholesky" is the fast one, "spectral" copes with
-        ill-conditioned and indefinite kernel matrices; "auto" takes the first and changes to the
-        second where digits would be lost.
+        How the closed form is computed.  "cholesky" is fast, "spectral" handles ill-conditioned and
+        indefinite kernel matrices, and "auto" uses the first and falls back to the second where
+        accuracy would be lost.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clustering.
+        Controls the clustering and the random choices of the approximation.
     device : str or None, default=None
-        Where to compute, as torch names it: "cuda" is the GPU (through torch, or else CuPy).  None
-        is where the rows are: the CPU for NumPy's, the device for those of torch and CuPy.  What
-        comes out is of the kind of what went in, wherever it was computed.  On a device k-means is
-        this library's own and finds other clusters than scikit-learn's on the CPU; with
-        ``clusterer=KMeans(n_init=1)`` they are the same.  The chunks of a stream are moved to the
-        device one after the other, and give the same model there.  Not for ``fit`` on Dask.
+        Device to compute on, as torch names it: "cuda" is the GPU (through torch, or CuPy if torch
+        is not installed).  None computes where the rows are: on the CPU for NumPy arrays, on their
+        device for torch and CuPy arrays.  The output is of the same library and on the same device
+        as the input.  On a device, k-means is implemented in this library and finds other clusters
+        than scikit-learn on the CPU; with ``clusterer=KMeans(n_init=1)`` they are the same.  Chunks
+        of a stream are moved to the device one at a time, with the same result.  Not supported for
+        ``fit`` on Dask collections.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The virtual examples.
     soft_labels_ : ndarray of shape (n_clusters, n_labels)
-        Their labels, between -1 and +1.
+        Labels of the virtual examples, between -1 and +1.
     cluster_sizes_ : ndarray of shape (n_clusters,)
-        Rows in each cluster; with ``sample_weight``, the sum of their weights.
+        Number of rows per cluster; with ``sample_weight``, the sum of their weights.
     assignment_ : ndarray of shape (n_samples,) or (n_samples, n_clusterings)
-        The cluster of each training row (not with an approximation or from a stream, where the
-        model does not grow with the rows).
+        Cluster of each training row.  Not available with an approximation or from a stream.
     coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
-        Weights (linear kernel, and approximation="fourier").
+        Coefficients of the features (``kernel="linear"``) or of the Fourier features
+        (``approximation="fourier"``).
     dual_coef_ : ndarray of shape (n_samples, n_labels) or (n_components, n_labels)
-        Weights of the training rows, or of the landmarks (other kernels).
-    landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
-        The landmarks (approximation="nystroem").
+        Coefficients of the training rows, or of the landmarks, for other kernels.
     center_dual_coef_ : ndarray of shape (n_clusters, n_labels)
-        Weights of the centres (other kernels, ``span="augmented"`` only).
+        Coefficients of the centres, for other kernels with ``span="augmented"``.
+    landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
+        Landmarks of the Nyström approximation.
     intercept_ : ndarray of shape (n_labels,)
+        Intercept of each label.
     width_ : float or None
-        The kernel's width, ``width_scale`` included; None for kernels without one.
+        Width of the kernel, multiplied by ``width_scale``; None for kernels without a width.
     classes_ : ndarray
         ``arange(n_labels)``, or the classes of a 1-D target.
     label_names_ : ndarray of str or None
-        The columns of Y when it was a data frame, or the labels when it was sets of them.
+        Names of the labels, if y was a data frame or contained a set of labels per row.
     target_kind_ : {"multilabel", "binary", "multiclass"}
-        What y was: an indicator matrix, or a vector of at most two or of more classes.
+        Type of y: an indicator matrix, or a vector with at most two or with more classes.
     n_features_in_ : int
+        Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        When X was a data frame with string column names.
+        Names of the features seen during ``fit``.  Defined only if X has string column names.
 
     See Also
     --------
-    IMCCClassifierCV : Chooses the parameters by an exact search over a whole grid.
+    IMCCClassifierCV : Selects the parameters by an exact search over a grid.
+    KernelEnsembleClassifier : Ensemble of kernel models with probabilities.
 
     Notes
     -----
-    Dense and CSR input is used as it is; other sparse formats are converted.  float32 rows are kept
-    and scored in float32; kernel matrix and solution are computed in float64 always, since
-    their condition (up to n / beta) would use up the digits of float32.
+    Dense and CSR input is used without conversion; other sparse formats are converted to CSR.
+    float32 rows are stored and scored in float32.  Kernel matrix and solution are always computed
+    in float64, since the condition number (up to n / beta) is too large for float32.
 
     With ``sample_weight``, the first and the last sum of the objective are weighted, and so are the
-    means that virtual examples are and the mean distance that the width is: for a given clustering,
-    a row of weight 2 is two rows.  Rows of weight 0 are left out; the model does not have them.
+    means that define the virtual examples and the width: for a given clustering, a row of weight 2
+    is equivalent to two rows.  Rows of weight 0 are ignored.
 
-    A label that is NaN in some rows is fitted on the other rows, as if these were all: rows of
-    which it is not known take no part in its loss, in its virtual examples or in its pull.  Only
-    the clusters, the width and an approximation are those of all rows; ``soft_labels_`` is 0 where
-    no row of a cluster has a known label.  Labels that are known in the same rows share a
-    factorisation; each further pattern of known rows costs another one (a warning says so for more
-    than 20).  Not with ``span="augmented"`` or on streams.
+    A label that is NaN in some rows is fitted to the other rows only: the rows in which it is
+    unknown do not contribute to its loss, its virtual examples or its gamma term.  Clusters, width
+    and approximation are computed from all rows; ``soft_labels_`` is 0 where the label is unknown
+    in all rows of a cluster.  Labels that are known in the same rows share a factorisation; each
+    further pattern of known rows needs another one (with a warning for more than 20).  Unknown
+    labels are not supported with ``span="augmented"`` or on streams.
 
-    A 1-D y works as well: its classes are coded one-hot inside, the best-scored one comes out.
+    The classes of a 1-D y are encoded as one label per class; the class with the highest score is
+    predicted.
 
     References
     ----------
@@ -180,6 +191,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     >>> clf = IMCCClassifier(n_clusters=8, random_state=0).fit(X[:150], Y[:150])
     >>> clf.decision_function(X[150:]).shape
     (50, 4)
+    >>> clf.cluster_centers_.shape, clf.soft_labels_.shape
+    ((8, 20), (8, 4))
     >>> clf.predict(X[150:152])
     array([[0, 0, 0, 1],
            [1, 1, 1, 0]])
@@ -225,28 +238,30 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> IMCCClassifier:
-        """Cluster the rows and solve for the model.
+        """Cluster the rows and fit the model.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or a stream
-            With an approximation or the linear kernel, also a stream, which is never in memory as
-            a whole: a memory-mapped array, a Dask array or data frame, :func:`imcc.open_stream`, or
-            any iterable of pairs (X, y) that can be read several times, or a function that gives
-            one.
-            An array of torch or CuPy, alone or as a chunk, is worked on where it is.
-        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; a set (or list of names) of labels per row,
-            whose columns are the labels that occur, sorted (``label_names_``); or one class per
-            row.  None for a stream that has them.  NaN in a dense indicator matrix is a label
-            that is not known: see the notes.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, >= 0; all 1 unless given.  Not for a stream, for
-            which ``partial_fit`` takes weights.
+            Training rows.  With an approximation or the linear kernel, a stream is also accepted,
+            which is never loaded into memory as a whole: a memory-mapped array, a Dask array or
+            data frame, the result of :func:`imcc.open_stream`, any iterable of pairs (X, y) that
+            can be iterated over several times, or a function that returns such an iterable.  Arrays
+            of torch and CuPy, also as chunks of a stream, are processed on their device.
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or \
+(n_samples,), default=None
+            Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row, which becomes
+            an indicator matrix of the sorted labels (``label_names_``); or one class per row.  NaN
+            in a dense indicator matrix is an unknown label, see Notes.  None for a stream that
+            contains the labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0.  None means weight 1.  Not supported for streams; use
+            ``partial_fit`` with the weights of each chunk instead.
 
         Returns
         -------
         self : IMCCClassifier
+            The fitted classifier.
         """
         settings = self._read_settings()
         self.__dict__.pop("_stream_state", None)
@@ -255,8 +270,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
             if sample_weight is not None:
                 raise InvalidArgumentError(
                     "sample_weight",
-                    "cannot be used in fit on a stream: call partial_fit for each chunk, with the "
-                    "weights of its rows, or fit on an array in memory",
+                    "is not supported for fit on a stream: call partial_fit for each chunk with "
+                    "the weights of its rows, or fit on an array in memory",
                 )
             return self._store(fit_stream(source, settings))
         X = check_features(self, X, reset=True)
@@ -269,33 +284,35 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> IMCCClassifier:
-        """Train on more rows; the model is that of all rows so far.
+        """Update the model with more rows; it is then the model of all rows seen.
 
-        The first call decides on the centres that rows are assigned to (mini-batch k-means), the
-        width and the landmarks, from its rows alone: they should be many and in no order.  What
-        is given is not decided: with ``clusterer``, ``landmarks`` and ``width`` as arrays and
-        number, the model is exactly that of one ``fit`` on all rows, in whatever chunks and order
-        they came.  (The virtual examples are the means of all rows so far in any case.)
+        Available with an approximation or the linear kernel.  The first call determines the
+        prototypes that rows are assigned to (mini-batch k-means), the width and the landmarks from
+        its rows only, so these should be many and in random order.  With ``clusterer`` and
+        ``landmarks`` as arrays and ``width`` as a number, nothing is estimated, and the model is
+        exactly that of a single ``fit`` on all rows, whatever the chunks and their order.  The
+        virtual examples are always the means of all rows seen.
 
-        Every call solves for the model, so chunks of thousands of rows are better than of tens.
-        ``fit`` starts anew.
+        Every call solves for the model, so chunks of thousands of rows are more efficient than
+        small ones.  ``fit`` discards the rows seen before.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Moved to the ``device``, if there is one; an array of torch or CuPy is worked on where
-            it is.
+            Training rows, which are moved to ``device`` if it is set; arrays of torch and CuPy are
+            otherwise processed on their device.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
-        classes : array-like, optional
-            All classes that will come, for the first call with one class per row; those of an
-            earlier ``fit`` unless given.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each of these rows counts for, >= 0; all 1 unless given.
+        classes : array-like, default=None
+            All classes that will occur, for the first call with one class per row.  None uses those
+            of an earlier ``fit``, if there was one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0.  None means weight 1.
 
         Returns
         -------
         self : IMCCClassifier
+            The updated classifier.
         """
         settings = self._read_settings()
         before: StreamState | None = self.__dict__.get("_stream_state")
@@ -309,7 +326,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         return self
 
     def _read_settings(self) -> FitSettings:
-        """Check the parameters."""
+        """Check the parameters and return them as settings."""
         setting = Setting(
             check_number("alpha", self.alpha, at_least=0),
             check_number("beta", self.beta, above=0),
@@ -336,7 +353,7 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         )
 
     def _store(self, fitted: FittedModel) -> IMCCClassifier:
-        # A second fit may be of another kind: nothing of the first one stays.
+        # A second fit may be of another kind: remove all attributes of the first one.
         for name in (
             *("coef_", "dual_coef_", "center_dual_coef_", "assignment_"),
             "feature_names_in_",
@@ -360,7 +377,8 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
 
     @property
     def landmarks_(self) -> Features:
-        """The landmarks of Nyström's approximation; not kept twice, since they are in the model."""
+        """Landmarks of the Nyström approximation, shape (n_components, n_features)."""
+        # Computed from the model instead of stored a second time.
         model = self.__dict__.get("_model")
         if self.approximation != "nystroem" or not isinstance(model, KernelModel):
             raise AttributeError("landmarks_ exists only after fit with approximation='nystroem'")

@@ -33,6 +33,7 @@ from imcc._search.scorers import check_scoring
 from imcc._search.search import search
 from imcc._stream.sources import refuse_stream
 from imcc._utils.errors import Message, named
+from imcc._utils.progress import part
 from imcc._utils.validation import (
     check_choice,
     check_count,
@@ -46,7 +47,7 @@ from imcc.estimators.imcc import IMCCClassifier
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
 WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
-#: The named grids: for each axis the values that are tried unless others are given.
+#: The named grids: default values of each axis.
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "default": {
         "alphas": (0.0, 0.1, 1.0, 10.0),
@@ -65,96 +66,116 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "width_scales": (1.0,),
     },
 }
-#: A second kernel, in the widths of the default grid: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries
-#: the rbf and the laplacian kernel in four widths each, for twice the time of the default grid.
+#: Parameters for a search over two kernels: ``IMCCClassifierCV(**KERNEL_SEARCH)`` tries the rbf and
+#: the laplacian kernel with four widths each, in twice the time of the default grid.
 KERNEL_SEARCH = {"kernels": ("rbf", "laplacian"), "width_scales": WIDTH_SCALES}
 
 
 class IMCCClassifierCV(SearchClassifier):
-    """IMCC with its parameters chosen by cross-validation over a whole grid, exactly.
+    """IMCC with parameters selected by an exact cross-validated search over a grid.
 
-    Gives what ``GridSearchCV(IMCCClassifier(), ...)`` would give, hundreds of times faster: all
-    settings of a fold share one eigendecomposition.  The rows are clustered inside each fold, never
-    with held-out rows.
+    Gives the results of ``GridSearchCV(IMCCClassifier(), ...)``, hundreds of times faster, because
+    all settings of a fold share one eigendecomposition.  The training rows of each fold are
+    clustered separately, without the held-out rows.
 
-    Means over the folds that differ by less than 1e-9, relative to the largest, are tied, and the
-    first of the tied settings in ``cv_results_`` is chosen.  Labels that the training rows of a
-    fold cannot tell apart (equal, opposite or constant columns) are scored exactly alike, and tie
-    in the metrics.  So the choice does not depend on rounding, nor on the number of threads.
+    Means over folds whose relative difference is below 1e-9 count as tied; of the tied settings,
+    the first one in ``cv_results_`` is selected.  Labels that are equal, opposite or constant in
+    the training rows of a fold get exactly tied scores.  The selection therefore does not depend on
+    rounding or on the number of threads.
 
     Parameters
     ----------
     alphas, betas, gammas : sequence of float or None, default=None
-        Values to try for each weight.  On every axis, None is the values of the ``grid``, and a
-        single value instead of a sequence stays fixed.
+        Values to try for ``alpha``, ``beta`` and ``gamma``.  For this and all other axes, None uses
+        the values of ``grid``, and a single value keeps the parameter fixed.
     n_clusters : sequence or None, default=None
-        Values to try; an entry may be a sequence (several clusterings at once) or None (the
-        clusterer's own number; alone: ``[None]``).  Where a fold has fewer distinct rows than
-        clusters asked for, as many as there are are used, with a warning.
+        Values to try.  An entry can be a sequence (several clusterings together) or None (the
+        number that the clusterer is configured with; write ``[None]`` to try only this).  If a fold
+        has fewer distinct rows than clusters, the number of clusters is reduced, with a warning.
     grid : {"default", "paper"}, default="default"
-        Where axes that are not given have their values from; see the notes.  "paper" is the paper's
-        grid: 2058 settings, the weights 1e-3, 1e-2, ..., 1e3, the numbers of clusters 8, 16, ...,
+        Source of the values of axes that are None, see Notes.  "paper" is the grid of the paper
+        with 2058 settings: the weights 1e-3, 1e-2, ..., 1e3, the numbers of clusters 8, 16, ...,
         256, and one width.
     kernels : sequence of str or callable, or None, default=None
-        Kernels to try; "rbf" in both grids.
+        Kernels to try; only "rbf" in both grids.
     width_scales : sequence of float or None, default=None
-        Factors on the width to try, for kernels that have one.  ``**imcc.KERNEL_SEARCH`` sets
-        ``kernels`` and ``width_scales`` to two kernels in four widths.
+        Factors of the width to try, for kernels that have a width.  ``**imcc.KERNEL_SEARCH`` sets
+        ``kernels`` and ``width_scales`` to two kernels with four widths each.
     kernel_params : dict or None, default=None
-        As for :class:`IMCCClassifier`, for all kernels.
+        Parameters of all kernels, as for :class:`IMCCClassifier`.
     width : "mean_distance" or float, default="mean_distance"
-        As for :class:`IMCCClassifier`; the rule is applied to the training rows of each fold.
+        As for :class:`IMCCClassifier`; computed from the training rows of each fold.
+    approximation : {"nystroem", "fourier"} or None, default=None
+        As for :class:`IMCCClassifier`; landmarks are chosen within each fold.  The search is exact
+        for the given approximation, and its time is linear in the number of rows instead of cubic.
+    n_components : int or None, default=None
+        As for :class:`IMCCClassifier`.
+    landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
+        As for :class:`IMCCClassifier`.
     cv : int, splitter or iterable of (train, test), default=5
-        An integer is that many folds: stratified for a 1-D target, otherwise plain and unshuffled,
-        as everywhere in scikit-learn.  Rows that come in some order want
+        An integer is the number of folds: stratified for a 1-D target, otherwise consecutive
+        without shuffling, as in scikit-learn.  For sorted rows, use
         ``KFold(5, shuffle=True, random_state=0)``.
     scoring : str, callable, sequence of str or dict, default="average_precision"
-        What settings are judged by: a name in :data:`imcc.metrics.METRICS`; else the name of one of
-        scikit-learn's scorers (``"f1_macro"``), or a callable ``scorer(estimator, X, y)``, that
-        needs no more of the estimator than ``decision_function`` and ``predict``; the X it is
-        given has no columns.  Several as a list of names, or a dict of names and scorers.  Metrics
-        of ours are as they are, scorers greater-is-better.
+        Metric to select the setting by: a name from :data:`imcc.metrics.METRICS`, the name of a
+        scikit-learn scorer such as ``"f1_macro"``, or a callable ``scorer(estimator, X, y)`` that
+        only uses ``decision_function`` and ``predict`` of the estimator; it is called with an X
+        without columns.  For several metrics, a list of names or a dict from names to scorers.
+        Values of ``METRICS`` are not negated; for scorers, greater is better.
     refit : bool or str, default=True
-        Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the one
-        that decides.
+        Whether to fit ``best_estimator_`` on all rows.  With several metrics, the name of the
+        metric that selects the best setting.
     calibrate : bool, default=False
-        Whether to fit probabilities: the rows are scored by models of the chosen setting that were
-        fitted without them, on the folds of the search, and for each label the log-odds
-        ``a f + c``, a >= 0, are fitted to its scores f, as
-        :class:`imcc.calibration.MultilabelCalibrator` does.  The search then has ``predict_proba``,
-        its ``decision_function`` gives the log-odds, and ``predict`` is p >= 1/2.  Costs one fit
-        per fold, on the clusters that the search has found; ``cv`` must hold out each row exactly
-        once.
+        Whether to calibrate probabilities.  Each row is scored by a model with the selected setting
+        that was fitted without the row, on the folds of the search.  For each label, the log-odds
+        ``a f + c`` with a >= 0 are fitted to its scores f, as by
+        :class:`imcc.calibration.MultilabelCalibrator`.  The search then has ``predict_proba``;
+        ``decision_function`` returns the log-odds, and ``predict`` the labels with p >= 1/2.  This
+        needs one more fit per fold, with the clusters of the search; ``cv`` must hold out each row
+        exactly once.
     n_jobs : int or None, default=None
-        Folds and widths computed at the same time, through joblib (so ``joblib.parallel_config``
-        applies).  None is one, which uses all cores inside the linear algebra.  On a device, one
-        piece after the other is computed, whatever this says.
+        Number of folds and widths to compute in parallel, through joblib
+        (``joblib.parallel_config`` applies).  None means 1, with all cores used by the linear
+        algebra.  Ignored on a device.
     progress : bool or callable, default=False
-        True prints a line as each piece is done; a callable is called as ``progress(done, total)``.
+        True prints a line after each part of the search; a callable is called as
+        ``progress(done, total)``.
     verbose : int, default=0
-        1 prints the size of the search and the setting it chooses, 2 also a line as each piece is
-        done (as ``progress=True``); to the standard error stream.
-    approximation, n_components, landmarks, clusterer, span, random_state, device
-        As for :class:`IMCCClassifier`; width and landmarks are chosen inside each fold.  The search
-        is exact within the approximation, and its cost grows with the rows, not with their cube.
+        1 prints the size of the search and the selected setting to standard error; 2 or more also
+        prints a line after each part, as ``progress=True`` does.
+    clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None, \
+default=None
+        As for :class:`IMCCClassifier`.
+    span : {"train", "augmented"}, default="train"
+        As for :class:`IMCCClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        As for :class:`IMCCClassifier`.
+    device : str or None, default=None
+        As for :class:`IMCCClassifier`.
 
     Attributes
     ----------
     best_params_ : dict
+        The selected setting.
     best_score_ : float
-        Mean over the folds of the deciding metric, as it is (losses are not negated).
+        Its mean over the folds of the selecting metric; losses are not negated.
     best_index_ : int
+        Its position in ``cv_results_``.
     best_estimator_ : IMCCClassifier
-        Fitted on all rows (unless ``refit=False``).
+        Fitted on all rows with the selected setting.  Not available with ``refit=False``.
     cv_results_ : dict of ndarray
-        In the shape of ``GridSearchCV``: ``params``, ``param_*``, ``split*_test_*``,
-        ``mean_test_*``, ``std_test_*``, ``rank_test_*``, and times, which are a fold's total
-        shared out evenly over its settings.  Metrics are as they are; ranks know which way is up.
+        Results in the format of ``GridSearchCV``: ``params``, ``param_*``, ``split*_test_*``,
+        ``mean_test_*``, ``std_test_*``, ``rank_test_*``, and times, which are the total of a fold
+        divided evenly among its settings.  Losses are not negated; rank 1 is the best setting in
+        any case.
+    multimetric_ : bool
+        Whether there are several metrics.
     n_splits_ : int
+        Number of folds.
     refit_time_ : float
-        Seconds.
+        Seconds that the fit on all rows took.
     calibration_ : LogisticMaps
-        The maps from scores to log-odds, with ``slope`` and ``offset`` of shape (n_labels,); with
+        Maps from scores to log-odds, with ``slope`` and ``offset`` of shape (n_labels,).  Only with
         ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`IMCCClassifier`.
@@ -162,17 +183,23 @@ class IMCCClassifierCV(SearchClassifier):
     Warns
     -----
     EdgeOfGridWarning
-        When the best setting has the smallest or largest of at least three values of an axis, and
-        values beyond it may be better.  Not at a natural bound, such as alpha = 0.
+        If the best setting has the smallest or largest of at least three values of an axis, so that
+        values outside the grid may be better.  Not at a natural bound, such as alpha = 0.
+
+    See Also
+    --------
+    IMCCClassifier : The classifier with fixed parameters.
+    KernelEnsembleClassifier : Ensemble of kernel models, without a grid to choose.
 
     Notes
     -----
     The default grid has 672 settings: alpha 0, 0.1, 1, 10; beta 1e-3, 1e-2, ..., 1e3; gamma 0, 0.1,
-    1; 16 and 64 clusters; and the factors 0.25, 0.5, 1, 2 on the width.  The width matters more
-    than everything else but beta, so it has four values, although each costs an eigendecomposition
-    per fold; once it is searched, alpha, gamma and the number of clusters change little, so they
-    have few values.  alpha = gamma = 0 is kernel ridge regression: the cross-validated score is
-    never below that of :class:`imcc.baselines.KernelRidgeBaseline` on the same folds.
+    1; 16 and 64 clusters; and the factors 0.25, 0.5, 1, 2 of the width.  The width matters more
+    than all other parameters except beta, so it has four values, although each of them needs an
+    eigendecomposition per fold.  With a searched width, alpha, gamma and the number of clusters
+    have little effect, so they have few values.  alpha = gamma = 0 is kernel ridge regression: the
+    cross-validated score is never worse than that of :class:`imcc.baselines.KernelRidgeBaseline` on
+    the same folds.
 
     Examples
     --------
@@ -249,23 +276,25 @@ class IMCCClassifierCV(SearchClassifier):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Or an array of torch or CuPy, which is worked on where it is.
+            Training rows.  Arrays of torch and CuPy are processed on their device.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
-            matrix is a label that is not known, as for :class:`IMCCClassifier`: the fits and the
-            metrics of the folds and the probabilities leave it out.  Of scikit-learn's scorers,
-            those that are means over labels can do so (``"f1_macro"``, ``"roc_auc"``).
-        groups : array-like of shape (n_samples,), optional
-            Passed on to the splitter.
-        sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row counts for, >= 0: in the fits of the folds, in the means over
-            held-out rows that metrics are (ours, and scorers that take ``sample_weight``; other
-            callables are not weighted) and in the last fit.  Rows of weight 0 are left out, before
-            the rows are split.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or one class
+            per row.  NaN in a dense indicator matrix is an unknown label, as for
+            :class:`IMCCClassifier`; it is ignored by fits, metrics and calibration.  Of the scorers
+            of scikit-learn, those that are means over labels support this (``"f1_macro"``,
+            ``"roc_auc"``).
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, for the fits of the folds, the metrics of held-out rows
+            (:data:`imcc.metrics.METRICS` and scorers that accept ``sample_weight``; other callables
+            are not weighted) and the final fit.  Rows of weight 0 are removed before the rows are
+            split.
 
         Returns
         -------
         self : IMCCClassifierCV
+            The fitted search.
         """
         check_choice("grid", self.grid, GRIDS)
         grid = Grid(
@@ -305,7 +334,13 @@ class IMCCClassifierCV(SearchClassifier):
             _print_size(grid, kernels, width_scales, len(folds))
         seed = draw_seed(self.random_state)
         rows = on_device(X, self.device)
-        with explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+        # Fitting the best setting takes about as long as one fold of one width.
+        n_pieces = len(folds) * sum(len(width_scales) if k.has_width else 1 for _, k in kernels)
+        pieces = (n_pieces, 1)
+        with (
+            explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY),
+            part(0, pieces),
+        ):
             found = search(
                 rows,
                 target,
@@ -336,7 +371,8 @@ class IMCCClassifierCV(SearchClassifier):
         if self.refit is not False:
             start = time.perf_counter()
             chosen = self.estimator_for(self.best_params_)
-            self.best_estimator_ = chosen.fit(given, y, sample_weight)
+            with part(1, pieces, "fitting the best setting"):
+                self.best_estimator_ = chosen.fit(given, y, sample_weight)
             self.refit_time_ = time.perf_counter() - start
         if calibrate:
             scores = out_of_fold_scores(
@@ -353,18 +389,19 @@ class IMCCClassifierCV(SearchClassifier):
         return self
 
     def _axis(self, name: str) -> Any:
-        """Return the values to try of an axis."""
+        """Return the values to try on an axis."""
         given = getattr(self, name)
         return GRIDS[self.grid][name] if given is None else given
 
     def _chosen_entry(self, grid: Grid) -> int:
-        """Return which entry of ``n_clusters`` was chosen; it may be None or an array."""
+        """Return the index of the selected entry of ``n_clusters``."""
+        # By identity: an entry may be None or an array.
         chosen = self.best_params_["n_clusters"]
         return next(i for i, entry in enumerate(grid.n_clusters) if entry is chosen)
 
     def _chosen_settings(self, seed: int) -> FitSettings:
-        """Return the chosen setting with the search's own seed."""
-        # With a random_state that nothing is drawn from.
+        """Return the settings of the selected model, with the seed of the search."""
+        # A fixed random_state, so that nothing is drawn from that of the search.
         chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
         return replace(chosen._read_settings(), seed=seed)
 
@@ -373,12 +410,16 @@ class IMCCClassifierCV(SearchClassifier):
         return {"width_scales": 1.0, **axes}
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
-        """Return the classifier of one setting of the grid, unfitted.
+        """Return an unfitted classifier with one setting of the grid.
 
         Parameters
         ----------
         params : mapping
             An entry of ``cv_results_["params"]``.
+
+        Returns
+        -------
+        IMCCClassifier
         """
         return IMCCClassifier(
             **params,
@@ -408,7 +449,7 @@ def _edges(
     width_scales: Sequence[float],
     folds: Sequence[Fold],
 ) -> Message | None:
-    """Return what to say of a best setting at the edge of the grid."""
+    """Return the warning for a best setting at the edge of the grid; None if it is not."""
     axes = {
         "alpha": grid.alphas.tolist(),
         "beta": grid.betas.tolist(),
@@ -421,7 +462,9 @@ def _edges(
     found = edges_of_grid(results, key, axes, bounds)
     if not found:
         return None
-    message = Message("the best setting is at the edge of the grid, and others may be better: ")
+    message = Message(
+        "the best setting is at the edge of the grid, and values beyond it may be better: "
+    )
     for i, (name, (value, side)) in enumerate(found.items()):
         listed = named(name if name == "n_clusters" else f"{name}s")
         between = "; " if i else ""
@@ -438,7 +481,7 @@ def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds
 
 
 def _print_progress(done: int, total: int) -> None:
-    _print(f"{done} of {total} pieces done")
+    _print(f"{done} of {total} parts done")
 
 
 def _print(text: str) -> None:

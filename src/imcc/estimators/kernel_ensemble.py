@@ -1,4 +1,4 @@
-"""KernelEnsembleClassifier: a calibrated ensemble of kernel models, chosen by leave-one-out."""
+"""KernelEnsembleClassifier: a calibrated ensemble of kernel models, selected by leave-one-out."""
 
 from __future__ import annotations
 
@@ -43,113 +43,129 @@ from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
 ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 EXACT_ROWS = 8000
-# n x n matrices of exact kernels at a time: the kernel matrix, its eigenvectors and what their
-# computation needs.
+# Number of n x n matrices in memory with exact kernels: the kernel matrix, its eigenvectors and the
+# workspace of the decomposition.
 EXACT_MATRICES = 6
 REMEDY = "use fewer rows, or a smaller exact_rows (Nyström features above it)"
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
-    r"""Multi-label classifier: calibrated kernel models in many views, weighted by leave-one-out.
+    r"""Multi-label ensemble of calibrated kernel models, selected by exact leave-one-out.
 
-    ``fit(X, y)`` needs no choice.  It tries kernels of several widths on several views of the
-    features (as given, standardised, ranks, ...), each with many penalties.  One eigendecomposition
-    per kernel gives the exact leave-one-out scores of all of them.  The scores of each model become
-    log-odds, label by label, and a greedy choice weights the few models whose mean log-odds are
-    best.
+    ``fit(X, y)`` needs no parameters to be chosen.  It tries kernels of several widths on several
+    views of the features (raw, standardised, ranks, ...), each with many penalties.  One
+    eigendecomposition per kernel gives the exact leave-one-out scores for all penalties.  The
+    scores of each model are converted to log-odds per label, and a greedy selection finds the
+    members and weights whose mean log-odds are best.
 
-    Members are kernel ridge regression models, some with coupled labels.  Models with virtual
-    examples (:class:`IMCCClassifier`, the method of Shu et al.) compete with them on the same folds
-    and join where they help; ``virtual_weight_`` says how much weight they got.
+    Members are kernel ridge regression models, some of them with coupled labels.  Models with
+    virtual examples (:class:`IMCCClassifier`) are evaluated on the same folds and join the ensemble
+    where they improve it; ``virtual_weight_`` is their total weight.
 
     Parameters
     ----------
     views : "auto" or sequence of str, default="auto"
-        Out of "raw", "standard", "ranks", "root" (all for dense rows), "unit" and "tfidf".  "auto"
-        is the first four, or "raw", "unit" and "tfidf" where more than 80 % of the entries are 0.
+        Views of the features: "raw", "standard", "ranks", "root", "unit" and "tfidf".  "standard",
+        "ranks" and "root" convert sparse rows to dense ones.  "auto" means "raw", "unit" and
+        "tfidf" if more than 80 % of the entries are 0, and otherwise the first four.
     kernels : sequence of {"rbf", "laplacian"}, default=("rbf", "laplacian")
+        Kernels to try.
     width_scales : sequence of float, default=(0.25, 0.5, 1.0, 2.0)
         Widths to try, as multiples of the mean distance of the rows in a view.
     penalties : sequence of float, default=(1e-3, 10**-2.5, ..., 1e3)
-        Penalties to try, searched from the middle uphill.
+        Penalties to try; the search starts in the middle and follows improvements.
     coupling : sequence of float, default=(0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
-        Degrees eta to try to which labels are coupled through their correlations R: the penalty
-        ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)`` leaves them alone.
+        Values to try for eta, 0 <= eta < 1, which couples the labels through their correlation
+        matrix R: the penalty ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)``
+        disables coupling.
     virtual_examples : bool, default=True
-        Whether models with virtual examples may join.  They never do with ``sample_weight``, with
-        unknown labels or with Nyström features.
+        Whether models with virtual examples may join.  They are not tried with ``sample_weight``,
+        unknown labels or Nyström features.
     n_members : int, default=12
-        Rounds of the greedy choice, an upper bound on the number of members.
+        Number of rounds of the greedy selection, an upper bound of the number of members.
     weights : {"log_loss", "scoring"}, default="log_loss"
-        What the greedy choice of members and their weights goes by: the log loss of the mean log-
-        odds, which is less noisy, or what ``scoring`` says.
+        Criterion of the greedy selection: the log loss of the mean log-odds, which is less noisy,
+        or ``scoring``.
     calibration : {"logistic"} or None, default="logistic"
-        How scores become log-odds: for each label a line, slopes at least 0 and shrunk towards
-        their common slope, fitted to the held-out scores.  None takes the scores as log-odds;
-        probabilities are then not calibrated.
+        How scores are converted to log-odds.  "logistic" fits a line per label to the held-out
+        scores, with slopes >= 0 that are shrunk towards a common slope.  None uses the scores as
+        log-odds; probabilities are then not calibrated.
     scoring : str or callable, default="average_precision"
-        What decides between kernels, penalties and couplings: one of
-        :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels
-        (bool) and log-odds, both of shape (n_samples, n_outputs), of which a greater value is
-        better.  Where a ranking metric is undefined (one label only), "log_loss" takes its place;
-        ``scoring_`` says what decided.
+        Metric to select kernels, penalties and couplings by: a name from
+        :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels (bool) and log-odds, both
+        of shape (n_samples, n_outputs), for which greater is better.  If a ranking metric is
+        undefined (with a single label), "log_loss" is used instead; see ``scoring_``.
     cv : "loo", int, splitter or iterable of (train, test), default="loo"
-        What is held out: single rows in closed form, or folds, which must hold out every row once
-        and cost about three times as much.  With ``groups``, "loo" becomes five folds of groups.
+        What is held out: "loo" single rows, in closed form; otherwise folds, which must hold out
+        every row once and take about three times as long.  With ``groups``, "loo" means five folds
+        of groups.
     exact_rows : int, default=8000
-        Up to so many rows kernels are exact, and the model keeps all rows.  Above, kernels are
-        replaced by Nyström features of ``n_landmarks`` rows, with a warning.
+        Largest number of rows with exact kernels, where the model stores all rows.  With more rows,
+        kernels are replaced by Nyström features of ``n_landmarks`` rows, with a warning.
     n_landmarks : int, default=1000
+        Number of landmarks of the Nyström features.
     max_time : float or None, default=None
-        Seconds after which nothing more is tried; what was found by then is fitted.
+        Seconds after which the search stops; the best ensemble found until then is fitted.
     n_jobs : int or None, default=None
-        Kernels screened at the same time, through joblib.  None is one, which uses all cores inside
-        the linear algebra.
+        Number of kernels to screen in parallel, through joblib.  None means 1, with all cores used
+        by the linear algebra.
     random_state : int, RandomState instance or None, default=None
-        Seed of the rows that kernels are screened on, of folds and clusters.
+        Controls the rows used for screening, the folds and the clusters.
     device : str or None, default=None
-        Where to compute, as torch names it: "cuda" is the GPU.  None is where the rows are.
+        Device to compute on, as torch names it: "cuda" is the GPU.  None computes where the rows
+        are.
     verbose : int, default=0
-        Whether to print progress, with the time left, to standard error.
+        Whether to print progress and the estimated remaining time to standard error.
 
     Attributes
     ----------
     members_ : list of dict
-        The members, by falling weight: ``weight``, ``view``, ``kernel``, ``width_scale``,
-        ``width``, ``penalty``, ``eta``, ``alpha``, ``gamma``, ``n_clusters`` (0 without virtual
-        examples).
-        Empty where all labels are constant or all rows are the same: the scores are then the log-
-        odds of the smoothed base rates.
+        The members in descending order of weight: ``weight``, ``view``, ``kernel``,
+        ``width_scale``, ``width``, ``penalty``, ``eta``, ``alpha``, ``gamma`` and ``n_clusters`` (0
+        without virtual examples).  Empty if all labels are constant or all rows are equal; the
+        scores are then the log-odds of the smoothed label frequencies.
     virtual_weight_ : float
-        Weight of the members with virtual examples.
+        Total weight of the members with virtual examples.
     search_results_ : dict of ndarray
-        Everything that was tried, one entry per trial: ``stage`` ("screen", "all rows" or "folds"),
-        ``n_samples``, ``param_*`` and ``score``.  Scores of different stages are of different rows.
+        All settings that were tried, one entry per trial: ``stage`` ("screen", "all rows" or
+        "folds"), ``n_samples``, ``param_*`` and ``score``.  Scores of different stages are not
+        comparable, since they are computed on different rows.
     selection_score_ : float
-        The metric of the ensemble's held-out log-odds.  The same scores calibrated and chose it, so
-        it flatters.
+        Metric of the held-out log-odds of the ensemble.  Optimistic, since the same scores were
+        used for calibration and selection.
     cross_fitted_score_ : float
-        The metric of held-out log-odds whose calibration and weights come from other rows (five
-        folds).  Kernels and penalties were still chosen on all rows.
+        Metric of held-out log-odds whose calibration and weights were fitted on other rows (five
+        folds).  Kernels and penalties were selected on all rows.
     scoring_ : str
-        What decided.
+        The metric that was used for selection.
     n_landmarks_ : int
-        0 where kernels are exact.
+        Number of landmarks; 0 with exact kernels.
     stopped_early_ : bool
-        Whether ``max_time`` ran out.
+        Whether the search stopped because of ``max_time``.
     recipe_ : int
-        Version of the recipe.
+        Version of the search procedure.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`IMCCClassifier`.
 
+    Warns
+    -----
+    UserWarning
+        If there are more than ``exact_rows`` rows.
+
+    See Also
+    --------
+    IMCCClassifierCV : Exact grid search for a single model with virtual examples.
+    imcc.calibration.TunedThresholds : Selects a threshold per label.
+
     Notes
     -----
-    Leave-one-out scores are exact for given views, widths and label correlations, which see the
-    left-out row: its features, and for coupled members its labels.  For a label without any signal
-    leave-one-out is pessimistic at large penalties (the left-out row moves the mean away from
-    itself); calibration slopes are at least 0, so such scores count as none.
+    Leave-one-out scores are exact for given views, widths and label correlations.  These are
+    computed from all rows: they depend on the features of the left-out row and, for coupled
+    members, on its labels.  For a label without any signal, leave-one-out is pessimistic at large
+    penalties, since leaving out a row moves the mean away from it.  As calibration slopes are at
+    least 0, such scores have no effect.
 
-    The model contains the training rows (or landmarks) in every view that members use.
+    The model contains the training rows (or landmarks) in every view that its members use.
 
     Examples
     --------
@@ -213,20 +229,23 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a table of
-            labels is an unknown label: each label is learned from the rows in which it is known,
-            and judged there.  Labels are then not coupled, virtual examples do not join, and each
-            different set of known rows costs as much as all labels known in the same rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts in the fit, the calibration and the metric; rows of weight 0
-            are left out.  Widths and views are those of the rows without weights.
-        groups : array-like of shape (n_samples,), optional
-            Rows of a group are held out together.
+            Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or one class
+            per row.  NaN in a dense indicator matrix is an unknown label: each label is fitted and
+            evaluated on the rows in which it is known.  Labels are then not coupled, virtual
+            examples are not used, and each distinct set of known rows takes as long as a fit with
+            all labels known.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, for the fit, the calibration and the metric; rows of weight 0 are
+            removed.  Widths and views ignore the weights.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row; rows of a group are held out together.
 
         Returns
         -------
         self : KernelEnsembleClassifier
+            The fitted classifier.
         """
         self._fit(X, y, sample_weight, groups)
         return self
@@ -235,10 +254,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     def fit_held_out(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> np.ndarray:
-        """Search and fit the ensemble, and return its held-out scores of the training rows.
+        """Search and fit the ensemble, and return held-out scores of the training rows.
 
-        What :class:`imcc.calibration.TunedThresholds` with ``cv="held_out"`` chooses thresholds on,
-        without fitting anything again.
+        :class:`imcc.calibration.TunedThresholds` with ``cv="held_out"`` selects thresholds on these
+        scores, without further fits.
 
         Parameters
         ----------
@@ -248,9 +267,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
-            Log-odds of each row by members that were fitted without it (or without its fold), as
-            ``decision_function`` has them for other rows; NaN in rows of weight 0.  Calibration and
-            the members' weights come from all rows.
+            Log-odds of each row from members that were fitted without the row (or its fold); NaN in
+            rows of weight 0.  Calibration and weights of the members are fitted on all rows.
         """
         kept, n, fitted = self._fit(X, y, sample_weight, groups)
         base = to_numpy(fitted.model.base)
@@ -263,7 +281,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[np.ndarray, int, Fitted]:
-        """Fit, and return the rows that were used, the number of rows, and what was found."""
+        """Fit, and return the indices of the rows used, the number of all rows, and the result."""
         options = self._check_parameters()
         refuse_stream(X, y, type(self).__name__)
         X = check_features(self, X, reset=True)
@@ -290,16 +308,16 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             self._check_known(known)
         if n > options.exact_rows:
             warnings.warn(
-                f"{n} rows are more than exact_rows={options.exact_rows}: kernels are replaced by "
-                f"Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows or "
-                "n_landmarks to choose otherwise",
+                f"{n} rows are more than exact_rows={options.exact_rows}: kernels are approximated "
+                f"by Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows "
+                "or n_landmarks to change this",
                 UserWarning,
                 stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
         with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
             like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
             if n <= options.exact_rows:
-                # With unknown labels, the kernel matrix of all rows beside that of some.
+                # With unknown labels, the kernel matrix of all rows and that of some are needed.
                 n_bytes = 8.0 * (EXACT_MATRICES + (known is not None)) * n**2
                 require_memory(n_bytes, like, f"the ensemble of exact kernels of {n} rows", REMEDY)
             fitted = fit_ensemble(
@@ -320,7 +338,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> Options:
         views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
         if isinstance(self.cv, str) and self.cv != "loo":
-            raise ValueError(f"cv must be 'loo', a number of folds or folds, got {self.cv!r}")
+            raise ValueError(
+                f"cv must be 'loo', an integer, a splitter or an iterable of folds, got {self.cv!r}"
+            )
         scoring = self.scoring
         if not callable(scoring):
             check_choice("scoring", scoring, CRITERIA)
@@ -348,11 +368,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         )
 
     def _check_known(self, known: np.ndarray) -> None:
-        """Say what cannot be done, or costs much, where some labels are unknown."""
+        """Check and warn about what is unsupported or slow with unknown labels."""
         if callable(self.scoring):
             raise ValueError(
-                "scoring must be a name where some labels are unknown (NaN in y), which a function "
-                f"cannot leave out: use one of {', '.join(CRITERIA)}"
+                "scoring must be a name if some labels are unknown (NaN in y), which a function "
+                f"cannot ignore: use one of {', '.join(CRITERIA)}"
             )
         warn_of_patterns(len(list(patterns_of(known))), " for every kernel", stacklevel=4)
 
@@ -363,7 +383,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 return None
             n_groups = len(np.unique(np.asarray(groups)))
             if n_groups < 2:
-                raise ValueError("groups must be of at least two different values, got one")
+                raise ValueError("groups must have at least two different values, got one")
             cv = GroupKFold(min(5, n_groups))
         folds = make_folds(cv, X, target, groups)
         check_folds(folds, X.shape[0])
@@ -400,7 +420,7 @@ def _as_dict(setting: Any) -> dict[str, Any]:
 
 
 def _table(fitted: Fitted) -> dict[str, np.ndarray]:
-    """Return what was tried as columns."""
+    """Return the trials as a dict of columns."""
     trials = fitted.trials
     table = {
         "stage": np.array([trial.stage for trial in trials], dtype=object),

@@ -1,7 +1,7 @@
-"""Experiments: methods compared on data sets over repeated splits, stored row by row.
+"""Experiments: comparison of methods on data sets over repeated splits.
 
-An :class:`Experiment` says what is to be computed, :func:`run` computes what a :class:`Store` does
-not have yet, and the store gives the scores to :mod:`imcc.comparison`.
+An :class:`Experiment` describes the tasks, :func:`run` computes those that are missing in a
+:class:`Store`, and :meth:`Store.scores` returns the tables of scores for :mod:`imcc.comparison`.
 """
 
 from imcc.experiment._beside import join_rows, scores_beside

@@ -1,4 +1,4 @@
-"""Methods beside rows that were computed elsewhere: the others are not run again."""
+"""Comparison of methods with results that were computed elsewhere, without rerunning these."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ def join_rows(
     store: str | Path,
     wanted: Experiment | None = None,
 ) -> Merged:
-    """Put rows that were computed elsewhere into a store, to compare some methods with them.
+    """Copy results that were computed elsewhere into a store, to compare methods with them.
 
-    Afterwards ``experiment.subset(methods=methods).run(store)`` computes the rows of these methods,
-    and :func:`scores_beside` gives the scores of all on the same splits.
+    After that, ``experiment.subset(methods=methods).run(store)`` computes the results of these
+    methods, and :func:`scores_beside` returns the scores of all methods on the same splits.
 
     Parameters
     ----------
     experiment : Experiment
-        With the methods that have rows, and those that are to be computed; see
+        Experiment with the methods that have results and those to compute; see
         :meth:`Experiment.with_methods`.
     methods : iterable of str
-        The names of those to be computed.
-    rows : iterable of paths
+        Names of the methods to compute.
+    rows : iterable of path-like
         Exported CSV and Parquet files, and stores.
-    store : path
-        Created if it does not exist.  It knows the methods that have rows, and ``methods``.
-    wanted : Experiment, optional
-        The part that is to be computed, if it is not all of ``experiment``: only its data sets are
-        loaded, to compare them with those of the rows.
+    store : path-like
+        The store; it is created if it does not exist, with ``methods`` and the methods that have
+        results.
+    wanted : Experiment, default=None
+        The part of the experiment to compute; all of it by default.  Only its data sets are loaded,
+        to compare them with those of the results.
 
     Returns
     -------
@@ -50,9 +51,9 @@ def join_rows(
     Raises
     ------
     StoreError
-        If rows are of another protocol (seed, part of the rows held out, folds, metric), of other
-        methods with these names, or of other data than those that would be loaded here: only
-        rows of the same splits of the same data can be compared.
+        If results were computed with another protocol (seed, test size, folds, metric), other
+        methods of the same names or other data: only results on the same splits of the same data
+        can be compared.
     """
     methods, rows = list(methods), list(rows)
     found = read_results(rows)
@@ -65,7 +66,7 @@ def join_rows(
         merged = merge_results(opened, found)
         if merged.conflicts:
             raise StoreError(
-                f"{opened.path} has {len(merged.conflicts)} results with other numbers than "
+                f"{opened.path} has {len(merged.conflicts)} results with other values than "
                 f"{', '.join(map(str, rows))}, such as {merged.conflicts[0]}: use another store"
             )
         computed = experiment if wanted is None else wanted
@@ -74,7 +75,7 @@ def join_rows(
 
 
 def _check_data(store: Store, wanted: Experiment) -> None:
-    """Compare the data of the tasks to be computed with those of the rows, before computing."""
+    """Check that the data of the tasks to compute are those of the existing results."""
     known, done = store.data_fingerprints(), store.keys()
     missing = {task.dataset.name for task in wanted.tasks() if task.key not in done}
     for dataset in wanted.datasets:
@@ -83,38 +84,45 @@ def _check_data(store: Store, wanted: Experiment) -> None:
         data = dataset.load_table() if dataset.is_table else dataset.load()
         if data.fingerprint() != known[dataset.name]:
             raise StoreError(
-                f"the data of {dataset.name!r} here are not those that the rows in {store.path} "
-                "were computed on, so that their splits differ, too: only rows of the same splits "
-                "can be compared. Leave the data set out, or compute the rows of the others anew"
+                f"the data of {dataset.name!r} differ from those that the rows in {store.path} "
+                "were computed on, so their splits differ, too: only rows of the same splits can "
+                "be compared. Leave out the data set, or recompute the rows of the other methods"
             )
 
 
 def scores_beside(
     store: Store, methods: Sequence[str], metric: str, selection: str | None = None
 ) -> ScoreTable:
-    """Return the scores of some methods, and of others on the same splits.
+    """Return the scores of given methods, and of the other methods on the same splits.
 
     Parameters
     ----------
     store : Store
+        The store.
     methods : sequence of str
-        Their data sets and repetitions are kept, as far as all of them have these.
+        Names of methods; the table has the data sets and repetitions that all of them have.
     metric, selection
         As for :meth:`Store.scores`.
 
     Returns
     -------
-    ScoreTable
-        ``methods`` come first; then the others that have a run of these on every one of the data
-        sets.  ``compare(table, missing="drop_repetitions")`` compares them, on each data set over
-        the splits that all of them have.
+    imcc.comparison.ScoreTable
+        ``methods`` come first, followed by the other methods with at least one of these repetitions
+        on every data set.  Use ``compare(table, missing="drop_repetitions")`` to compare them on
+        the splits that all methods have.
+
+    Raises
+    ------
+    ExperimentError
+        If no split has a score for all of ``methods``.
     """
     table = store.scores(metric, selection)
     chosen = table.select(methods=list(methods))
     shared = ~np.isnan(chosen.values).any(axis=1)
     if not shared.any():
         raise ExperimentError(
-            f"{', '.join(methods)}: no split in {store.path} has a value of {metric} for all"
+            f"{', '.join(methods)}: no split in {store.path} has a value of {metric} for all of "
+            "these methods"
         )
     masked = replace(table, values=np.where(shared[:, np.newaxis], table.values, np.nan))
     kept = shared.any(axis=1)

@@ -1,4 +1,4 @@
-"""Claims: runners that share a store claim tasks, and lose them when they end."""
+"""Claims of tasks, so that runners that share a store do not compute the same task."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import TaskKey
 
 HEARTBEAT_SECONDS = 10.0
-# A runner on another machine that has not been heard of for so long is taken for dead.
+# A runner on another machine without a heartbeat for this long is considered dead.
 SILENT_SECONDS = 120.0
 
 
 class Claimant:
-    """A runner's hold on the tasks of a store, to be used in a ``with`` block.
+    """The claims of a runner on the tasks of a store, a context manager.
 
     Parameters
     ----------
     path : Path
         The store.
-    heartbeat : float
-        Seconds between two signs of life.
+    heartbeat : float, default=10.0
+        Seconds between heartbeats.
     """
 
     def __init__(self, path: Path, heartbeat: float = HEARTBEAT_SECONDS) -> None:
@@ -62,14 +62,14 @@ class Claimant:
             with errors_in_words(self.path), transaction(self._connection):
                 self._forget([self.id])
         except StoreError:
-            # A full disk: the claims expire when this process has ended.  One error is enough.
+            # The disk may be full.  Claims expire when this process ends; keep the first error.
             if error is None:
                 raise
         finally:
             self._connection.close()
 
     def claim(self, wanted: Sequence[TaskKey]) -> TaskKey | None:
-        """Take the first task that is neither done, nor taken, nor has failed in this run."""
+        """Claim the first task that is neither done, nor claimed, nor has failed in this run."""
         with errors_in_words(self.path), transaction(self._connection):
             self._drop_dead_runners()
             taken = {
@@ -92,7 +92,7 @@ class Claimant:
         return None
 
     def give_back(self, key: TaskKey) -> None:
-        """Let others have a task again."""
+        """Release the claim on a task."""
         with errors_in_words(self.path), transaction(self._connection):
             self._connection.execute(
                 "DELETE FROM claims WHERE kind = ? AND dataset = ? AND method = ? "
@@ -109,14 +109,14 @@ class Claimant:
                         "UPDATE runners SET heartbeat = ? WHERE id = ?", (time.time(), self.id)
                     )
                 except sqlite3.Error:
-                    # A missed beat does no harm, and what is wrong with the file is reported when
-                    # a row is written.
+                    # A missed heartbeat does no harm; problems with the file are reported when a
+                    # row is written.
                     continue
         finally:
             connection.close()
 
     def _drop_dead_runners(self) -> None:
-        """Take their claims from runners that are dead."""
+        """Delete dead runners and their claims."""
         rows = self._connection.execute("SELECT id, machine, pid, started, heartbeat FROM runners")
         self._forget([row[0] for row in rows.fetchall() if not is_alive(*row[1:])])
 
@@ -127,16 +127,16 @@ class Claimant:
 
 
 def is_alive(on: str, pid: int, started: str, heartbeat: float) -> bool:
-    """Return whether a runner is alive: by its process here, by its heartbeat elsewhere."""
+    """Return whether a runner is alive, by its process (same machine) or its heartbeat."""
     if on == machine():
         return process_start(pid) == started
     return time.time() - heartbeat < SILENT_SECONDS
 
 
 def machine() -> str:
-    """Return an identifier of this machine and of its last start.
+    """Return an identifier of this machine and its last boot.
 
-    Containers may share a name and count processes on their own, hence the namespace.
+    Containers may have the same name but their own process ids, hence the namespace is included.
     """
     parts = [os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")]
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
@@ -148,9 +148,9 @@ def machine() -> str:
 
 
 def process_start(pid: int) -> str:
-    """Return when a process began, as the system counts it; "" if there is no such process.
+    """Return the start time of a process as reported by the system; "" if it does not exist.
 
-    A number alone would not do: the system gives the numbers of dead processes to new ones.
+    The process id alone is not enough, since the system reuses ids.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -158,7 +158,7 @@ def process_start(pid: int) -> str:
         if Path("/proc/self/stat").exists():
             return ""
     else:
-        # After the name, which is in brackets: the state is field 3, the start field 22.
+        # After the name, which is in parentheses: state is field 3, start time field 22.
         fields = text.rpartition(")")[2].split()
         return "" if fields[0] == "Z" else fields[19]
     try:

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its layout, how it is opened, and its errors."""
+"""The SQLite file of a store: schema, opening and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from imcc.experiment._errors import StoreError
 from imcc.experiment._records import RUN_FIELDS, STUDY_FIELDS
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 
-FORMAT = 1  # the version of the layout below, kept in the file as user_version
+FORMAT = 1  # version of the schema below, stored in the file as user_version
 APPLICATION = int.from_bytes(b"IMCC", "big")
 _BUSY_SECONDS = 60
 _ATTEMPTS = 100
@@ -66,8 +66,8 @@ CREATE TABLE claims (
   PRIMARY KEY (kind, dataset, method, repetition)
 );
 """
-# What rows have since there is a record by the frequency of labels; made when the first one comes,
-# so that stores without it stay as they are.
+# Average precision by label frequency, which earlier versions did not record; the table is created
+# with the first such row, so that older stores are not changed.
 FREQUENCIES = f"""
 CREATE TABLE IF NOT EXISTS frequencies (
   run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, selection TEXT NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE IF NOT EXISTS frequencies (
 
 @contextmanager
 def errors_in_words(path: Path) -> Iterator[None]:
-    """Explain an error of SQLite."""
+    """Convert SQLite errors to StoreError with an explanation."""
     try:
         yield
     except sqlite3.Error as error:
@@ -90,31 +90,34 @@ def _in_words(path: Path, error: sqlite3.Error) -> str:
     text = str(error)
     if "disk is full" in text or "disk I/O" in text:
         return (
-            f"{path} could not be written ({text}). What it held is safe; free some space and "
-            "resume"
+            f"{path} could not be written ({text}). The existing rows are safe; free some space "
+            "and resume"
         )
     if "readonly" in text or "unable to open" in text:
-        return f"{path} cannot be written ({text}): is its folder there, and may you write to it?"
+        return (
+            f"{path} cannot be written ({text}): check that its folder exists and that you may "
+            "write to it"
+        )
     if "not a database" in text or "malformed" in text:
         return (
-            f"{path} is not a results store, or is damaged ({text}). It was left as it is; restore "
-            "a copy, or begin a new store and merge an export into it"
+            f"{path} is not a results store, or is damaged ({text}). It was not changed; restore a "
+            "copy, or create a new store and merge an export into it"
         )
     if "locked" in text or "busy" in text:
-        return f"{path} was held by another process for {_BUSY_SECONDS} s ({text}); try again"
+        return f"{path} was locked by another process for {_BUSY_SECONDS} s ({text}); try again"
     return f"{path}: {text}"
 
 
 def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file of a store, and make sure that it is one.
+    """Open the file of a store and check that it is one.
 
     Parameters
     ----------
     path : Path
-    create : bool
+    create : bool, default=False
         Whether to create the tables if the file does not exist or is empty.
-    read_only : bool
-        Open without writing anything, as in a folder where one may not write.
+    read_only : bool, default=False
+        Whether to open without writing; also possible in a folder without write permission.
     """
     if not path.exists() and not create:
         raise StoreError(f"there is no results store {path}")
@@ -128,8 +131,8 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
             connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, create)
             if not read_only:
-                # Rows survive a power cut, and readers do not block the writer.  Only now: this
-                # changes the file.
+                # Rows survive a power failure, and readers do not block the writer.  Done after
+                # the checks, because it changes the file.
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -140,7 +143,7 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
 
 def _open(path: Path, read_only: bool) -> sqlite3.Connection:
     def at(query: str) -> sqlite3.Connection:
-        # isolation_level None: transactions begin where the code says so.
+        # isolation_level None: transactions are started explicitly.
         return sqlite3.connect(
             path.resolve().as_uri() + query,
             uri=True,
@@ -152,8 +155,8 @@ def _open(path: Path, read_only: bool) -> sqlite3.Connection:
     if not read_only:
         return at("")
     if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
-        # Reading needs two files beside the store for a while.  A connection that may write takes
-        # them away again when it is closed, one that may not leaves them lying about.
+        # Reading needs two temporary files next to the store.  A connection that may write removes
+        # them when it is closed, a read-only connection does not.
         connection = at("?mode=rw")
         connection.execute("PRAGMA query_only = ON")
         return connection
@@ -163,11 +166,11 @@ def _open(path: Path, read_only: bool) -> sqlite3.Connection:
 def _open_without_writing(
     path: Path, at: Callable[[str], sqlite3.Connection]
 ) -> sqlite3.Connection:
-    """Open a store where no file can be made beside it, which SQLite needs to read a live one.
+    """Open a store in a folder without write permission.
 
-    While a process writes, these files exist, made by the writer, and the store is read
-    through them.  Without them no process writes, and the file is read into memory as it is; if a
-    writer came meanwhile, it is tried again.
+    SQLite needs temporary files next to a store in use.  While another process writes, it has
+    created them, and they are used.  If they do not exist, no process writes, and the file is read
+    into memory; this is repeated if a writer started in the meantime.
     """
     log = path.with_name(path.name + "-wal")
     for _ in range(_ATTEMPTS):
@@ -175,7 +178,7 @@ def _open_without_writing(
             connection = at("?mode=ro")
             try:
                 connection.execute("SELECT count(*) FROM sqlite_master")
-            except sqlite3.OperationalError:  # the writer has just ended, and its files are gone
+            except sqlite3.OperationalError:  # the writer has just closed, its files are gone
                 connection.close()
                 time.sleep(0.05)
                 continue
@@ -185,7 +188,7 @@ def _open_without_writing(
         if log.exists() or (path.stat().st_mtime_ns, len(content)) != before:
             time.sleep(0.05)
             continue
-        # In memory there is no write-ahead log; these two bytes say that there may be one.
+        # These two bytes declare a write-ahead log, which does not exist in memory.
         if content[18:20] == b"\x02\x02":
             content[18:20] = b"\x01\x01"
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -193,11 +196,11 @@ def _open_without_writing(
             connection.deserialize(bytes(content))
             connection.execute("PRAGMA query_only = ON")
         return connection
-    raise StoreError(f"{path} is being written all the time by another process; try again")
+    raise StoreError(f"{path} is continuously being written by another process; try again")
 
 
 def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
-    """Refuse what is not a store of this version; lay out an empty file."""
+    """Check that a file is a store of this version; create the tables in an empty file."""
     begin = "BEGIN IMMEDIATE" if create else "BEGIN"
     with transaction(connection, begin):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -210,10 +213,10 @@ def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             return
         if application != APPLICATION:
-            raise StoreError(f"{path} is not a results store of imcc; it was left as it is")
+            raise StoreError(f"{path} is not a results store of imcc; it was not changed")
         if version != FORMAT:
             raise StoreError(
-                f"{path} has format {version}, this version of imcc writes format {FORMAT}: "
+                f"{path} has format {version}, but this version of imcc uses format {FORMAT}: "
                 + (
                     "update imcc"
                     if version > FORMAT
@@ -235,27 +238,27 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_in_place(path: Path, known: tuple[int, int] | None) -> None:
-    """Raise an error if the file that was opened under a name does not exist any more.
+    """Raise an error if an opened file has been deleted or replaced.
 
-    SQLite continues writing to a file that has been deleted: the rows would be lost.
+    SQLite continues to write to a deleted file, so that rows would be lost.
     """
     found = identity(path)
     if found != known:
         what = "was deleted" if found is None else "was replaced by another file"
         raise StoreError(
-            f"{path} {what} while it was in use. Nothing more is written; rows that came after "
+            f"{path} {what} while it was in use. Nothing more is written; rows computed after "
             "that are lost"
         )
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Store everything that is written inside as a whole, or not at all."""
+    """Run a transaction: all changes are stored, or none."""
     connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        with suppress(sqlite3.Error):  # a full disk has rolled back already
+        with suppress(sqlite3.Error):  # with a full disk, it is already rolled back
             connection.execute("ROLLBACK")
         raise

@@ -1,16 +1,16 @@
-"""Estimators as plain data and back: what makes an experiment a text that can be stored.
+"""Conversion of estimators to plain data and back, so that experiments can be stored.
 
 A description is a dictionary ``{"estimator": name, "params": {...}, "defaults": {...}}``.  The name
-is a short one of ours (:mod:`imcc._utils.names`) or an import path ``package.module.Class``;
-``params`` are the parameters that were given, ``defaults`` all others with the values that they had
-when the description was made.  Parameters that are estimators are descriptions themselves.  Only
-numbers, strings, lists and similar values can be described; whatever cannot (a function, a random
-generator) is an error.
+is a short name of a class of imcc (:mod:`imcc._utils.names`) or an import path
+``package.module.Class``; ``params`` are the given parameters, ``defaults`` all others with their
+values when the description was created.  Parameters that are estimators are described in the same
+way.  Only numbers, strings, lists and similar values can be described; other values, such as
+functions and random generators, are an error.
 
-Descriptions come out of files, and files may come from anywhere.  Reading, comparing and hashing
-them (:func:`canonical`) looks at the data only.  :func:`build_estimator` is the one place that
-imports what a description names: only classes with ``fit``, from packages that the user allows,
-checked before anything is called.
+Descriptions come from files, which may not be trustworthy.  Reading, comparing and hashing them
+(:func:`canonical`) only uses the data.  Only :func:`build_estimator` imports what a description
+names: classes with ``fit`` from packages that the user allows, which is checked before anything is
+called.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from imcc._utils.errors import given
 from imcc._utils.names import CLASSES, class_of, name_of
 from imcc.experiment._errors import ExperimentError
 
-#: Packages whose estimators an experiment may always use.
+#: Packages whose estimators are always allowed.
 ALLOWED = ("imcc", "sklearn")
-# Where our classes can be imported from, besides their own modules.
+# Public modules from which classes of imcc can be imported.
 _PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines", "imcc.calibration")
 _ENTRIES = {"estimator", "params", "defaults"}
 
 
 def check_allowed(packages: Any) -> tuple[str, ...]:
-    """Return the names of packages that a user allows, or say what is wrong with them.
+    """Validate and return the names of the packages that a user allows.
 
     >>> check_allowed(["xgboost", "my.methods"])
     ('xgboost', 'my.methods')
@@ -49,13 +49,13 @@ def check_allowed(packages: Any) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
             raise ExperimentError(
-                f"allow must name packages, such as 'xgboost' or 'my.methods', got {name!r}"
+                f"allow must be names of packages, such as 'xgboost' or 'my.methods', got {name!r}"
             )
     return names
 
 
 def short_name(path: str) -> str:
-    """Return the short name of one of our classes for its import path; other paths as they are.
+    """Return the short name of a class of imcc for its import path; other paths unchanged.
 
     >>> short_name("imcc.baselines.MAHR"), short_name("sklearn.svm.SVC")
     ('MAHR', 'sklearn.svm.SVC')
@@ -96,16 +96,16 @@ def describe_estimator(estimator: Any) -> dict[str, Any]:
             continue
         try:
             defaults[name] = to_data(value, where)
-        except ExperimentError:  # a class or a function: its name tells whether it is another one
+        except ExperimentError:  # a class or a function is identified by its name
             named = value if hasattr(value, "__qualname__") else type(value)
             defaults[name] = {"default": f"{named.__module__}.{named.__qualname__}"}
     return {"estimator": path, "params": params, "defaults": defaults}
 
 
 def canonical(description: Mapping[str, Any]) -> Any:
-    """Return a description in the form in which two of them are compared; nothing is built.
+    """Return a description in a canonical form for comparisons; nothing is built.
 
-    Whether a value was given or is a default makes no difference to what is computed.
+    Given values and defaults are not distinguished, since the results are the same.
 
     >>> one = canonical({"estimator": "MAHR", "params": {"a": 1}, "defaults": {"b": 2}})
     >>> one == canonical({"estimator": "MAHR", "params": {"a": 1, "b": 2}, "defaults": {}})
@@ -129,17 +129,17 @@ def is_resolved(description: Mapping[str, Any]) -> bool:
 
 
 def is_ours(value: Any) -> bool:
-    """Return whether a description names our own classes only, nested ones too."""
+    """Return whether a description only names classes of imcc, including nested ones."""
     if isinstance(value, Mapping):
         named = value.get("estimator")
-        # A parameter of that name is a description itself, and looked at below.
+        # A parameter called "estimator" is a description itself and is checked below.
         is_name = isinstance(named, str)
         return (not is_name or named in CLASSES) and all(map(is_ours, value.values()))
     return all(map(is_ours, value)) if isinstance(value, (list, tuple)) else True
 
 
 def packages_of(value: Any) -> tuple[str, ...]:
-    """Return the packages that a description names, nested ones too."""
+    """Return the packages that a description names, including nested ones."""
     found: tuple[str, ...] = ()
     if isinstance(value, Mapping):
         if isinstance(value.get("estimator"), str) and value["estimator"] not in CLASSES:
@@ -154,15 +154,15 @@ def packages_of(value: Any) -> tuple[str, ...]:
 def build_estimator(
     description: Mapping[str, Any], where: str = "estimator", allow: Iterable[str] = ALLOWED
 ) -> Any:
-    """Return the estimator of a description, unfitted.
+    """Return the unfitted estimator of a description.
 
     Parameters
     ----------
     description : mapping
-    where : str
-        What it describes, for messages.
-    allow : iterable of str
-        Packages from which classes may be imported; our own classes by their short names always.
+    where : str, default="estimator"
+        What is described, for error messages.
+    allow : iterable of str, default=("imcc", "sklearn")
+        Packages from which classes may be imported; short names of imcc are always allowed.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def build_estimator(
     allow = tuple(allow)
     if not isinstance(description, Mapping) or not {"estimator"} <= set(description) <= _ENTRIES:
         raise ExperimentError(
-            f"{where}: an estimator is described by 'estimator' (a name of imcc's or an import "
+            f"{where}: an estimator is described by 'estimator' (a name of imcc or an import "
             f"path) and 'params', got {description!r}"
         )
     kind = find_class(description["estimator"], where, allow)
@@ -204,8 +204,7 @@ def _warn_of_new_parameters(built: Any, description: Mapping[str, Any], where: s
         listed = ", ".join(f"{name}={value!r}" for name, value in new.items())
         warnings.warn(
             f"{where}: {type(built).__name__} has parameters that it did not have when the "
-            f"experiment was described ({listed}): rows that are computed now may differ from "
-            "earlier ones",
+            f"experiment was created ({listed}): rows computed now may differ from earlier ones",
             stacklevel=2,
         )
 
@@ -223,22 +222,22 @@ def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
     module, _, name = dotted.rpartition(".")
     if not module:
         raise ExperimentError(
-            f"{where}: {path!r} is not the name of a method of imcc nor an import path "
+            f"{where}: {path!r} is neither the name of a method of imcc nor an import path "
             "(package.module.Class)"
         )
     if not any(dotted.startswith(f"{package}.") for package in allow):
         package = dotted.partition(".")[0]
         raise ExperimentError(
             f"{where}: {path!r} is not imported, because the package {package!r} is not allowed. "
-            "Running an experiment runs the code that it names; if you trust this one, allow the "
-            "package: " + given("allow", text=package)
+            "Running an experiment runs the code that it names; if you trust this package, allow "
+            "it: " + given("allow", text=package)
         )
     try:
         found = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise ExperimentError(f"{where}: cannot import {path!r}: {error}") from error
     except AttributeError as error:
-        raise ExperimentError(f"{where}: there is no {name!r} in the module {module!r}") from error
+        raise ExperimentError(f"{where}: the module {module!r} has no {name!r}") from error
     if not isinstance(found, type) or not all(
         callable(getattr(found, needed, None)) for needed in ("fit", "get_params")
     ):
@@ -247,16 +246,16 @@ def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
 
 
 def to_data(value: Any, where: str) -> Any:
-    """Return a parameter as plain data; ``where`` is for the message if that cannot be."""
+    """Return a parameter as plain data; ``where`` is for the error message."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}  # JSON cannot hold it, and NaN is not equal to itself
+        return {"float": repr(value)}  # not valid in JSON, and NaN is not equal to itself
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, tuple):  # scikit-learn tells tuples and lists apart, JSON does not
+    if isinstance(value, tuple):  # scikit-learn distinguishes tuples and lists, JSON does not
         return {"tuple": [to_data(v, where) for v in value]}
     if isinstance(value, list):
         return [to_data(v, where) for v in value]
@@ -265,13 +264,13 @@ def to_data(value: Any, where: str) -> Any:
     if hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type):
         return describe_estimator(value)
     raise ExperimentError(
-        f"{where} is a {type(value).__name__}, which cannot be written into a description: use "
-        "numbers, strings, lists, dictionaries and estimators"
+        f"{where} is a {type(value).__name__}, which cannot be stored: use numbers, strings, "
+        "lists, dictionaries and estimators"
     )
 
 
 def from_data(value: Any, where: str, allow: Iterable[str] = ALLOWED) -> Any:
-    """Return the parameter that plain data describe; estimators as :func:`build_estimator`."""
+    """Return the parameter described by plain data; estimators by :func:`build_estimator`."""
     if isinstance(value, Mapping):
         if "estimator" in value:
             return build_estimator(value, where, allow)

@@ -6,8 +6,8 @@ from imcc._utils.errors import ImccError
 
 
 class ExperimentError(ImccError, ValueError):
-    """The description of an experiment is wrong: what, and what to do."""
+    """The description of an experiment is invalid."""
 
 
 class StoreError(ImccError):
-    """A results store cannot be opened, read or written; nothing was overwritten."""
+    """A results store cannot be opened, read or written; existing results are not changed."""

@@ -1,4 +1,4 @@
-"""How long the rest will take: learned from the tasks that are done."""
+"""Estimation of the remaining time from the tasks that are done."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ def remaining_seconds(
     running: Mapping[TaskKey, float],
     n_workers: int,
 ) -> float | None:
-    """Estimate the time that is left.
+    """Estimate the remaining time of a run.
 
-    The time of a task is taken to be the product of a factor of its data set and one of its
-    method (a sum of logarithms, fitted to the times that are known by least squares); known cells
-    are taken as they are.
+    The time of a task is modelled as the product of a factor of its data set and a factor of its
+    method, fitted to the known times by least squares of their logarithms.  If the same method has
+    already been run on the same data set, the mean of these times is used.
 
     Parameters
     ----------
-    done : mapping of key to seconds
-        Tasks that have ended.
-    rest : iterable of keys
-        Tasks that have not begun.
-    running : mapping of key to seconds
-        Tasks that run, and since when.
+    done : mapping of TaskKey to float
+        Seconds of the completed tasks.
+    rest : iterable of TaskKey
+        Tasks that have not started.
+    running : mapping of TaskKey to float
+        Seconds for which the running tasks have been running.
     n_workers : int
+        Number of tasks that run in parallel.
 
     Returns
     -------
     float or None
-        Seconds; None as long as nothing is known.
+        Seconds; None if no task is done.
 
     Examples
     --------
@@ -48,15 +49,12 @@ def remaining_seconds(
         return None
     left = [guess(key) for key in rest]
     left += [max(guess(key) - seconds, 0.0) for key, seconds in running.items()]
-    # No plan is shorter than its longest task.
+    # A run takes at least as long as its longest task.
     return max(sum(left) / n_workers, max(left, default=0.0))
 
 
 def fit_times(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float] | None:
-    """Return the function that estimates the seconds of a task from those that are done.
-
-    None as long as nothing is done.
-    """
+    """Return a function that estimates the seconds of a task, or None if no task is done."""
     if not done:
         return None
     cells: dict[tuple[str, str, str], list[float]] = {}
@@ -70,7 +68,7 @@ def fit_times(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float] | Non
         design[row, datasets.index(dataset)] = 1
         design[row, len(datasets) + methods.index((kind, method))] = 1
     times = np.log(list(known.values()))
-    # Of the factors that fit equally well, those nearest to 1.
+    # lstsq returns the solution of minimum norm: the factors nearest to 1.
     factors = np.linalg.lstsq(design, times - times.mean(), rcond=None)[0]
     of_dataset = dict(zip(datasets, factors, strict=False))
     of_method = dict(zip(methods, factors[len(datasets) :], strict=True))

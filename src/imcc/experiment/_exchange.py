@@ -1,6 +1,6 @@
-"""Results out of a store and into one: how machines exchange what they have computed.
+"""Export of the results of a store, and merging of results into a store.
 
-Exported files are CSV or Parquet, with one line for each setting that a run chose.
+Exported files are CSV or Parquet, with one row per run and chosen setting.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from imcc.metrics import METRICS
 _SUFFIXES = (".csv", ".parquet")
 _KEY = TaskKey._fields[1:]
 _VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
-#: One line for each setting that a run chose.
+#: Columns of runs, with one row per chosen setting.
 RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
-# With the record by the frequency of labels, which files of earlier versions lack.  Not at the end:
-# a file that was cut off must not pass for one without it.
+# Including the average precision by label frequency, which files of earlier versions lack.  These
+# columns are not the last ones, so that a truncated file is not mistaken for an earlier version.
 _ALL_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *RUN_FIELDS)
-#: One line for each setting of a study; what is the same for all is given in the first one only,
-#: since a study has thousands.
+#: Columns of studies, with one row per setting.  As a study has thousands of rows, values that are
+#: the same for all of them are only in the first one.
 STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
 
 _TYPES = RUN_FIELDS | STUDY_FIELDS
@@ -59,16 +59,16 @@ Line = dict[str, Any]
 
 @dataclass
 class Merged:
-    """What a merge did.
+    """Summary of a merge.
 
     Attributes
     ----------
     n_new : int
-        Results that the store did not have.
+        Number of results that were added.
     n_known : int
-        Results that it had, with the same numbers.
-    conflicts : list of keys
-        Results that it had with other numbers; the store's own were kept.
+        Number of results that the store already had, with the same values.
+    conflicts : list of TaskKey
+        Results that the store already had, with different values; those of the store were kept.
     """
 
     n_new: int = 0
@@ -79,25 +79,31 @@ class Merged:
 def export(
     store: Store, path: str | Path, *, overwrite: bool = False, defuse: bool = True
 ) -> list[Path]:
-    """Write the results of a store into a CSV or Parquet file.
+    """Write the results of a store to a CSV or Parquet file.
 
     Parameters
     ----------
     store : Store
-    path : path
-        Ends in ``.csv`` or ``.parquet``.  Sensitivity studies are written to a second
-        file beside it, ``NAME.sensitivity.csv``.
+        The store.
+    path : path-like
+        File to write, ``.csv`` or ``.parquet``.  Sensitivity studies are written to a second file
+        next to it, ``NAME.sensitivity.csv`` or ``NAME.sensitivity.parquet``.
     overwrite : bool, default=False
-        Whether files that already exist may be replaced.
+        Whether to overwrite existing files.
     defuse : bool, default=True
-        Whether text in a CSV file that a spreadsheet would take for a formula (it begins with
-        ``=``, ``+``, ``-``, ``@``, a tab or a carriage return) gets an apostrophe in front, which
-        :func:`merge` takes away again.  Numbers are never changed.
+        Whether text in a CSV file that a spreadsheet would interpret as a formula (it begins with
+        ``=``, ``+``, ``-``, ``@``, a tab or a carriage return) is prefixed with an apostrophe,
+        which :func:`merge` removes.  Numbers are never changed.
 
     Returns
     -------
-    list of Path
+    list of pathlib.Path
         The files that were written.
+
+    Raises
+    ------
+    StoreError
+        If a file already exists and ``overwrite`` is False.
     """
     path = Path(path)
     kind = _kind(path)
@@ -114,7 +120,7 @@ def export(
     for target, _, _ in pieces:
         if target.exists() and not overwrite:
             raise StoreError(
-                f"{target} already exists: give another name, or " + given("overwrite", True)
+                f"{target} already exists: choose another name, or " + given("overwrite", True)
             )
     return [
         write_whole(
@@ -126,20 +132,29 @@ def export(
 
 
 def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
-    """Take results into a store that were computed elsewhere.
+    """Add results that were computed elsewhere to a store.
 
     Parameters
     ----------
     store : Store
-        The one that grows.
-    sources : iterable of paths
-        Exported CSV and Parquet files, and other stores.  They must be of the same experiment:
-        the same splits, and methods that mean the same.
+        The store to which results are added.
+    sources : iterable of path-like
+        Exported CSV and Parquet files, and other stores, of the same experiment: with the same
+        splits and the same definitions of the methods.
 
     Returns
     -------
     Merged
-        All sources are taken, or, if one of them is not as it should be, none.
+
+    Raises
+    ------
+    StoreError
+        If a source is invalid or of another experiment; nothing is added then.
+
+    Notes
+    -----
+    A known row without the scores by label frequency (``LABEL_RANGES``), which earlier versions did
+    not write, gets them from a row with the same numbers.
     """
     return merge_results(store, read_results(sources))
 
@@ -157,20 +172,24 @@ def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
 
 
 def merge_results(store: Store, found: list[Run | Study]) -> Merged:
-    """Take results into a store, all or none; see :func:`merge`."""
+    """Add all results to a store, or none if one of them is invalid; see :func:`merge`."""
     _check_belongs(store, found)
     ours = {result.key: result for result in store.results()}
     merged = Merged()
     new: dict[TaskKey, Run | Study] = {}
+    records: list[Run] = []
     for result in found:
         known = ours.get(result.key) or new.get(result.key)
         if known is None:
             new[result.key] = result
         elif _same_numbers(known, result):
             merged.n_known += 1
+            if isinstance(result, Run):
+                records.append(result)
         else:
             merged.conflicts.append(result.key)
     merged.n_new = store.add_all(new.values())
+    store.add_frequencies(records)
     return merged
 
 
@@ -180,19 +199,19 @@ def _check_belongs(store: Store, found: list[Run | Study]) -> None:
         task = tasks.get(result.key)
         if task is None:
             raise StoreError(
-                f"the experiment in {store.path} has no task {result.key}: run or merge a larger "
-                "experiment (more data sets, methods, repetitions) into the store first"
+                f"the experiment in {store.path} has no task {result.key}: first run a larger "
+                "experiment (more data sets, methods or repetitions) into the store"
             )
         if task.fingerprint != result.fingerprint:
             raise StoreError(
-                f"the result {result.key} was computed under another protocol, or with another "
-                f"method of that name, than the experiment in {store.path} has: only rows of the "
-                "same splits and settings can be compared"
+                f"the result {result.key} was computed with another protocol, or another method of "
+                f"that name, than in {store.path}: only rows of the same splits and settings can "
+                "be compared"
             )
 
 
 def _same_numbers(a: Run | Study, b: Run | Study) -> bool:
-    """Compare results up to the rounding of another processor's arithmetic."""
+    """Return whether results are equal up to rounding differences between processors."""
     ours, theirs = _numbers(a), _numbers(b)
     return ours.shape == theirs.shape and bool(
         np.allclose(ours, theirs, rtol=1e-6, atol=1e-9, equal_nan=True)
@@ -207,7 +226,7 @@ def _numbers(result: Run | Study) -> np.ndarray:
 
 def _kind(path: Path) -> str:
     if path.suffix not in _SUFFIXES:
-        raise StoreError(f"results are exported to .csv or .parquet files, not to {path.name}")
+        raise StoreError(f"results can only be exported to .csv or .parquet, not to {path.name}")
     return path.suffix
 
 
@@ -215,7 +234,7 @@ def _kind(path: Path) -> str:
 
 
 def _run_lines(run: Run) -> Iterator[Line]:
-    """Return a line for each setting that a run chose."""
+    """Yield one line per chosen setting of a run."""
     common = {name: getattr(run, name) for name in RUN_FIELDS}
     for chosen in run.selections:
         yield {
@@ -231,7 +250,7 @@ def _run_lines(run: Run) -> Iterator[Line]:
 
 
 def _study_lines(study: Study) -> Iterator[Line]:
-    """Return a line for each setting of a study."""
+    """Yield one line per setting of a study."""
     common = {name: getattr(study, name) for name in STUDY_FIELDS}
     for place in np.ndindex(study.mean.shape[1:]):
         values = [
@@ -249,7 +268,7 @@ def _study_lines(study: Study) -> Iterator[Line]:
 
 
 def _as_csv(columns: tuple[str, ...], lines: Iterable[Line], defuse: bool) -> bytes:
-    """Return lines as CSV; numbers keep every digit."""
+    """Return lines as CSV, with numbers in full precision."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, columns)
     writer.writeheader()
@@ -262,13 +281,13 @@ def _as_csv(columns: tuple[str, ...], lines: Iterable[Line], defuse: bool) -> by
 
 
 def _defused(text: str) -> object:
-    # A text that begins with an apostrophe gets another one, so that reading takes away only what
-    # was added.
+    # Text that begins with an apostrophe gets another one, so that reading only removes what was
+    # added.
     return f"'{text}" if text.startswith("'") else defused(text)
 
 
 def _fused(text: str) -> str:
-    """Return a text as it was before it was defused."""
+    """Undo :func:`_defused`."""
     if text.startswith("'") and _defused(text[1:]) == text:
         return text[1:]
     return text
@@ -279,7 +298,7 @@ def _as_text(name: str, value: Any) -> Any:
         return ""
     if name in _JSON or isinstance(value, (list, tuple)):
         return json.dumps(to_plain(value))
-    return repr(value) if isinstance(value, float) else value  # repr gives every digit
+    return repr(value) if isinstance(value, float) else value  # repr has full precision
 
 
 def _as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
@@ -307,7 +326,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _read_results(path: Path) -> list[Run | Study]:
-    """Return the results in an exported file; an error names the line that is not as it was."""
+    """Return the results in an exported file; an error names the invalid line."""
     if not path.exists():
         raise StoreError(f"there is no file {path}")
     numbered = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
@@ -344,7 +363,7 @@ def _read_parquet(path: Path) -> list[tuple[int, Line]]:
 
 
 def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Line:
-    """Return a line with its values as they were before they were written."""
+    """Return a line with its values converted to their original types."""
     typed: Line = {}
     once = columns == STUDY_COLUMNS  # given in the first line of a study, empty in the others
     for name in columns:
@@ -363,9 +382,7 @@ def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Lin
             else:
                 typed[name] = math.nan if value in (None, "") else float(value)
         except (TypeError, ValueError) as error:
-            raise StoreError(
-                f"{path}, line {number}: {name} is {value!r}, which is not what an export has there"
-            ) from error
+            raise StoreError(f"{path}, line {number}: invalid value {value!r} of {name}") from error
     return typed
 
 
@@ -386,7 +403,7 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
         if len(set(names)) < len(names):
             raise StoreError(f"{path} has the result {key} twice")
         if set(names) not in ({UNSEARCHED}, set(METRICS)):
-            raise StoreError(f"{path} has a part of the result {key} only: {', '.join(names)}")
+            raise StoreError(f"{path} has only a part of the result {key}: {', '.join(names)}")
         fields = {name: group[0][name] for name in RUN_FIELDS}
         fields["warnings"] = tuple(fields["warnings"])
         runs.append(Run(key=key, selections=tuple(selections), **fields))
@@ -394,7 +411,7 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
 
 
 def _by_frequency(line: Line) -> dict[str, float]:
-    """Return the record by the frequency of labels; empty where a row has none."""
+    """Return the average precision by label frequency; empty if it was not recorded."""
     return {
         name: line[name] for name in LABEL_RANGES if name in line and not math.isnan(line[name])
     }
@@ -407,14 +424,14 @@ def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:
         shape = tuple(len(values) for values in axes.values())
         if len(group) != np.prod(shape):
             raise StoreError(
-                f"{path} has {len(group)} lines of the study {key}, its grid has "
-                f"{int(np.prod(shape))}"
+                f"{path} has {len(group)} lines of the study {key}, but its grid has "
+                f"{int(np.prod(shape))} settings"
             )
         fields = {name: group[0][name] for name in STUDY_FIELDS}
         if None in fields.values():
             raise StoreError(f"{path} lacks the first line of the study {key}")
         fields["warnings"] = tuple(fields["warnings"])
-        # Lines are in the order in which they were written, through the axes.
+        # Lines are in the order of the axes.
         mean, std = (
             np.array(
                 [[line[f"{moment}_{metric}"] for line in group] for metric in METRICS]

@@ -1,7 +1,6 @@
-"""Where tasks are computed: here, in processes of this machine, or on a Dask cluster.
+"""Executors of tasks: in this process, in local worker processes, or on a Dask cluster.
 
-All three take a function and its arguments and hand back what it returned, in the order in which
-the calls end; what they run is the same function with the same arguments.
+All three call a function with its arguments and return the results in the order of completion.
 """
 
 from __future__ import annotations
@@ -23,51 +22,51 @@ from typing import Any, Protocol
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
 
-# How long a worker that has nothing to do may take to end before it is killed.
+# Time that an idle worker has to exit before it is killed.
 _PATIENCE_SECONDS = 5.0
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker was killed, or ended, while it computed; perhaps it ran out of memory."""
+    """A worker process exited or was killed during a call, for example for lack of memory."""
 
 
 class Executor(Protocol):
-    """Something that computes calls, ``n_workers`` at a time."""
+    """Protocol of executors, which run ``n_workers`` calls in parallel."""
 
     n_workers: int
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Begin a call; return a handle."""
+        """Start a call and return its handle."""
 
     def wait(self, handles: list[Any], timeout: float | None = None) -> list[Any]:
-        """Return those that have ended, as soon as there are any (or the time is over)."""
+        """Wait until calls have completed, or for ``timeout`` seconds; return the completed."""
 
     def result(self, handle: Any) -> Any:
-        """Return what an ended call returned; raise WorkerDiedError if its worker died."""
+        """Return the result of a completed call; raise WorkerDiedError if its worker died."""
 
     def begun(self, handle: Any) -> float | None:
-        """Return when a call began to be computed (``time.perf_counter``); None if unknown."""
+        """Return the start time of a call (``time.perf_counter``); None if unknown."""
 
     def stop(self, handle: Any) -> None:
-        """Cancel a call; its result is not needed any more."""
+        """Cancel a call."""
 
     def close(self, *, kill: bool = False) -> None:
-        """Release all workers; with ``kill``, without waiting for what they compute."""
+        """Release all workers; with ``kill``, without waiting for running calls."""
 
 
 class SerialExecutor:
-    """Computes in this process, one call after the other."""
+    """Executor that runs calls one after the other in this process."""
 
     n_workers = 1
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Compute at once."""
+        """Run the call immediately."""
         done: Future[Any] = Future()
         done.set_result(function(*arguments))
         return done
 
     def wait(self, handles: list[Any], timeout: float | None = None) -> list[Any]:
-        """Return all of them: they have ended."""
+        """Return all handles: the calls have completed."""
         return list(handles)
 
     def result(self, handle: Any) -> Any:
@@ -75,17 +74,17 @@ class SerialExecutor:
         return handle.result()
 
     def begun(self, handle: Any) -> float | None:
-        """Return None: the call has ended."""
+        """Return None: the call has completed."""
 
     def stop(self, handle: Any) -> None:
-        """Do nothing: the call has ended."""
+        """Do nothing: the call has completed."""
 
     def close(self, *, kill: bool = False) -> None:
         """Do nothing: there are no workers."""
 
 
 class _Call:
-    """A call that a worker computes, and what became of it."""
+    """A call in a worker, and its result."""
 
     def __init__(self) -> None:
         self.begun: float | None = None
@@ -93,7 +92,7 @@ class _Call:
         self.error: str | None = None
 
 
-# A worker must find the modules that this process finds, ours among them.
+# A worker must be able to import the same modules as this process.
 _START_WORKER = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from imcc.experiment._executors import serve; serve()"
@@ -101,9 +100,9 @@ _START_WORKER = (
 
 
 def serve() -> None:
-    """Compute calls that come from standard input until it ends: the program of a worker."""
+    """Run the calls read from standard input until its end; the main function of a worker."""
     calls, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # What a method prints or reads must not get between the calls and their results.
+    # Methods that print or read must not interfere with the calls and their results.
     os.dup2(2, 1)
     with open(os.devnull) as nothing:
         sys.stdin = nothing
@@ -112,7 +111,7 @@ def serve() -> None:
                 call = pickle.load(calls)
             except EOFError:
                 return
-            except Exception:  # an argument that makes no sense here, whatever it is
+            except Exception:  # arguments that cannot be unpickled here
                 answer: tuple[Any, str | None] = (None, traceback.format_exc())
             else:
                 pickle.dump("begun", results)
@@ -130,10 +129,10 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[A
 
 
 class _Worker:
-    """A process that computes one call after the other; it leads its own process group.
+    """A process that runs one call after the other, in its own process group.
 
-    Ctrl-C in a terminal reaches a whole group, and the process that started the run decides what
-    ends.  With its group, all that a method has started can be ended.
+    Ctrl-C in a terminal is sent to a whole group, and the main process decides what to stop.  By
+    killing the group, all processes started by a method are killed, too.
     """
 
     def __init__(self, ended: queue.SimpleQueue[_Call]) -> None:
@@ -152,7 +151,7 @@ class _Worker:
     def _send(self, value: Any) -> None:
         pipe = self.process.stdin
         assert pipe is not None
-        with suppress(OSError):  # that it is dead shows when the answer does not come
+        with suppress(OSError):  # a dead worker is noticed when reading its answer
             pickle.dump(value, pipe)
             pipe.flush()
 
@@ -162,7 +161,7 @@ class _Worker:
         self._send((function, arguments))
 
     def _listen(self) -> None:
-        """Wait for the answers, in a thread, because not every system can wait for pipes."""
+        """Wait for answers; in a thread, because not every system can poll pipes."""
         pipe = self.process.stdout
         assert pipe is not None
         with pipe:
@@ -193,7 +192,7 @@ class _Worker:
         return f"the process of the task was ended by signal {-code}"
 
     def is_alive(self) -> bool:
-        """Return whether the process runs; a dead one keeps its number until it is waited for."""
+        """Return whether the process is running, without reaping it."""
         if self.process.returncode is None and hasattr(os, "waitid"):
             look = os.WEXITED | os.WNOHANG | os.WNOWAIT
             with suppress(ChildProcessError):
@@ -201,7 +200,7 @@ class _Worker:
         return self.process.poll() is None
 
     def kill(self) -> None:
-        """End the process and all that it has started, unless it has been waited for."""
+        """Kill the process and its process group, unless it has been reaped."""
         if self.process.returncode is not None:
             return
         if hasattr(os, "killpg"):
@@ -211,7 +210,7 @@ class _Worker:
             self.process.kill()
 
     def close(self, *, kill: bool) -> None:
-        """Let it end; leave nothing of it behind."""
+        """Stop the process and wait for it; with ``kill``, immediately."""
         if kill:
             self.kill()
         assert self.process.stdin is not None
@@ -226,7 +225,7 @@ class _Worker:
         self._begin.release()
 
 
-# Reads "+pid" and "-pid"; when the other end is gone, whatever way, ends the groups that are left.
+# Reads "+pid" and "-pid" lines; at the end of the input, kills the remaining process groups.
 _GUARD = """
 import os, signal, sys
 left = set()
@@ -241,7 +240,7 @@ for pid in left:
 
 
 class _Guard:
-    """A process that ends the workers when this one is killed and can do nothing any more."""
+    """A process that kills the workers if this process is killed."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -261,7 +260,7 @@ class _Guard:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # someone has killed it: the workers still end with their pipes
+        with suppress(OSError):  # it was killed; workers still exit when their pipes are closed
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
@@ -273,11 +272,12 @@ class _Guard:
 
 
 class ProcessExecutor:
-    """Computes in processes of this machine; one that dies takes only its own call with it.
+    """Executor that runs calls in local processes; if one dies, only its call is lost.
 
     Parameters
     ----------
     n_workers : int
+        Maximum number of processes.
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -288,7 +288,7 @@ class ProcessExecutor:
         self._guard: _Guard | None = None
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> _Call:
-        """Begin a call, in a worker that is free or a new one."""
+        """Start a call in an idle or a new worker."""
         while self._idle and not self._idle[-1].is_alive():
             self._end(self._idle.pop(), kill=True)
         if self._guard is None:
@@ -304,11 +304,11 @@ class ProcessExecutor:
         return call
 
     def wait(self, handles: list[_Call], timeout: float | None = None) -> list[_Call]:
-        """Return the calls that have ended."""
+        """Return the completed calls."""
         deadline = None if timeout is None else time.monotonic() + timeout
         ended: list[_Call] = []
         while not ended:
-            # What a dead worker has started may hold its pipe open, so that no end is seen there.
+            # Child processes of a dead worker may keep its pipe open, so kill its group.
             for worker in self._busy.values():
                 if not worker.is_alive():
                     worker.kill()
@@ -318,7 +318,7 @@ class ProcessExecutor:
                 found.append(self._ended.get(timeout=step))
                 while True:
                     found.append(self._ended.get_nowait())
-            ended = [call for call in found if call in self._busy]  # not those that were given up
+            ended = [call for call in found if call in self._busy]  # ignore stopped calls
             if deadline is not None and time.monotonic() >= deadline:
                 break
         for call in ended:
@@ -336,11 +336,11 @@ class ProcessExecutor:
         return handle.value
 
     def begun(self, handle: _Call) -> float | None:
-        """Return when a worker had started and taken the call up; None before that."""
+        """Return when a worker started the call; None before that."""
         return handle.begun
 
     def stop(self, handle: _Call) -> None:
-        """End the worker of a call."""
+        """Kill the worker of a call."""
         if (worker := self._busy.pop(handle, None)) is not None:
             self._end(worker, kill=True)
 
@@ -361,14 +361,14 @@ class ProcessExecutor:
 
 
 class DaskExecutor:
-    """Computes on a Dask cluster.
+    """Executor that runs calls on a Dask cluster.
 
     Parameters
     ----------
     address : str or distributed.Client
-        A scheduler's address, a client, or ``"local"`` for a cluster of processes on this machine.
-    n_workers : int or None
-        Processes of a local cluster; None is one for each core.
+        Address of a scheduler, a client, or ``"local"`` for a cluster of processes on this machine.
+    n_workers : int or None, default=None
+        Number of processes of a local cluster; None means one per core.
     """
 
     def __init__(self, address: Any, n_workers: int | None = None) -> None:
@@ -380,7 +380,7 @@ class DaskExecutor:
             cluster = self._distributed.LocalCluster(
                 n_workers=n_workers or n_cores(),
                 threads_per_worker=1,
-                dashboard_address=":0",  # any free port: the usual one may be taken
+                dashboard_address=":0",  # any free port: the default one may be in use
             )
             self._client = self._distributed.Client(cluster)
             self._owned = [self._client, cluster]
@@ -389,17 +389,17 @@ class DaskExecutor:
                 self._client = self._distributed.Client(str(address), timeout="10s")
             except (OSError, ValueError) as error:
                 raise ConnectionError(
-                    f"no Dask scheduler answers at {address!r}: {error}"
+                    f"cannot connect to a Dask scheduler at {address!r}: {error}"
                 ) from error
             self._owned = [self._client]
         self.n_workers = max(1, sum(self._client.nthreads().values()))
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Begin a call; Dask gives it to another worker if one dies."""
+        """Start a call; Dask reruns it on another worker if a worker dies."""
         return self._client.submit(function, *arguments, pure=False)
 
     def wait(self, handles: list[Any], timeout: float | None = None) -> list[Any]:
-        """Return the calls that have ended."""
+        """Return the completed calls."""
         try:
             done = self._distributed.wait(handles, timeout, return_when="FIRST_COMPLETED").done
         except (TimeoutError, self._distributed.TimeoutError):
@@ -414,14 +414,14 @@ class DaskExecutor:
             raise WorkerDiedError(str(error)) from error
 
     def begun(self, handle: Any) -> float | None:
-        """Return None: it is known to the cluster only."""
+        """Return None: only the cluster knows."""
 
     def stop(self, handle: Any) -> None:
-        """Cancel a call on the cluster; one that has started runs to its end, and is ignored."""
+        """Cancel a call; if it has already started, it completes but its result is ignored."""
         handle.cancel()
 
     def close(self, *, kill: bool = False) -> None:
-        """Leave the cluster; end it if it was made here."""
+        """Disconnect from the cluster; shut it down if it was started here."""
         for owned in self._owned:
             owned.close()
 
@@ -431,12 +431,12 @@ def make_executor(n_jobs: int = 1, dask: Any = None, *, isolate: bool = False) -
 
     Parameters
     ----------
-    n_jobs : int
-        Tasks at the same time; -1 is one for each core.
-    dask : str, distributed.Client or None
+    n_jobs : int, default=1
+        Number of tasks that run in parallel; -1 means one per core.
+    dask : str, distributed.Client or None, default=None
         See :class:`DaskExecutor`; ``n_jobs`` is then the size of a local cluster.
-    isolate : bool
-        Whether a single job gets a separate process, too.
+    isolate : bool, default=False
+        Whether to use a separate process even if ``n_jobs`` is 1.
     """
     if n_jobs == -1:
         n_jobs = n_cores()
@@ -447,7 +447,7 @@ def make_executor(n_jobs: int = 1, dask: Any = None, *, isolate: bool = False) -
 
 
 def n_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

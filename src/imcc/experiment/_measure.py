@@ -40,7 +40,7 @@ def environment(device: str | None = None) -> dict[str, Any]:
 
 
 def threads_in_use() -> int:
-    """Return how many threads the linear algebra may use now."""
+    """Return the current number of threads of the linear algebra."""
     return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
 
 
@@ -65,10 +65,10 @@ def now() -> str:
 
 
 class Meter:
-    """Measures a task: wall-clock pieces, processor time, and, on Linux, peak memory."""
+    """Measures the processor time and, on Linux, the peak memory of a task."""
 
     def __init__(self) -> None:
-        with suppress(OSError):  # sets the high-water mark back to what is held now
+        with suppress(OSError):  # resets the peak to the current memory
             Path("/proc/self/clear_refs").write_text("5")
         self._held = _status("VmRSS")
         self._cpu = time.process_time()
@@ -78,7 +78,7 @@ class Meter:
         return time.process_time() - self._cpu
 
     def peak_memory(self) -> int | None:
-        """Return the most bytes held since the start, above those held then."""
+        """Return the increase of the peak memory since the start in bytes; None if unknown."""
         peak = _status("VmHWM")
         return None if peak is None or self._held is None else max(peak - self._held, 0)
 

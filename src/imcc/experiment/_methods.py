@@ -1,4 +1,4 @@
-"""Methods of an experiment: ours by name, any scikit-learn estimator, with or without a grid."""
+"""Methods of an experiment: named methods and scikit-learn estimators, optionally with a grid."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from imcc.experiment._describe import (
 )
 from imcc.experiment._errors import ExperimentError
 
-# LLSF's and JFSC's full grids have 1323 and 3993 settings; 40 of them, halved over the folds, are
-# what a comparison can afford (docs/baselines.md says what that costs).  Rows of unit length and no
-# column of ones are the authors' choice.
+# The full grids of LLSF and JFSC have 1323 and 3993 settings, too many for a comparison; 40 of them
+# are tried, with halving over the folds (see docs/baselines.md for the effect).  Rows of unit norm
+# and no column of ones are the authors' choices.
 _SPARSE = {
     "budget": 40,
     "halving": True,
@@ -36,8 +36,8 @@ _SPARSE = {
     "fit_intercept": False,
 }
 
-# The paper's grid, value by value: what a row of the experiment was searched over must not change
-# with the defaults of the search, nor with what it calls the paper's grid.
+# The paper's grid, written out: the grid of an experiment must not change with the defaults of the
+# search.
 _WEIGHTS = {"tuple": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
 PAPER_GRID: dict[str, Any] = {
     "alphas": _WEIGHTS,
@@ -48,7 +48,7 @@ PAPER_GRID: dict[str, Any] = {
     "width_scales": {"tuple": [1.0]},
 }
 
-#: Our methods by name: the estimator and the parameters that differ from its defaults.
+#: Named methods: the estimator, and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
     "imcc": {"estimator": "IMCCClassifierCV", "params": PAPER_GRID},
     "imcc_kernels": {
@@ -75,7 +75,7 @@ NAMED: dict[str, dict[str, Any]] = {
 
 
 def _calibrated(name: str) -> dict[str, Any]:
-    """Return a method with probabilities: a search calibrates itself, others are wrapped."""
+    """Return a calibrated method: searches have a parameter for it, others are wrapped."""
     estimator, params = NAMED[name]["estimator"], NAMED[name]["params"]
     if "calibrate" in inspect.signature(class_of(estimator)).parameters:
         return {"estimator": estimator, "params": {**params, "calibrate": True}}
@@ -85,8 +85,8 @@ def _calibrated(name: str) -> dict[str, Any]:
     }
 
 
-#: Methods whose scores are calibrated, and the method of the same definition without it: those
-#: that rank by least squares, margins or votes.  The others have log-odds by themselves.
+#: Methods with calibrated scores, and the corresponding methods without calibration.  The scores of
+#: the latter are least-squares fits, margins or votes; those of all other methods are log-odds.
 CALIBRATED: dict[str, str] = {
     f"{name}_calibrated": name
     for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr", "extra_trees")
@@ -96,20 +96,20 @@ NAMED |= {name: _calibrated(plain) for name, plain in CALIBRATED.items()}
 
 @dataclass(frozen=True)
 class Method:
-    """One method of an experiment.
+    """A method of an experiment.
 
     Attributes
     ----------
     name : str
-        As it stands in the tables.
+        Name of the method in tables.
     description : dict
-        ``{"estimator": a name of imcc's or an import path, "params": {...}}``; once the method is
-        resolved also ``"defaults"``, the values of all other parameters.
+        ``{"estimator": name or import path, "params": {...}}`` and, if the method is resolved,
+        ``"defaults"`` with the values of all other parameters.
     grid : dict of str to list, or None
-        Parameters to search; None for methods that have none or search by themselves.
+        Parameters to search; None for methods without a search, or with their own.
     trusted : tuple of str
-        Packages of an estimator that was given as an object: whoever gave it has imported them.
-        Not part of the method, and never stored.
+        Packages of an estimator that was given as an object, which are thus already imported.  Not
+        part of the method, and never stored.
     """
 
     name: str
@@ -118,12 +118,18 @@ class Method:
     trusted: tuple[str, ...] = field(default=(), compare=False)
 
     def build(self, allow: Iterable[str] = ALLOWED) -> Any:
-        """Return the estimator, unfitted; classes come from the packages that are allowed."""
+        """Return the unfitted estimator.
+
+        Parameters
+        ----------
+        allow : iterable of str, default=("imcc", "sklearn")
+            Packages from which classes may be imported.
+        """
         allow = (*allow, *self.trusted)
         return build_estimator(self.description, f"method {self.name!r}", allow)
 
     def build_grid(self, allow: Iterable[str] = ALLOWED) -> dict[str, list[Any]] | None:
-        """Return the grid with its values decoded."""
+        """Return the grid with decoded values, or None; ``allow`` as for :meth:`build`."""
         if self.grid is None:
             return None
         where = f"method {self.name!r}"
@@ -134,10 +140,19 @@ class Method:
         }
 
     def resolve(self, allow: Iterable[str] = ALLOWED) -> Method:
-        """Return the method with the values of all its parameters, if it can be run at all.
+        """Return the method with the values of all its parameters; raise an error if it is invalid.
 
-        This imports and builds what the method names.  One that is resolved already stays as it
-        is: the defaults of the version that described it are part of it.
+        This imports and creates the estimator.  A method that is already resolved is returned
+        unchanged: it includes the defaults of the version that resolved it.
+
+        Parameters
+        ----------
+        allow : iterable of str, default=("imcc", "sklearn")
+            Packages from which classes may be imported.
+
+        Returns
+        -------
+        Method
         """
         allow = tuple(allow)
         where = f"method {self.name!r}"
@@ -158,29 +173,29 @@ class Method:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nothing but our own classes is named, nested ones included."""
+        """Whether the method only uses classes of imcc, including nested estimators."""
         return is_ours(self.description) and is_ours(self.grid or {})
 
     @property
     def is_named(self) -> bool:
-        """Whether it is imcc's method of that name, with its parameters; nothing is built."""
+        """Whether it equals the named method of the same name; nothing is created."""
         named = NAMED.get(self.name)
         if named is None or self.grid is not None:
             return False
         return _has_values(self.description, named)
 
     def canonical(self) -> dict[str, Any]:
-        """Return what two methods are compared by."""
+        """Return a canonical form for comparisons."""
         return canonical(self.to_dict())
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Method:
-        """Return the method that was made plain data; nothing is imported or built."""
+        """Return the method of a description by :meth:`to_dict`; nothing is imported or created."""
         description = {key: value for key, value in plain.items() if key != "grid"}
         return cls(name, description, plain.get("grid"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method as plain data."""
+        """Return a dict that can be written as JSON."""
         plain: dict[str, Any] = dict(self.description)
         if self.grid is not None:
             plain["grid"] = self.grid
@@ -188,7 +203,7 @@ class Method:
 
 
 def _has_values(description: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
-    """Return whether a description has the parameters of another one, and else its defaults."""
+    """Return whether a description has the parameters of a named one, and defaults otherwise."""
     params = description.get("params", {})
     values = {**description.get("defaults", {}), **params}
 
@@ -205,14 +220,18 @@ def _has_values(description: Mapping[str, Any], named: Mapping[str, Any]) -> boo
 
 
 def make_methods(given: Any) -> list[Method]:
-    """Return the methods that a user named or gave; nothing is imported.
+    """Return the methods given by a user; nothing is imported.
 
     Parameters
     ----------
     given : mapping of str to method, or iterable of methods
-        A method is one of our names, an import path, an estimator, a pair (one of these, grid), or
-        a table with ``estimator``, ``params`` and ``grid``.  In an iterable it must bring its name
-        along: our names, or an estimator, which is named after its class.
+        A method is a name, an import path, an estimator, a pair of one of these and a grid, or a
+        mapping with ``estimator``, ``params`` and ``grid``.  In an iterable, estimators and import
+        paths are named after their class.
+
+    Returns
+    -------
+    list of Method
 
     Examples
     --------
@@ -233,7 +252,7 @@ def make_methods(given: Any) -> list[Method]:
     names = [method.name for method in methods]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise ExperimentError(
-            f"methods: {sorted(repeated)} occur twice; give a dictionary with different names"
+            f"methods: duplicate names {sorted(repeated)}; use a dictionary with different names"
         )
     return methods
 
@@ -272,8 +291,8 @@ def _make(name: str, given: Any) -> Method:
         trusted = packages_of(described)
     else:
         raise ExperimentError(
-            f"{where} must be one of our names ({', '.join(NAMED)}), an import path or an "
-            f"estimator, got {given!r}"
+            f"{where} must be a known name ({', '.join(NAMED)}), an import path or an estimator, "
+            f"got {given!r}"
         )
     checked = _check_grid(grid, where)
     if trusted:
@@ -282,7 +301,7 @@ def _make(name: str, given: Any) -> Method:
 
 
 def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
-    """Replace one of our names by its description, with other parameters added."""
+    """Replace the name of a method by its description, with further parameters added."""
     estimator, params = given.get("estimator"), given.get("params", {})
     if not isinstance(estimator, str) or not isinstance(params, Mapping):
         raise ExperimentError(f"{where}: estimator must be a name and params a table, got {given}")
@@ -303,7 +322,7 @@ def _check_grid(grid: Any, where: str) -> dict[str, list[Any]] | None:
     if grid is None:
         return None
     if not isinstance(grid, Mapping) or not grid:
-        raise ExperimentError(f"{where}: grid must name parameters and list their values")
+        raise ExperimentError(f"{where}: grid must map parameters to lists of values")
     checked = {}
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
@@ -313,7 +332,7 @@ def _check_grid(grid: Any, where: str) -> dict[str, list[Any]] | None:
 
 
 def _as_data(value: Any, where: str) -> Any:
-    """Return a value of a grid as data; what comes out of a file is data already."""
+    """Return a value of a grid as data; values from a file are already data."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, list):
@@ -322,11 +341,11 @@ def _as_data(value: Any, where: str) -> Any:
 
 
 def _check_usable(estimator: Any, grid: Mapping[str, Any] | None, where: str) -> None:
-    """Find out before an hour of computing whether a method can be run at all."""
+    """Check that the parameters of a grid exist, before anything is computed."""
     known = estimator.get_params(deep=True)
     for name in grid or {}:
         if name not in known:
             raise ExperimentError(
-                f"{where}: grid names {name!r}, which is not a parameter of "
+                f"{where}: grid has {name!r}, which is not a parameter of "
                 f"{type(estimator).__name__}; it has {', '.join(sorted(known))}"
             )

@@ -1,4 +1,4 @@
-"""What is to be computed: data sets x methods x repetitions, as a list of independent tasks."""
+"""Description of an experiment: data sets x methods x repetitions, as independent tasks."""
 
 from __future__ import annotations
 
@@ -28,16 +28,25 @@ from imcc.experiment._methods import PAPER_GRID, Method, make_methods
 from imcc.experiment._tables import TableData, check_options, load_table
 from imcc.metrics import METRICS
 
-#: Kind of a task: scores on one split.
+#: Kind of a task: scores of a method on one split.
 SCORES = "scores"
 #: Kind of a task: a study of the sensitivity to the parameters.
 SENSITIVITY = "sensitivity"
-# The method whose parameters a sensitivity study varies, by default.
+# The default method of sensitivity studies.
 _STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
 
 
 class TaskKey(NamedTuple):
-    """The key of a task, unique in an experiment.
+    """Key of a task, unique in an experiment.
+
+    Attributes
+    ----------
+    kind : {"scores", "sensitivity"}
+        Kind of the task.
+    dataset, method : str
+        Names of the data set and the method.
+    repetition : int
+        Index of the split, from 0.
 
     Examples
     --------
@@ -60,18 +69,20 @@ class TaskKey(NamedTuple):
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """Where a data set comes from.
+    """Source of a data set.
 
     Attributes
     ----------
     name : str
-        As it stands in the tables; part of the seed.
+        Name of the data set in tables; part of the seed.
     path : tuple of str
-        Files, for a data set that is not one of the named ones.
+        Files; empty for a named data set or one in memory.
     options : dict
-        How to read the files: the arguments of :func:`imcc.datasets.read`.
+        Options for reading the files, as for :func:`imcc.datasets.read`.
     data : Dataset or None
-        Given in memory.
+        The data, if they were given in memory.
+    in_memory : bool
+        Whether the data were given in memory.
     """
 
     name: str
@@ -81,13 +92,18 @@ class DatasetSpec:
     in_memory: bool = False
 
     def load(self) -> Dataset:
-        """Return the data, named as in the experiment."""
+        """Load the data set, with the name of the experiment.
+
+        Returns
+        -------
+        imcc.datasets.Dataset
+        """
         if self.data is not None:
             return self.data.renamed(self.name)
         if self.in_memory:
             raise ExperimentError(
-                f"data set {self.name!r} was given in Python, so it cannot be loaded from here: "
-                "give it again, with Experiment(...).run(store)"
+                f"data set {self.name!r} was given in memory, so it cannot be loaded: pass it "
+                "again, with Experiment(...).run(store)"
             )
         if not self.path:
             return load_dataset(self.name)
@@ -95,16 +111,16 @@ class DatasetSpec:
 
     @property
     def is_table(self) -> bool:
-        """Whether the data are a table, with columns of every kind."""
+        """Whether the data set is a table with columns of any type."""
         return bool(self.options.get("table"))
 
     def load_table(self) -> TableData:
-        """Return a table, named as in the experiment."""
+        """Load the table, with the name of the experiment."""
         options = {key: value for key, value in self.options.items() if key != "table"}
         return load_table(self.name, self.path[0], options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification as plain data."""
+        """Return a dict that can be written as JSON."""
         plain: dict[str, Any] = {"name": self.name}
         if self.in_memory:
             plain["in_memory"] = True
@@ -115,7 +131,21 @@ class DatasetSpec:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How every method is judged; the same for all, so that their numbers can be compared."""
+    """Protocol of an experiment, the same for all methods so that their results are comparable.
+
+    Attributes
+    ----------
+    test_size : float
+        Fraction of the rows held out in each split.
+    cv : int
+        Number of folds for the choice of parameters.
+    scoring : str
+        Metric by which parameters are chosen.
+    stratified : bool
+        Whether splits preserve the frequency of every label.
+    seed : int
+        Seed of the splits.
+    """
 
     test_size: float = 0.2
     cv: int = 5
@@ -126,10 +156,22 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: a method on a data set, one repetition.
+    """A task of an experiment: one method on one repetition of one data set.
 
-    It holds all that its result depends on, and in ``allow`` the packages from which the method
-    may be imported, which is not part of what is computed.
+    Attributes
+    ----------
+    kind : {"scores", "sensitivity"}
+        Kind of the task.
+    dataset : DatasetSpec
+        The data set.
+    method : Method
+        The method.
+    repetition : int
+        Index of the split, from 0.
+    protocol : Protocol
+        Protocol of the experiment.
+    allow : tuple of str
+        Packages from which the method may be imported; the result does not depend on it.
     """
 
     kind: str
@@ -141,19 +183,19 @@ class Task:
 
     @property
     def key(self) -> TaskKey:
-        """Its key, unique in an experiment."""
+        """Key of the task, unique in an experiment."""
         return TaskKey(self.kind, self.dataset.name, self.method.name, self.repetition)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of protocol and method: results with different ones are not comparable.
+        """Hash of protocol and method; results with different fingerprints are not comparable.
 
-        All parameters of the method take part, also those that have their default values.
+        It includes all parameters of the method, also those with default values.
         """
         if not self.method.is_resolved:
             raise ExperimentError(
-                f"the defaults of the method {self.method.name!r} are not known yet: call "
-                "resolve() of the experiment first"
+                f"the defaults of the method {self.method.name!r} are not known: call resolve() of "
+                "the experiment first"
             )
         return _hash({"protocol": asdict(self.protocol), "method": self.method.canonical()})
 
@@ -162,40 +204,58 @@ class Task:
 
 
 class Experiment:
-    """Methods compared on data sets over repeated random splits, as in section 4 of the paper.
+    """Comparison of methods on data sets over repeated random splits.
+
+    The protocol is that of section 4 of the paper.
 
     Parameters
     ----------
-    datasets : str, path, Dataset, mapping or iterable of these
-        Named data sets, files, data sets in memory; a mapping gives names to files.  A table
-        ``{"name": ..., "path": ..., "labels": ...}`` says how to read a file;
+    datasets : str, path-like, Dataset, mapping or iterable of these
+        Named data sets, files or data sets in memory; a mapping gives names to files.  A mapping
+        ``{"name": ..., "path": ..., "labels": ...}`` has options for reading a file;
         ``{"name": ..., "table": "file.csv", "labels": [...]}`` (or ``"tags": ...``) is a table with
-        words and missing values, whose preprocessing is fitted to each training part.
-    methods : str, estimator, mapping or iterable of these
-        Ours by name (see :data:`imcc.experiment.NAMED`), scikit-learn multi-label estimators or
-        their import paths; a pair (estimator, grid) is searched by cross-validation.
+        text and missing values, whose preprocessing is fitted to the training rows of each split.
+    methods : str, estimator, mapping or iterable of these, default=()
+        Named methods (see :data:`imcc.experiment.NAMED`), scikit-learn multi-label estimators or
+        their import paths.  The parameters of a pair (estimator, grid) are chosen by
+        cross-validation.
     n_repeats : int, default=10
-        Random splits of each data set.
+        Number of random splits per data set.
     test_size : float, default=0.2
-        Part of the rows held out in each split.
+        Fraction of the rows held out in each split, in (0, 1).
     cv : int, default=5
-        Folds for the choice of parameters, on the training rows of a split.
+        Number of folds for the choice of parameters on the training rows of a split, >= 2.
     scoring : str, default="average_precision"
-        The metric by which a search chooses one setting.  Besides, every metric is reported with
-        the setting chosen by that metric itself.
+        Metric by which a search chooses a setting.  In addition, every metric is reported for the
+        setting chosen by that metric.
     stratified : bool, default=False
-        Whether the splits keep the frequency of every label.
+        Whether splits preserve the frequency of every label.
     seed : int, default=0
-        Other seeds give other splits.
-    sensitivity : iterable of str, or mapping, optional
-        Data sets (of this experiment or others) whose sensitivity to IMCC's parameters is studied;
-        a mapping has ``datasets`` and ``params``, the parameters of
+        Seed of the splits.
+    sensitivity : iterable of str or mapping, default=()
+        Data sets, not necessarily among ``datasets``, on which the sensitivity to IMCC's parameters
+        is studied.  A mapping has ``datasets`` and ``params``, parameters of
         :class:`imcc.IMCCClassifierCV`.
     name : str, default="experiment"
+        Name of the experiment.
     allow : iterable of str, default=()
-        Packages from which methods that are given by import paths may be imported, besides imcc
-        and sklearn.  Nothing is imported before the experiment is run or resolved.  Never stored:
-        a store does not bring its own permission along.
+        Packages from which methods given by import paths may be imported, in addition to imcc and
+        sklearn.  Nothing is imported before the experiment is run or resolved.  It is never stored:
+        a store cannot allow packages.
+
+    Attributes
+    ----------
+    datasets : list of DatasetSpec
+        The data sets.
+    methods : list of Method
+        The methods.
+    protocol : Protocol
+        Test size, folds, metric, stratification and seed.
+
+    See Also
+    --------
+    run : Compute the tasks of an experiment.
+    load_experiment : Load an included experiment or a file.
 
     Examples
     --------
@@ -230,7 +290,7 @@ class Experiment:
         if not 0 < check_number("test_size", test_size, above=0) < 1:
             raise ValueError(f"test_size must be between 0 and 1, got {test_size}")
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise ValueError(f"seed must be a whole number, got {seed!r}")
+            raise ValueError(f"seed must be an integer, got {seed!r}")
         if not isinstance(stratified, bool):
             raise ValueError(f"stratified must be True or False, got {stratified!r}")
         self.protocol = Protocol(
@@ -246,7 +306,12 @@ class Experiment:
         self._check_not_empty()
 
     def tasks(self) -> list[Task]:
-        """Return all tasks, in an order that fills the tables repetition by repetition."""
+        """Return all tasks: all first repetitions, then all second ones, and so on.
+
+        Returns
+        -------
+        list of Task
+        """
         return list(self._tasks())
 
     def _tasks(self) -> Iterator[Task]:
@@ -261,15 +326,19 @@ class Experiment:
     def resolve(self, allow: Iterable[str] = ()) -> Experiment:
         """Return the experiment with the values of all parameters of its methods.
 
-        This imports and builds the estimators that the experiment names, to see that they can be
-        run, and notes their defaults, so that rows are never mixed with those of a version that
-        has others.
+        This imports and creates the estimators of the experiment, to check that they are valid, and
+        records their defaults, so that results are never mixed with those of a version with other
+        defaults.
 
         Parameters
         ----------
-        allow : iterable of str
-            Packages from which they may be imported, besides imcc, sklearn and those that the
-            experiment was given.
+        allow : iterable of str, default=()
+            Packages from which methods may be imported, in addition to imcc, sklearn and ``allow``
+            of the experiment.
+
+        Returns
+        -------
+        Experiment
         """
         resolved = copy(self)
         resolved.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
@@ -278,9 +347,13 @@ class Experiment:
         return resolved
 
     def resolve_ours(self) -> Experiment:
-        """Return the experiment with the methods resolved that name our own classes only.
+        """Return the experiment with those methods resolved that only use classes of imcc.
 
-        For places where nothing else may be imported, such as merging.
+        For cases in which nothing else may be imported, such as merging.
+
+        Returns
+        -------
+        Experiment
         """
         resolved = copy(self)
         resolved._replace_methods(
@@ -296,18 +369,18 @@ class Experiment:
             self.studied_method = by(self.studied_method)
 
     def packages(self) -> list[str]:
-        """Return the packages besides imcc and sklearn that the methods name."""
+        """Return the packages that the methods use, except imcc and sklearn."""
         named = (packages_of(method.to_dict()) for method in self.methods)
         found = dict.fromkeys(package for packages in named for package in packages)
         return [package for package in found if package not in ALLOWED]
 
     def check_resolved(self) -> None:
-        """Raise an error if the values of some parameters are not known."""
+        """Raise an ExperimentError if a method is not resolved."""
         studied = [self.studied_method] if self.studied_datasets else []
         if names := [m.name for m in (*self.methods, *studied) if not m.is_resolved]:
             raise ExperimentError(
                 f"the defaults of the methods {', '.join(names)} are not known, because they are "
-                "not imcc's own and nothing is imported here: let the experiment be run into the "
+                "not methods of imcc and nothing is imported here: run the experiment into the "
                 "store first (imcc experiment run FILE -o STORE --for 0s computes nothing), or "
                 "call resolve() in Python"
             )
@@ -324,13 +397,17 @@ class Experiment:
 
         Parameters
         ----------
-        datasets, methods : iterable of str, optional
-            The names of those to keep, in this order; all by default.  Sensitivity studies of
-            other data sets are removed, too.
-        n_repeats : int, optional
-            Another number of splits.
+        datasets, methods : iterable of str, default=None
+            Names to keep, in this order; all by default.  Sensitivity studies of other data sets
+            are removed, too.
+        n_repeats : int, default=None
+            Number of splits; unchanged by default.
         sensitivity : bool, default=True
             Whether to keep the sensitivity studies.
+
+        Returns
+        -------
+        Experiment
 
         Examples
         --------
@@ -358,10 +435,14 @@ class Experiment:
         Parameters
         ----------
         methods : str, estimator, mapping or iterable of these
-            As for the class; their names must be new.
-        allow : iterable of str
-            Packages from which they may be imported, besides imcc, sklearn and those that the
-            experiment was given.
+            As for the class; the names must be new.
+        allow : iterable of str, default=()
+            Packages from which they may be imported, in addition to imcc, sklearn and ``allow`` of
+            the experiment.
+
+        Returns
+        -------
+        Experiment
 
         Examples
         --------
@@ -374,8 +455,8 @@ class Experiment:
         more = make_methods(methods)
         if taken := {method.name for method in more} & {method.name for method in self.methods}:
             raise ExperimentError(
-                f"methods: the experiment {self.name!r} has {', '.join(sorted(taken))} already: "
-                "give yours another name"
+                f"methods: the experiment {self.name!r} already has {', '.join(sorted(taken))}: "
+                "use another name"
             )
         grown = copy(self)
         grown.methods = [*self.methods, *more]
@@ -389,7 +470,7 @@ class Experiment:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole description as plain data."""
+        """Return a description that can be written as JSON."""
         plain: dict[str, Any] = {
             "name": self.name,
             "n_repeats": self.n_repeats,
@@ -408,9 +489,20 @@ class Experiment:
     def from_dict(
         cls, plain: Mapping[str, Any], where: str = "experiment", allow: Iterable[str] = ()
     ) -> Experiment:
-        """Return the experiment of a description, such as that of a TOML file.
+        """Return the experiment of a description, for example of a TOML file; nothing is imported.
 
-        Nothing that the description names is imported; ``allow`` is as for the class.
+        Parameters
+        ----------
+        plain : mapping
+            A description, as returned by :meth:`to_dict`.
+        where : str, default="experiment"
+            Source of the description, for error messages.
+        allow : iterable of str, default=()
+            As for the class.
+
+        Returns
+        -------
+        Experiment
         """
         known = {
             *("name", "n_repeats", "test_size", "cv", "scoring", "stratified", "seed"),
@@ -427,7 +519,7 @@ class Experiment:
             raise ExperimentError(f"{where}: {error}") from error
 
     def run(self, store: Any, **options: Any) -> Any:
-        """Compute what is missing in a store; see :func:`imcc.experiment.run`."""
+        """Compute the tasks that are missing in a store; see :func:`imcc.experiment.run`."""
         from imcc.experiment._runner import run
 
         return run(self, store, **options)
@@ -440,7 +532,7 @@ class Experiment:
 
 
 def make_datasets(given: Any) -> list[DatasetSpec]:
-    """Return the specifications of the data sets that a user named or gave."""
+    """Return the specifications of the data sets given by a user."""
     if isinstance(given, (str, Path, Dataset)):
         given = [given]
     if isinstance(given, Mapping):
@@ -450,9 +542,7 @@ def make_datasets(given: Any) -> list[DatasetSpec]:
     specs = [_make_dataset(entry) for entry in given]
     names = [spec.name for spec in specs]
     if repeated := {name for name in names if names.count(name) > 1}:
-        raise ExperimentError(
-            f"datasets: {sorted(repeated)} occur twice; give them different names"
-        )
+        raise ExperimentError(f"datasets: duplicate names {sorted(repeated)}; use different names")
     return specs
 
 
@@ -471,7 +561,7 @@ def _make_dataset(entry: Any) -> DatasetSpec:
         options = dict(entry)
         if isinstance(options.get("table"), (str, Path)):
             if "path" in options:
-                raise ExperimentError("datasets: an entry has a path, or a table; not both")
+                raise ExperimentError("datasets: an entry has either a path or a table, not both")
             options["path"], options["table"] = options["table"], True
         paths = options.pop("path", ())
         paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
@@ -484,7 +574,7 @@ def _make_dataset(entry: Any) -> DatasetSpec:
         spec = DatasetSpec(name, tuple(_absolute(path) for path in paths), _plain(options))
         if spec.is_table:
             if len(paths) != 1:
-                raise ExperimentError(f"data set {name!r}: a table is one file")
+                raise ExperimentError(f"data set {name!r}: a table must be a single file")
             check_options(name, {key: value for key, value in options.items() if key != "table"})
         return spec
     text = str(entry)
@@ -499,12 +589,12 @@ def _make_dataset(entry: Any) -> DatasetSpec:
 
 
 def _absolute(path: Any) -> str:
-    """Return a path that still leads to the file when the store has been moved elsewhere."""
+    """Return an absolute path, which is still valid if the store is moved."""
     return str(Path(path).resolve())
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """Return reading options as they come back from a store: paths are texts there."""
+    """Return reading options as they are read from a store, with paths as strings."""
     return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
 
 
@@ -520,7 +610,8 @@ def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
             description["params"] = {**PAPER_GRID, **description["params"]}
         if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:
             raise ExperimentError(
-                f"sensitivity is that of {_STUDIED['estimator']}, got {given['estimator']!r}"
+                f"sensitivity can only be studied for {_STUDIED['estimator']}, got "
+                f"{given['estimator']!r}"
             )
         given = given.get("datasets", ())
     return make_datasets(given), Method("imcc", description)
@@ -541,7 +632,7 @@ def _hash(plain: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# Two descriptions whose results may share a store.
+# Merging the descriptions of two experiments in one store.
 
 _PROTOCOL = ("test_size", "cv", "scoring", "stratified", "seed")
 
@@ -549,21 +640,21 @@ _PROTOCOL = ("test_size", "cv", "scoring", "stratified", "seed")
 def merged_description(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """Return the description that covers both; what both have must be the same.
+    """Return a description that covers two experiments; their common parts must be the same.
 
     Parameters
     ----------
     ours : mapping
-        Of the experiment in a store.
+        Description of the experiment in a store.
     theirs : mapping
-        Of the one that joins it.
+        Description of the experiment to add.
     where : str
-        The store, for the message.
+        Name of the store, for error messages.
     """
     for name in _PROTOCOL:
         if ours[name] != theirs[name]:
             raise StoreError(
-                f"{where} holds an experiment with {name} = {ours[name]!r}, not {theirs[name]!r}: "
+                f"{where} has an experiment with {name} = {ours[name]!r}, not {theirs[name]!r}: "
                 "their rows cannot be compared; use another store"
             )
     merged = dict(ours)
@@ -574,8 +665,8 @@ def merged_description(
         known = ours["methods"].get(name, method)
         if canonical(known) != canonical(method):
             raise StoreError(
-                f"{where} has another method named {name!r}: {_difference(known, method)}. Give it "
-                "another name, or use another store"
+                f"{where} has another method named {name!r}: {_difference(known, method)}. Use "
+                "another name or another store"
             )
         merged["methods"].setdefault(name, method)
     studies = [plain["sensitivity"] for plain in (ours, theirs) if "sensitivity" in plain]
@@ -584,7 +675,7 @@ def merged_description(
             canonical({k: v for k, v in study.items() if k != "datasets"}) for study in studies
         ]
         if settings[0] != settings[-1]:
-            raise StoreError(f"{where} holds sensitivity studies over another grid")
+            raise StoreError(f"{where} has sensitivity studies over another grid")
         lists = [study["datasets"] for study in studies]
         datasets = _joined_datasets(lists[0], lists[-1])
         merged["sensitivity"] = {**studies[0], "datasets": datasets}
@@ -592,7 +683,7 @@ def merged_description(
 
 
 def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Say in what two methods differ: in the first parameter, if it is one."""
+    """Describe the first difference between two methods."""
     a, b = canonical(ours), canonical(theirs)
     for name in sorted({*a["params"], *b["params"]}):
         if a["params"].get(name) != b["params"].get(name):
@@ -601,8 +692,7 @@ def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 
 
 def _joined_datasets(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    # Where a file lies does not matter, and the newer word is the better one: the fingerprints of
-    # the data tell whether it is the same.
+    # The newer path of a file is used; fingerprints ensure that the data are the same.
     newer = {dataset["name"]: dataset for dataset in theirs}
     known = {dataset["name"] for dataset in ours}
     return [

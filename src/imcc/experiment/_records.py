@@ -1,4 +1,4 @@
-"""What a task gives: a run with its scores, a sensitivity study, or a failure."""
+"""Results of tasks: runs with scores, sensitivity studies and failures."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from imcc.metrics import METRICS
 
 #: The axes of a sensitivity study, in the order of its arrays.
 AXES = ("alpha", "beta", "gamma", "n_clusters")
-#: Where a method searches nothing: there is only one setting to report.
+#: ``selection`` of a method without a search, which has only one setting.
 UNSEARCHED = "none"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A method's setting, the way it was chosen, and how good it was on the held-out rows.
+    """A setting of a method, how it was chosen, and its metrics on the held-out rows.
 
     Attributes
     ----------
     selection : str
-        The metric by which cross-validation chose the setting; ``"none"`` without a search.
+        Metric by which cross-validation chose the setting; ``"none"`` without a search.
     setting : dict
         The chosen parameters; empty without a search.
     cv_score : float or None
-        The cross-validated value of the deciding metric.
+        Cross-validated value of that metric; None without a search.
     metrics : dict of str to float
-        All metrics on the held-out rows; NaN where one is undefined.
+        All metrics on the held-out rows; NaN if undefined.
     by_frequency : dict of str to float
-        The mean over the labels of a range of frequencies of the average precision of the label
-        (not of a row), by the names of the ranges in ``LABEL_RANGES``; without the ranges that have
-        no label, and empty for rows that were computed before there was such a record.
+        Mean average precision of the labels (not of the rows) per range of label frequencies, with
+        the names in ``LABEL_RANGES``.  Ranges without labels are omitted; empty for results of
+        earlier versions, which did not record it.
     """
 
     selection: str
@@ -46,35 +46,37 @@ class Selection:
 
 @dataclass(frozen=True)
 class Run:
-    """The result of one task: a row of the experiment.
+    """The result of a task: one method on one split of one data set.
 
     Attributes
     ----------
-    key : tuple
-        Kind of task, data set, method, repetition.
+    key : TaskKey
+        Kind of task, data set, method and repetition.
     fingerprint : str
         Hash of protocol and method.
     data_fingerprint : str
         Hash of the data.
     seed : int
-        Hash of base seed, data set and repetition; gives the split, the folds and the method's
-        random numbers.
+        Hash of base seed, data set and repetition; determines the split, the folds and the random
+        numbers of the method.
     n_train, n_test, n_features, n_labels : int
+        Numbers of training rows, test rows, features and labels.
     selections : tuple of Selection
-        One for each metric that chose a setting.
+        One entry per metric that chose a setting; a single one without a search.
     fit_seconds : float
-        Search, and fit of the setting chosen by the experiment's metric, on all training rows.
+        Time of the search and of fitting the setting chosen by the experiment's metric on all
+        training rows.
     search_seconds : float
-        Of these, the search.
+        Time of the search alone.
     predict_seconds : float
-        Scoring the held-out rows.
+        Time of scoring the held-out rows.
     cpu_seconds : float
-        Processor time of the whole task, all threads.
+        Processor time of the whole task, over all threads.
     peak_memory : int or None
-        Most bytes that the process held during the task, above what it held before; None where
-        the system does not tell.
+        Increase of the peak memory of the process during the task in bytes; None if the system
+        does not report it.
     warnings : tuple of str
-        What the method warned of.
+        Warnings of the method.
     environment : dict
         Versions and hardware.
     finished : str
@@ -101,7 +103,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Training and scoring time, for estimates."""
+        """Time of training and scoring in seconds, for estimates."""
         return self.fit_seconds + self.predict_seconds
 
 
@@ -111,13 +113,17 @@ class Study:
 
     Attributes
     ----------
-    key : tuple
+    key : TaskKey
+        Kind of task, data set, method and repetition.
     axes : dict of str to list
-        The values of ``alpha``, ``beta``, ``gamma``, ``n_clusters``, in the order of the axes.
+        Values of ``alpha``, ``beta``, ``gamma`` and ``n_clusters``, in the order of the arrays.
     metrics : tuple of str
+        Names of the metrics.
     mean, std : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_n_clusters)
-        Over the folds.
-    fingerprint, data_fingerprint, seed, n_rows, fit_seconds, cpu_seconds, environment, finished
+        Means and standard deviations over the folds.
+    n_rows : int
+        Number of rows of the data set.
+    fingerprint, data_fingerprint, seed, fit_seconds, cpu_seconds, warnings, environment, finished
         As for :class:`Run`.
     """
 
@@ -138,27 +144,39 @@ class Study:
 
     @property
     def seconds(self) -> float:
-        """The time of the search, for estimates."""
+        """Time of the search in seconds, for estimates."""
         return self.fit_seconds
 
     def best(self, metric: str) -> dict[str, Any]:
-        """Return the setting with the best mean of a metric; of equals, the first."""
-        at = self.best_index(metric)
-        return {name: values[i] for (name, values), i in zip(self.axes.items(), at, strict=True)}
-
-    def along(self, metric: str, *axes: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and spread of a metric along some axes, the others at their best.
+        """Return the setting with the best mean of a metric; the first one of ties.
 
         Parameters
         ----------
         metric : str
+            One of ``metrics``.
+
+        Returns
+        -------
+        dict
+        """
+        at = self.best_index(metric)
+        return {name: values[i] for (name, values), i in zip(self.axes.items(), at, strict=True)}
+
+    def along(self, metric: str, *axes: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return a metric along some axes, with the other parameters at their best values.
+
+        Parameters
+        ----------
+        metric : str
+            One of ``metrics``.
         *axes : str
-            One or more of the names in ``axes``.
+            One or more names of ``axes``.
 
         Returns
         -------
         mean, std : ndarray
-            One dimension for each axis, in the order given.
+            Means and standard deviations over the folds, with one dimension per axis, in the given
+            order.
         """
         for axis in axes:
             check_choice("axes", axis, self.axes)
@@ -176,7 +194,7 @@ class Study:
         )
 
     def best_index(self, metric: str) -> tuple[int, ...]:
-        """Return where in the arrays the best mean of a metric is; of equals, the first."""
+        """Return the index of the best mean of a metric in ``mean[i]``; the first one of ties."""
         check_choice("metric", metric, self.metrics)
         values = self.mean[self.metrics.index(metric)]
         best = np.nanargmax(values if METRICS[metric].greater_is_better else -values)
@@ -185,7 +203,23 @@ class Study:
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that raised an error.  It is shown and tried again, and is never a result."""
+    """A task that raised an error.  It is reported and retried by the next run.
+
+    Attributes
+    ----------
+    key : TaskKey
+        Kind of task, data set, method and repetition.
+    error : str
+        The error message.
+    traceback : str
+        The traceback; may be empty.
+    seconds : float
+        Time until the task failed.
+    environment : dict
+        Versions and hardware.
+    finished : str
+        Date and time, UTC.
+    """
 
     key: TaskKey
     error: str
@@ -197,8 +231,8 @@ class Failure:
 
 Outcome = Run | Study | Failure
 
-#: What stores and exported files keep of a run and of a study besides its key and its scores: the
-#: name of each field and its type, as the classes above have them.
+#: Names and types of the fields of runs and studies in stores and exported files, except keys and
+#: scores.
 RUN_FIELDS = {f.name: str(f.type) for f in fields(Run) if f.name not in ("key", "selections")}
 STUDY_FIELDS = {
     f.name: str(f.type)

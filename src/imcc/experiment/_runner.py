@@ -1,4 +1,4 @@
-"""The run of an experiment: missing tasks are computed, and their rows are stored."""
+"""Running an experiment: missing tasks are computed and stored."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from imcc.experiment._task import failure, run_task
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a run, reported whenever a task begins or ends, and every second between.
+    """Progress of a run, reported when a task starts or ends, and about once per second.
 
     Attributes
     ----------
     n_tasks : int
-        Tasks of the experiment.
+        Number of tasks of the experiment.
     n_done : int
-        Of these, with a result.
+        Number of tasks with a result.
     n_failed : int
-        Failed in this run.
-    running : dict of key to float
-        Tasks that are computed now, and for how many seconds already.
+        Number of tasks that failed in this run.
+    running : dict of TaskKey to float
+        Seconds for which the running tasks have been running.
     last : Run, Study, Failure or None
-        What has just come in.
+        Result of the task that has just ended, if any.
     seconds : float
-        Since the start of the run.
+        Seconds since the start of the run.
     remaining : float or None
-        Estimate of the seconds that are left; None as long as nothing is known.
+        Estimated remaining seconds; None if no task is done.
     """
 
     n_tasks: int
@@ -57,19 +57,21 @@ class Progress:
 
 @dataclass
 class Summary:
-    """What a run did.
+    """Summary of a run.
 
     Attributes
     ----------
     n_computed : int
-        New results.
+        Number of new results.
     failures : list of Failure
+        Tasks that failed.
     n_missing : int
-        Tasks that still have no result: failed ones, those that another runner has taken, and
-        those for which the time was not enough.
+        Number of tasks without a result: failed tasks, tasks claimed by other runners, and tasks
+        for which the budget did not suffice.
     n_out_of_time : int
-        Of these, the tasks that were not computed because the time was over.
+        Number of tasks for which the budget did not suffice.
     seconds : float
+        Duration of the run.
     """
 
     n_computed: int = 0
@@ -93,41 +95,45 @@ def run(
     budget: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Compute the tasks of an experiment that a store does not have.
+    """Compute the tasks of an experiment that are missing in a store.
 
-    Running an experiment imports and runs the methods that it names: only classes with ``fit``,
-    from packages that are allowed.
+    Running an experiment imports and runs its methods: only classes with ``fit`` from allowed
+    packages.
 
     Parameters
     ----------
     experiment : Experiment
-    store : path
-        The store; created if it does not exist.  An experiment may join a store that has some of
-        its rows.  Several runners may work on one store at the same time.
+        The experiment.
+    store : path-like
+        The store; it is created if it does not exist.  It may already have results of the same or
+        of an overlapping experiment.  Several runs may use the same store at the same time.
     n_jobs : int, default=1
-        Tasks computed at the same time, in processes; -1 is one for each core.
+        Number of tasks computed in parallel, in processes; -1 means one per core.
     dask : str, distributed.Client or None, default=None
-        Compute on a Dask cluster instead: its address, a client, or ``"local"``.
+        Address of a Dask scheduler, a client, or ``"local"``, to compute on a Dask cluster instead.
     threads : int or None, default=None
-        Threads inside a task.  By default one if the data set is small (less than a million
-        entries in X and Y), else the cores shared out evenly over the processes; with one process
-        what is usual here (such as ``OPENBLAS_NUM_THREADS`` says), with Dask one.
+        Number of threads per task.  By default, one for small data sets (less than a million
+        entries in X and Y); otherwise the cores divided by the number of processes, the default of
+        the linear algebra library (see ``OPENBLAS_NUM_THREADS``) for a single process, or one with
+        Dask.
     device : str or None, default=None
-        Where methods with a ``device`` parameter compute, such as ``"cuda"``.
+        Device for methods with a ``device`` parameter, such as ``"cuda"``.
     allow : iterable of str, default=()
-        Packages from which methods may be imported besides imcc, sklearn and what the experiment
-        allows itself.  An experiment that was read from a store allows nothing itself.
+        Packages from which methods may be imported, in addition to imcc, sklearn and ``allow`` of
+        the experiment, which is empty for an experiment read from a store.
     isolate : bool or None, default=None
-        Whether tasks are computed in separate processes, so that one that crashes, hangs or
-        ends the process does not end the run.  By default if a method is not one of imcc's, and
-        wherever ``n_jobs``, ``timeout`` or ``budget`` need it.
+        Whether to compute tasks in separate processes, so that a task that crashes, hangs or exits
+        does not stop the run.  By default, this is done if a method uses classes outside imcc, or
+        if ``n_jobs``, ``timeout`` or ``budget`` require it.
     timeout : float or None, default=None
-        Seconds that a task may take; one that takes longer is ended, and has failed.
+        Maximum number of seconds per task; a task that takes longer is stopped and counts as
+        failed.
     budget : float or None, default=None
-        Seconds that the run may take.  A task that is expected not to end in time does not begin,
-        and what still runs then is given up, to be computed by the next run.
-    progress : callable or None
-        Called with a :class:`Progress`.
+        Maximum number of seconds of the run.  Tasks that are not expected to complete in time are
+        not started, and tasks that are still running at the end are stopped; they are left to the
+        next run.
+    progress : callable or None, default=None
+        Function that is called with a :class:`Progress`.
 
     Returns
     -------
@@ -135,9 +141,9 @@ def run(
 
     Notes
     -----
-    A task that fails does not stop the others; it is tried again by the next run.  Rows are in the
-    store as soon as they exist: a run that is stopped or killed continues with the same call.  The
-    tasks that are expected to take longest begin first, as far as stored rows tell how long.
+    A failed task does not stop the others; it is retried by the next run.  Results are stored
+    immediately: after an interruption, the same call resumes the run.  If stored results allow to
+    estimate the times of tasks, the longest tasks are started first.
     """
     begun = time.perf_counter()
     if threads is not None:
@@ -157,7 +163,7 @@ def run(
     elif executor.n_workers > 1:
         available = max(1, n_cores() // executor.n_workers)
     how = (threads, device, available)
-    # On a cluster, a task that is to be alone begins a process where it is computed.
+    # On a cluster, an isolated task starts a process on the worker.
     call: tuple[Any, ...] = (run_task,)
     if dask is not None and alone:
         call = (run_alone, timeout)
@@ -176,7 +182,7 @@ def run(
 
 
 def run_alone(timeout: float | None, task: Task, *how: Any) -> Outcome:
-    """Compute a task in a separate process: what ends that process is a failure of the task."""
+    """Compute a task in a separate process; if the process dies, the task has failed."""
     executor = ProcessExecutor(1)
     start = time.perf_counter()
     try:
@@ -195,19 +201,19 @@ def _outcome(executor: Executor, handle: Any, task: Task, start: float) -> Outco
         outcome: Outcome = executor.result(handle)
     except WorkerDiedError as error:
         lines = str(error).strip().splitlines() or [""]
-        # A crash in the middle of a computation is often for lack of memory.
-        reason = f"the worker process died, perhaps for lack of memory ({lines[-1]})"
+        # A crash during a computation is often due to a lack of memory.
+        reason = f"the worker process died, possibly for lack of memory ({lines[-1]})"
         outcome = failure(task, reason, time.perf_counter() - start, str(error))
     return outcome
 
 
 def _too_slow(task: Task, timeout: float | None, start: float) -> Failure:
-    reason = f"took longer than the timeout of {timeout:g} s and was ended"
+    reason = f"took longer than the timeout of {timeout:g} s and was stopped"
     return failure(task, reason, time.perf_counter() - start)
 
 
 class _Run:
-    """One run; its parts are methods because they share so much."""
+    """The state of a run."""
 
     timeout: float | None = None
     deadline: float | None = None
@@ -231,7 +237,7 @@ class _Run:
         self.done = {result.key: result.seconds for result in store.results()}
 
     def compute(self) -> Summary:
-        """Keep all workers busy until nothing is left to claim, or the time is over."""
+        """Submit tasks until there are none left to claim, or the budget is used up."""
         while True:
             while len(self.handles) < self.executor.n_workers and self._submit_next():
                 pass
@@ -265,13 +271,13 @@ class _Run:
         task = self.tasks[key]
         self.since[task.key] = time.perf_counter()
         if self.executor.n_workers == 1:
-            self._report(None)  # a serial executor comes back when the task is done
+            self._report(None)  # a serial executor returns when the task is done
         (function, *first), how = self.how
         self.handles[self.executor.submit(function, *first, task, *how)] = task
         return True
 
     def _wanted(self) -> list[TaskKey]:
-        """Return the tasks that may begin now, those that take longest first."""
+        """Return the tasks that may be started now, the longest first."""
         left = None if self.deadline is None else self.deadline - time.perf_counter()
         if left is not None and left <= 0:
             return []
@@ -283,7 +289,7 @@ class _Run:
         return sorted(fitting, key=lambda key: -expected[key])
 
     def _patience(self) -> float:
-        """Return how long to wait for tasks before there is something else to do."""
+        """Return how long to wait before the next timeout, deadline or progress report."""
         present = time.perf_counter()
         moments = [present + 1.0]
         if self.deadline is not None:

@@ -1,4 +1,4 @@
-"""Scores and predictions of any multi-label classifier, in one shape; and metrics of both."""
+"""Scores and predictions of any multi-label classifier in a common form, and their metrics."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from imcc.calibration import label_scores, scoring_method
 from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 
-#: Metrics that are reported besides the paper's five; of all of them more is better.
+#: Metrics that are reported in addition to the paper's five; larger values are better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
-#: All metrics of a row: the paper's five, then the others.
+#: All metrics of a result: the paper's five, then the others.
 ALL_METRICS = (*METRICS, *MORE_METRICS)
 
-#: Ranges of the share of the training rows that have a label, from (exclusive) and to (inclusive),
-#: by the names of the columns for the average precision of the labels in them.
+#: Ranges of label frequencies, as fractions of the training rows, lower bound excluded and upper
+#: bound included; the keys name the columns with the average precision of the labels in a range.
 LABEL_RANGES: dict[str, tuple[float, float]] = {
     "label_ap_to_1": (0.0, 0.01),
     "label_ap_1_to_5": (0.01, 0.05),
@@ -29,18 +29,25 @@ LABEL_RANGES: dict[str, tuple[float, float]] = {
 
 
 def greater_is_better(metric: str) -> bool:
-    """Return the direction of a metric.
+    """Return whether larger values of a metric are better.
 
+    Parameters
+    ----------
+    metric : str
+        One of :data:`ALL_METRICS`.
+
+    Examples
+    --------
     >>> greater_is_better("coverage"), greater_is_better("macro_f1")
     (False, True)
     """
-    return metric in MORE_METRICS or METRICS[metric].greater_is_better
+    return metric in (*MORE_METRICS, *LABEL_RANGES) or METRICS[metric].greater_is_better
 
 
 def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the scores of all labels with 0 as the threshold, shape (n_samples, n_labels).
+    """Return the scores of all labels with threshold 0, shape (n_samples, n_labels).
 
-    Takes ``decision_function``, else ``predict_proba`` less 1/2.
+    Uses ``decision_function`` or, if there is none, ``predict_proba`` minus 1/2.
     """
     scores = label_scores(estimator, X, n_labels).astype(np.float64)
     if scoring_method(estimator) == "predict_proba":
@@ -48,16 +55,16 @@ def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     name = type(estimator).__name__
     if scores.shape != (X.shape[0], n_labels):
         raise ValueError(
-            f"{name} scored {scores.shape} where {(X.shape[0], n_labels)} rows and labels were "
-            "expected: is it a multi-label classifier?"
+            f"the scores of {name} have shape {scores.shape}, expected {(X.shape[0], n_labels)}: "
+            "is it a multi-label classifier?"
         )
     if not np.isfinite(scores).all():
-        raise ValueError(f"{name} gave scores that are not finite")
+        raise ValueError(f"the scores of {name} are not finite")
     return scores
 
 
 def predictions(estimator: Any, X: Any, scores: np.ndarray) -> np.ndarray:
-    """Return what the method itself predicts; where its scores are at least 0 if it cannot."""
+    """Return the predictions of an estimator; ``scores >= 0`` if it has no ``predict``."""
     if not hasattr(estimator, "predict"):
         return scores >= 0
     predicted = estimator.predict(X)
@@ -66,21 +73,22 @@ def predictions(estimator: Any, X: Any, scores: np.ndarray) -> np.ndarray:
         predicted = predicted[:, np.newaxis]
     if predicted.shape != scores.shape:
         raise ValueError(
-            f"{type(estimator).__name__} predicted {predicted.shape} where {scores.shape} was "
-            "expected"
+            f"the predictions of {type(estimator).__name__} have shape {predicted.shape}, expected "
+            f"{scores.shape}"
         )
     return predicted > 0
 
 
 def all_metrics(Y: np.ndarray, scores: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return the five metrics and the others; NaN where one is undefined.
+    """Return all metrics; NaN if undefined.
 
-    Hamming loss, F1 and subset accuracy judge the predictions, the others the scores.  The area
-    under the ROC curve is averaged over the labels that are on in some rows and off in others.
+    Hamming loss, F1 and subset accuracy are computed from the predictions, the others from the
+    scores.  The area under the ROC curve is averaged over the labels that some rows have and some
+    do not.
     """
     on = Y > 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # NaN says it
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # they are NaN
         metrics = evaluate(Y, scores)
     metrics["hamming_loss"] = float((predicted != on).mean())
     metrics["micro_f1"] = micro_f1(on, predicted)
@@ -95,23 +103,22 @@ def all_metrics(Y: np.ndarray, scores: np.ndarray, predicted: np.ndarray) -> dic
 def precision_by_frequency(
     Y_train: np.ndarray, Y: np.ndarray, scores: np.ndarray
 ) -> dict[str, float]:
-    """Return the mean average precision of the labels in each range of frequencies.
+    """Return the mean average precision of the labels per range of label frequencies.
 
-    The average precision of a label is that of the ranking of the held-out rows by its score
-    (scikit-learn's ``average_precision_score``); labels that no held-out row has are left out, and
-    so are those that no training row has.
+    The average precision of a label is computed over the held-out rows (scikit-learn's
+    ``average_precision_score``).  Labels that no held-out row or no training row has are ignored.
 
     Parameters
     ----------
     Y_train : ndarray of shape (n_train, n_labels)
-        Labels of the training rows, which say how frequent a label is.
+        Labels of the training rows, which determine the label frequencies.
     Y, scores : ndarray of shape (n_samples, n_labels)
         Labels and scores of the held-out rows.
 
     Returns
     -------
     dict of str to float
-        By the names in ``LABEL_RANGES``, of the ranges that have a label.
+        Keys are names of ``LABEL_RANGES``; ranges without labels are omitted.
     """
     share, on = (Y_train > 0).mean(axis=0), Y > 0
     found = {}

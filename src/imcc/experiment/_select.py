@@ -1,4 +1,4 @@
-"""Methods that search: every metric's own choice of a setting, out of one search."""
+"""Methods with a parameter search: the setting chosen by each metric, from a single search."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from imcc.experiment._plan import Task
 from imcc.experiment._scores import centred_scores, predictions
 from imcc.metrics import METRICS, evaluate
 
-# scikit-learn's own searches; others (successive halving) know one metric only and choose by it.
+# Searches of scikit-learn with several metrics; others (successive halving) support only one.
 SKLEARN_SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting, and the metric that chose it by its cross-validated value."""
+    """A setting, the metric by which it was chosen, and its cross-validated value."""
 
     selection: str
     setting: dict[str, Any]
@@ -29,11 +29,11 @@ class Choice:
 
 
 def prepare(task: Task, seed: int, device: str | None = None) -> Any:
-    """Return the method's estimator with the experiment's folds, metrics and random numbers.
+    """Return the estimator of a task with the folds, metrics and seed of the experiment.
 
-    A method with a ``device`` parameter gets the device.  A parameter grid makes it a
-    ``GridSearchCV``.  Where it searches by itself, folds and metrics are the experiment's, whatever
-    it was given: methods are compared under one protocol.
+    ``device`` is set if the estimator has this parameter.  A method with a grid becomes a
+    ``GridSearchCV``.  If the estimator is a search, its folds and metrics are replaced by those of
+    the experiment: all methods are compared under the same protocol.
     """
     protocol = task.protocol
     estimator = task.method.build(task.allow)
@@ -49,9 +49,9 @@ def prepare(task: Task, seed: int, device: str | None = None) -> Any:
     if isinstance(estimator, SKLEARN_SEARCHES):
         return estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
     if calibrates(estimator):
-        # Not the search: each of the settings that the metrics choose, see fit_choice.
+        # The chosen settings are calibrated, not the search; see fit_choice.
         estimator.set_params(calibrate=False)
-    halving = getattr(estimator, "halving", False)  # needs to know which metric decides
+    halving = getattr(estimator, "halving", False)  # needs a metric to rank settings by
     return estimator.set_params(
         cv=folds, scoring=list(METRICS), refit=protocol.scoring if halving else False
     )
@@ -63,12 +63,12 @@ def searches(estimator: Any) -> bool:
 
 
 def calibrates(estimator: Any) -> bool:
-    """Return whether a search of ours is to calibrate the scores of what it chooses."""
+    """Return whether an estimator is a search with ``calibrate=True``."""
     return searches(estimator) and bool(getattr(estimator, "calibrate", False))
 
 
 def set_random_states(estimator: Any, seed: int) -> None:
-    """Give a seed to every part of an estimator that has none."""
+    """Set all ``random_state`` parameters that are None."""
     seeds = {
         name: seed
         for name, value in estimator.get_params(deep=True).items()
@@ -79,11 +79,11 @@ def set_random_states(estimator: Any, seed: int) -> None:
 
 
 def choices(search: Any, metric: str) -> Iterator[Choice]:
-    """Yield the settings of a fitted search, from the best to the worst by one metric."""
+    """Yield the settings of a fitted search, from best to worst by a metric."""
     results = search.cv_results_
     sign = 1.0
     if isinstance(search, SKLEARN_SEARCHES) and not METRICS[metric].greater_is_better:
-        sign = -1.0  # scikit-learn holds losses negated
+        sign = -1.0  # scikit-learn negates losses
     means = results[f"mean_test_{metric}"]
     for index in np.argsort(results[f"rank_test_{metric}"], kind="stable"):
         if np.isnan(means[index]):
@@ -99,24 +99,24 @@ def fit_choice(
     Y: Any,
     calibrate: bool = False,
 ) -> Choice:
-    """Fit on all training rows the setting that a metric chose, unless that was done already.
+    """Fit the setting chosen by a metric on all training rows, unless it is already fitted.
 
     Parameters
     ----------
     search : estimator
-        Fitted.
+        The fitted search.
     metric : str
     fitted : dict
-        Models by their settings (as texts); the new one is added.
+        Fitted models by the ``repr`` of their settings; a new model is added.
     X, Y
-        The training rows.
-    calibrate : bool
-        Whether the model is to be calibrated, on the folds of the search.
+        Training rows and labels.
+    calibrate : bool, default=False
+        Whether to calibrate the model on the folds of the search.
 
     Returns
     -------
     Choice
-        A setting that is unbounded on all rows (LLSF, JFSC) gives way to the next best.
+        If a setting is unbounded on all rows (LLSF, JFSC), the next best is used.
     """
     last: Exception | None = None
     for choice in choices(search, metric):
@@ -129,11 +129,11 @@ def fit_choice(
             last = error
             continue
         return choice
-    raise last or ValueError(f"{metric} is undefined on every fold: no setting can be chosen by it")
+    raise last or ValueError(f"{metric} is undefined on every fold: it cannot choose a setting")
 
 
 def _estimator_for(search: Any, setting: dict[str, Any], calibrate: bool) -> Any:
-    if calibrate:  # a search of one setting, judged by a metric that is defined for all rows
+    if calibrate:  # a search with one setting, by a metric that is defined for all rows
         alone = search.at_setting(setting)
         return alone.set_params(calibrate=True, scoring="hamming_loss", refit=True)
     if isinstance(search, SKLEARN_SEARCHES):
@@ -142,7 +142,7 @@ def _estimator_for(search: Any, setting: dict[str, Any], calibrate: bool) -> Any
 
 
 def _score_all(estimator: Any, X: Any, Y: np.ndarray) -> dict[str, float]:
-    """Score a fold for ``GridSearchCV``: the five metrics, losses negated."""
+    """Return the five metrics on a fold for ``GridSearchCV``, losses negated."""
     scores = centred_scores(estimator, X, Y.shape[1])
     metrics = evaluate(Y, scores)
     metrics["hamming_loss"] = float((predictions(estimator, X, scores) != (Y > 0)).mean())

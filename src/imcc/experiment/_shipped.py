@@ -1,4 +1,4 @@
-"""Experiments as TOML or JSON files: those that come with the package, and the user's own."""
+"""Experiments in TOML or JSON files: those included in the package, and files of the user."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ from imcc.experiment._plan import Experiment
 
 
 def list_experiments() -> dict[str, str]:
-    """Return the names of the experiments that come with the package, and what each is.
+    """Return the experiments that are included in the package.
 
+    Returns
+    -------
+    dict of str to str
+        Descriptions by name.
+
+    Examples
+    --------
     >>> sorted(list_experiments())
     ['outside', 'paper', 'quick']
     """
@@ -25,21 +32,30 @@ def list_experiments() -> dict[str, str]:
     found = {}
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".toml"):
-            # The first line of a file is a comment that says what it is.
+            # The first line of a file is a comment with its description.
             first = file.read_text(encoding="utf-8").splitlines()[0]
             found[file.name.removesuffix(".toml")] = first.lstrip("# ").rstrip()
     return found
 
 
 def load_experiment(source: str | Path) -> Experiment:
-    """Return an experiment by its name, or from a TOML or JSON file.
+    """Load an experiment by its name, or from a TOML or JSON file.
 
     Parameters
     ----------
-    source : str or path
-        One of :func:`list_experiments`, or a file: JSON if its name ends in ``.json``, TOML
-        otherwise.  Paths in a file are relative to it.  Nothing that the file names is imported
-        before the experiment is run.
+    source : str or path-like
+        Name of an included experiment (see :func:`list_experiments`), or a file, which is read as
+        JSON if its name ends in ``.json`` and as TOML otherwise.  Paths in a file are relative to
+        it.  Methods named in the file are not imported before the experiment is run.
+
+    Returns
+    -------
+    Experiment
+
+    Raises
+    ------
+    ExperimentError
+        If the experiment does not exist or its description is invalid.
 
     Examples
     --------
@@ -61,31 +77,33 @@ def load_experiment(source: str | Path) -> Experiment:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ExperimentError(f"{path} is not a text in UTF-8: {error}") from error
+        raise ExperimentError(f"{path} is not UTF-8 text: {error}") from error
     read = json.loads if path.suffix.lower() == ".json" else tomllib.loads
     return parse_experiment(text, path.stem, path.parent, read)
 
 
 def load_methods(path: str | Path) -> tuple[list[Method], tuple[str, ...]]:
-    """Return methods from a TOML or JSON file, and the packages that it allows.
+    """Load methods from a TOML or JSON file.
 
     Parameters
     ----------
-    path : str or path
-        JSON if its name ends in ``.json``, TOML otherwise.  It has ``methods``, as in an
-        experiment, and may have ``allow``.  Nothing that the file names is imported.
+    path : str or path-like
+        File, read as JSON if its name ends in ``.json`` and as TOML otherwise.  It has ``methods``,
+        as in an experiment, and optionally ``allow``.  Nothing is imported.
 
     Returns
     -------
     methods : list of Method
+        The methods.
     allow : tuple of str
+        Packages from which the file allows methods to be imported.
     """
     path = Path(path)
     plain = _read_plain(path, f"file of methods {path.name!r}")
     if set(plain) - {"methods", "allow"} or not plain.get("methods"):
         raise ExperimentError(
-            f"{path}: a file of methods has [methods.NAME] and, if need be, allow = [...]; it has "
-            f"{', '.join(plain) or 'nothing'}"
+            f"{path}: a file of methods must have [methods.NAME] and may have allow = [...]; it "
+            f"has {', '.join(plain) or 'nothing'}"
         )
     return make_methods(plain["methods"]), check_allowed(plain.get("allow", ()))
 
@@ -95,7 +113,7 @@ def _read_plain(path: Path, what: str) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ExperimentError(f"{path} is not a text in UTF-8: {error}") from error
+        raise ExperimentError(f"{path} is not UTF-8 text: {error}") from error
     except OSError as error:
         raise ExperimentError(f"{path} cannot be read: {error.strerror}") from error
     return _parse_plain(text, what, json.loads if path.suffix.lower() == ".json" else tomllib.loads)
@@ -113,15 +131,15 @@ def _parse_plain(text: str, what: str, read: Callable[[str], Any]) -> dict[str, 
 
 
 def parse_experiment(text: str, name: str, folder: Path, read: Callable[[str], Any]) -> Experiment:
-    """Return the experiment that the text of a file describes.
+    """Return the experiment described by the text of a file.
 
     Parameters
     ----------
     text : str
     name : str
-        The experiment's name, if the text gives none.
+        Name of the experiment, if the text has none.
     folder : Path
-        What paths in the text are relative to.
+        Folder to which paths in the text are relative.
     read : callable
         ``tomllib.loads`` or ``json.loads``.
     """
@@ -132,7 +150,7 @@ def parse_experiment(text: str, name: str, folder: Path, read: Callable[[str], A
         studies = dict(plain["sensitivity"])
         studies["datasets"] = _resolved(studies.get("datasets", []), folder)
         plain["sensitivity"] = studies
-    # A file that the user runs is the user's own program: it may name the packages that it needs.
+    # A file that the user runs is trusted like a program: it may allow the packages that it needs.
     return Experiment.from_dict(plain, f"experiment {name!r}", allow=plain.pop("allow", ()))
 
 

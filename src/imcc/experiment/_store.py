@@ -1,4 +1,4 @@
-"""The results store: rows in, rows and score tables out."""
+"""The store of results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from imcc.experiment._records import (
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.metrics import METRICS
 
-#: A selection: every metric with the setting that this metric chose.
+#: Value of ``selection``: every metric is reported for the setting chosen by this metric.
 EACH = "each"
 
 _RUN_COLUMNS = tuple(RUN_FIELDS)
@@ -50,23 +50,30 @@ _OF_KEY = "kind = ? AND dataset = ? AND method = ? AND repetition = ?"
 
 
 class Store:
-    """The results of one experiment in one SQLite file.
+    """Results of an experiment in an SQLite file.
 
-    A row is written the moment it exists, as a whole or not at all; several processes may read
-    and write.  Opened with :meth:`open` or :meth:`create`.
+    Results are written atomically as soon as they are computed; several processes may read and
+    write at the same time.  The constructor opens an existing store; use :meth:`create` for a new
+    one.  A store is a context manager that closes the file.
 
     Parameters
     ----------
-    path : path
+    path : path-like
         The file.
     read_only : bool, default=False
-        Open without writing anything, whatever folder it is in.
+        Whether to open the file without writing; also possible without write permission.
 
     Attributes
     ----------
-    path : Path
+    path : pathlib.Path
+        The file.
     experiment : Experiment
-        What the store holds the results of.
+        The experiment.
+
+    Raises
+    ------
+    StoreError
+        If the file does not exist or is not a store.
 
     Examples
     --------
@@ -91,14 +98,29 @@ class Store:
 
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> Store:
-        """Make a store for an experiment; if there is one already, let the experiment join it.
+        """Create a store for an experiment, or add the experiment to an existing store.
 
-        A store that exists keeps all it has.  The experiment may have more data sets, methods or
-        repetitions, or fewer, than the store knows of, but where both have the same they must
-        mean the same.
+        Existing results are kept.  The experiment may have more or fewer data sets, methods and
+        repetitions than the store; those that both have must have the same definitions.
 
-        Nothing that the experiment names is imported here, but for our own methods: an experiment
-        with others must be resolved (:meth:`Experiment.resolve`).
+        Only classes of imcc are imported: an experiment with other methods must be resolved
+        (:meth:`Experiment.resolve`).
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        experiment : Experiment
+            The experiment.
+
+        Returns
+        -------
+        Store
+
+        Raises
+        ------
+        StoreError
+            If the existing store has another protocol or other methods of the same names.
         """
         path = Path(path)
         experiment = experiment.resolve_ours()
@@ -136,7 +158,12 @@ class Store:
     # Contents.
 
     def keys(self) -> set[TaskKey]:
-        """Return the keys of the tasks that are done."""
+        """Return the keys of the tasks with results.
+
+        Returns
+        -------
+        set of TaskKey
+        """
         rows = self._query(
             "SELECT kind, dataset, method, repetition FROM runs UNION ALL "
             "SELECT kind, dataset, method, repetition FROM studies"
@@ -144,12 +171,22 @@ class Store:
         return {TaskKey(*row) for row in rows}
 
     def missing(self) -> list[TaskKey]:
-        """Return the keys of the experiment's tasks that are not done."""
+        """Return the keys of the tasks of the experiment without results.
+
+        Returns
+        -------
+        list of TaskKey
+        """
         done = self.keys()
         return [task.key for task in self.experiment.tasks() if task.key not in done]
 
     def runs(self) -> list[Run]:
-        """Return all rows, by data set, method and repetition."""
+        """Return all runs, sorted by data set, method and repetition.
+
+        Returns
+        -------
+        list of Run
+        """
         environments = self._environments()
         frequencies = self._frequencies()
         selections: dict[int, list[Selection]] = {}
@@ -179,7 +216,7 @@ class Store:
         return found
 
     def data_fingerprints(self) -> dict[str, str]:
-        """Return the hash of the data of each data set that has rows."""
+        """Return the hash of the data of each data set with results."""
         rows = self._query(
             "SELECT dataset, data_fingerprint FROM runs UNION "
             "SELECT dataset, data_fingerprint FROM studies"
@@ -187,7 +224,12 @@ class Store:
         return dict(rows)
 
     def studies(self) -> list[Study]:
-        """Return all sensitivity studies, by data set."""
+        """Return all sensitivity studies, sorted by data set.
+
+        Returns
+        -------
+        list of Study
+        """
         environments = self._environments()
         found = []
         for kind, dataset, method, repetition, *values in self._query(
@@ -205,11 +247,16 @@ class Store:
         return found
 
     def results(self) -> list[Run | Study]:
-        """Return runs and studies."""
+        """Return all runs and studies."""
         return [*self.runs(), *self.studies()]
 
     def failures(self) -> list[Failure]:
-        """Return the tasks that failed when they were last tried."""
+        """Return the tasks whose last attempt failed.
+
+        Returns
+        -------
+        list of Failure
+        """
         rows = self._query(
             f"SELECT {', '.join(_KEY_COLUMNS)}, error, traceback, seconds, environment, finished "
             "FROM failures ORDER BY dataset, method, repetition"
@@ -220,7 +267,7 @@ class Store:
         ]
 
     def running(self) -> list[TaskKey]:
-        """Return the keys of the tasks that living runners are computing."""
+        """Return the keys of the tasks that are currently being computed."""
         rows = self._query(
             f"SELECT {', '.join(_KEY_COLUMNS)}, machine, pid, started, heartbeat "
             "FROM claims JOIN runners ON runner = runners.id ORDER BY since"
@@ -228,24 +275,25 @@ class Store:
         return [TaskKey(*row[:4]) for row in rows if is_alive(*row[4:])]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
-        """Return one metric of all runs.
+        """Return the scores of all runs by a metric.
 
         Parameters
         ----------
         metric : str
-            One of the five or ``micro_f1``, ``macro_f1``, ``subset_accuracy``, ``macro_auc``.
-        selection : str or None
-            Which setting of a method that searches: the one chosen by a metric, named here; that
-            chosen by ``metric`` itself (``"each"``; by the experiment's metric, if a search cannot
-            choose by this one); by default the one chosen by the experiment's metric.  Methods
-            without a search have one setting only.
+            One of :data:`imcc.experiment.ALL_METRICS`, or of ``LABEL_RANGES`` for the average
+            precision of the labels of that frequency.
+        selection : str or None, default=None
+            Name of the metric by which the setting of a method with a search was chosen; by default
+            that of the experiment.  ``"each"`` means the setting chosen by ``metric`` itself, or by
+            the experiment's metric if ``metric`` is not one of the five that searches use.  Methods
+            without a search have only one setting.
 
         Returns
         -------
-        ScoreTable
-            NaN where a run is missing.
+        imcc.comparison.ScoreTable
+            NaN for missing runs, and for runs without a record of the metric.
         """
-        check_choice("metric", metric, ALL_METRICS)
+        check_choice("metric", metric, [*ALL_METRICS, *LABEL_RANGES])
         scoring = self.experiment.protocol.scoring
         selection = scoring if selection is None else selection
         check_choice("selection", selection, [*METRICS, EACH])
@@ -254,31 +302,45 @@ class Store:
         datasets = tuple(dataset.name for dataset in self.experiment.datasets)
         methods = tuple(method.name for method in self.experiment.methods)
         values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
-        for dataset, method, repetition, value in self._query(
-            f"SELECT dataset, method, repetition, {metric} FROM runs JOIN selections ON run = id "
-            "WHERE kind = ? AND selection IN (?, ?)",
-            (SCORES, selection, UNSEARCHED),
-        ):
+        source = "selections" if metric in ALL_METRICS else "frequencies"
+        rows = []
+        if source == "selections" or self._has_frequencies():
+            rows = self._query(
+                f"SELECT dataset, method, repetition, {metric} FROM runs JOIN {source} ON run = id "
+                "WHERE kind = ? AND selection IN (?, ?)",
+                (SCORES, selection, UNSEARCHED),
+            )
+        for dataset, method, repetition, value in rows:
             place = datasets.index(dataset), methods.index(method), repetition
             values[place] = np.nan if value is None else value
         return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
 
-    # What comes in.
+    # Writing.
 
     def check_in_place(self) -> None:
-        """Raise an error if the store was deleted or replaced since it was opened."""
+        """Raise a StoreError if the file was deleted or replaced since it was opened."""
         check_in_place(self.path, self._identity)
 
     def add(self, outcome: Outcome) -> bool:
-        """Write what a task gave; return whether it was new.
+        """Add the outcome of a task.
 
-        An existing result is kept: the first one counts.  A failure never replaces a result, and
-        is removed when the task succeeds.
+        An existing result is kept.  A failure never replaces a result, and is removed when the task
+        succeeds.
+
+        Parameters
+        ----------
+        outcome : Run, Study or Failure
+            The outcome.
+
+        Returns
+        -------
+        bool
+            Whether it was added.
         """
         return bool(self.add_all([outcome]))
 
     def add_all(self, outcomes: Iterable[Outcome]) -> int:
-        """Write many results, all or none; return how many were new."""
+        """Add many outcomes in one transaction; return the number of those that were added."""
         new = 0
         self.check_in_place()
         with errors_in_words(self.path):
@@ -286,10 +348,32 @@ class Store:
                 for outcome in outcomes:
                     new += self._insert(outcome)
                     self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
-            # The write-ahead log is moved into the file, so that a copy of the file is
-            # complete at any time.
+            # Move the write-ahead log into the file, so that a copy of the file is complete.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.check_in_place()
+        return new
+
+    def add_frequencies(self, runs: Iterable[Run]) -> int:
+        """Add the record by the frequency of labels to rows that have none; return to how many.
+
+        Rows of before there was such a record get it from runs with the same numbers.
+        """
+        new = 0
+        self.check_in_place()
+        known = self._frequencies()
+        with errors_in_words(self.path), transaction(self._connection):
+            for run in runs:
+                found = self._connection.execute(
+                    f"SELECT id FROM runs WHERE {_OF_KEY}", run.key
+                ).fetchone()
+                missing = [
+                    chosen
+                    for chosen in run.selections
+                    if found and (found[0], chosen.selection) not in known
+                ]
+                for chosen in missing:
+                    self._insert_frequencies(found[0], chosen)
+                new += any(chosen.by_frequency for chosen in missing)
         return new
 
     def _insert(self, outcome: Outcome) -> bool:
@@ -309,7 +393,7 @@ class Store:
         return True
 
     def _check_data(self, outcome: Run | Study) -> None:
-        """Make sure that all rows of a data set were computed on the same data."""
+        """Check that all results of a data set were computed on the same data."""
         for table in ("runs", "studies"):
             found = self._connection.execute(
                 f"SELECT data_fingerprint FROM {table} WHERE dataset = ? LIMIT 1",
@@ -317,8 +401,8 @@ class Store:
             ).fetchone()
             if found and found[0] != outcome.data_fingerprint:
                 raise StoreError(
-                    f"the data of {outcome.key[1]!r} are not those of the rows in {self.path}: has "
-                    "its file changed? Give the new data a new name, or begin a new store"
+                    f"the data of {outcome.key[1]!r} differ from those of the rows in {self.path}: "
+                    "has the file changed? Use another name for the new data, or a new store"
                 )
 
     def _insert_run(self, run: Run) -> None:
@@ -339,14 +423,18 @@ class Store:
                     *(chosen.cv_score, *values),
                 ),
             )
-            if chosen.by_frequency:
-                self._connection.execute(FREQUENCIES)
-                means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
-                self._connection.execute(
-                    f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
-                    f"VALUES (?, ?, {', '.join('?' * len(means))})",
-                    (number, chosen.selection, *means),
-                )
+            self._insert_frequencies(number, chosen)
+
+    def _insert_frequencies(self, run: int, chosen: Selection) -> None:
+        if not chosen.by_frequency:
+            return
+        self._connection.execute(FREQUENCIES)
+        means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
+        self._connection.execute(
+            f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
+            f"VALUES (?, ?, {', '.join('?' * len(means))})",
+            (run, chosen.selection, *means),
+        )
 
     def _insert_study(self, study: Study) -> None:
         fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
@@ -395,9 +483,12 @@ class Store:
         rows = self._query("SELECT id, content FROM environments")
         return {name: json.loads(content) for name, content in rows}
 
+    def _has_frequencies(self) -> bool:
+        return bool(self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"))
+
     def _frequencies(self) -> dict[tuple[int, str], dict[str, float]]:
-        """Return the records by the frequency of labels, by run and selection."""
-        if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"):
+        """Return the average precision by label frequency, per run and selection."""
+        if not self._has_frequencies():
             return {}
         rows = self._query(f"SELECT run, selection, {', '.join(LABEL_RANGES)} FROM frequencies")
         return {
@@ -412,9 +503,9 @@ class Store:
     def _described(self) -> Experiment:
         rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
         if not rows:
-            raise StoreError(f"{self.path} is empty: the run that made it was stopped at once")
-        # Nothing is imported: rows can be looked at where the methods are not installed, and
-        # whoever made the file does not decide what runs here.
+            raise StoreError(f"{self.path} is empty: the run that created it was interrupted")
+        # Nothing is imported: results can be read without the methods being installed, and a file
+        # must not determine which code is run.
         try:
             plain = json.loads(rows[0][0])
             plain["methods"] = {
@@ -423,7 +514,7 @@ class Store:
             return Experiment.from_dict(plain, str(self.path))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
-                f"{self.path}: the description of the experiment makes no sense ({error})"
+                f"{self.path}: the description of the experiment is invalid ({error})"
             ) from error
 
     def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Data sets of an experiment that are tables: words, dates and missing values among the numbers.
+"""Tables with text, dates and missing values as data sets of an experiment.
 
-The features are made by :class:`imcc.tabular.TableEncoder`, fitted to the training rows of each
-repetition: nothing of the test rows is known to it.  Every method is given the same features.
+The features are computed by :class:`imcc.tabular.TableEncoder`, fitted to the training rows of each
+repetition only.  All methods get the same features.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from imcc.tabular import (
     tag_matrix,
 )
 
-# What an entry may say: how to read the file, and what is known about its columns.
+# Options of an entry: how to read the file, and properties of its columns.
 _READING = ("delimiter", "header", "encoding", "member", "max_bytes")
 _COLUMNS = (
     *("labels", "tags", "separator", "kinds", "date_formats", "drop", "missing_words", "schema"),
@@ -39,15 +39,15 @@ OPTIONS = (*_READING, *_COLUMNS)
 
 @dataclass(frozen=True)
 class TableData:
-    """A table, its labels, and what its columns are.
+    """A table, its labels and its schema.
 
     Attributes
     ----------
     labels : Dataset
-        The labels, and the names of the columns that are features; without their values.
+        The labels and the names of the feature columns, without the values of the features.
     table : pyarrow.Table
     schema : Schema
-        Inferred from all rows: what a column is does not depend on the split.
+        Schema inferred from all rows, so that column types do not depend on the split.
     """
 
     labels: Dataset
@@ -59,7 +59,7 @@ class TableData:
         return table_fingerprint(self.table)
 
     def features(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-        """Return the features of training and test rows; the training rows alone decide on them."""
+        """Return the features of training and test rows; the encoder is fitted to the former."""
         encoder = TableEncoder()
         X = encoder.fit_schema(self.table.take(train), self.schema)
         return X, encoder.transform(self.table.take(test))
@@ -73,7 +73,11 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     name : str
     path : str
     options : mapping
-        :data:`OPTIONS`.
+        Values of :data:`OPTIONS`.
+
+    Returns
+    -------
+    TableData
     """
     check_options(name, options)
     file = TableFile(path, **{key: options[key] for key in _READING if key in options})
@@ -83,7 +87,7 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     tags = options.get("tags", known.tags if known else None)
     separator = options.get("separator", known.separator if known else None)
     if bool(names) == (tags is not None):
-        raise ExperimentError(f"data set {name!r}: give the columns of labels, or one of tags")
+        raise ExperimentError(f"data set {name!r}: give either label columns or a column of tags")
     used = [tags] if tags is not None else names
     if absent := [column for column in used if column not in table.column_names]:
         raise DataFormatError(f"there are no columns {absent}", path)
@@ -111,16 +115,16 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
         raise DataFormatError(error.problem, path, line) from error
     features = schema.features
     if not features:
-        raise DataFormatError("there are no columns that could be features", path)
+        raise DataFormatError("the table has no feature columns", path)
     empty = sp.csr_array((table.num_rows, len(features)))
     labels = Dataset(empty, Y, tuple(features), tuple(names), name, source=os.fspath(path))
     return TableData(labels, table, schema)
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse what an entry for a table cannot say."""
+    """Raise an error for options that a table does not have."""
     if unknown := sorted(set(options) - set(OPTIONS)):
         raise ExperimentError(
-            f"data set {name!r}: {unknown[0]!r} is not known for a table; there are "
+            f"data set {name!r}: unknown option {unknown[0]!r} for a table; known options are "
             f"{', '.join(OPTIONS)}"
         )

@@ -1,4 +1,4 @@
-"""One task in, one row out: the pure function at the heart of an experiment."""
+"""Computation of the result of a task."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ from imcc.experiment._select import calibrates, fit_choice, prepare, searches
 from imcc.experiment._tables import TableData
 from imcc.metrics import METRICS
 
-# Below this many numbers in X and Y, starting threads costs more than they save; see
-# choose_threads.
+# Below this many entries in X and Y, threads cost more than they save; see choose_threads.
 _SMALL = 1_000_000
 
 
 def choose_threads(data: Dataset, available: int | None = None) -> int | None:
-    """Return how many threads the linear algebra of a task gets by default.
+    """Return the default number of threads of the linear algebra for a task.
 
-    One, if X and Y have less than a million entries (rows x (features + labels)): the products are
-    then so small that waiting for other threads takes longer than computing.  Else ``available``.
-    The rule looks at the data only, so that a row does not depend on how many tasks run beside it.
+    One if X and Y have less than a million entries (rows x (features + labels)), since
+    synchronising threads then takes longer than computing; otherwise ``available``.  The rule only
+    depends on the data, so that a result does not depend on the number of parallel tasks.
     """
     return 1 if data.n_rows * (data.n_features + data.n_labels) < _SMALL else available
 
@@ -51,33 +50,34 @@ def run_task(
     device: str | None = None,
     available: int | None = None,
 ) -> Outcome:
-    """Compute the row of a task.
+    """Compute the result of a task.
 
-    The same task gives the same metrics whenever and wherever it is computed, up to the rounding
-    of the linear algebra.  Methods that draw from the global generators of NumPy and Python find
-    them seeded with the task's seed.
+    The metrics of a task are reproducible up to rounding in the linear algebra.  The global random
+    generators of NumPy and Python are seeded with the seed of the task, for methods that use them.
 
     Parameters
     ----------
     task : Task
-    threads : int or None
-        Threads for linear algebra; None is by the size of the task
-        (one for less than a million entries in X and Y, else ``available``).
-    device : str or None
-        Device of the methods that can use one, such as ``"cuda"``; not part of the task.
-    available : int or None
-        The threads that a large task may have; None is what is usual in this process.
+        The task.
+    threads : int or None, default=None
+        Number of threads of the linear algebra.  By default, one for less than a million entries in
+        X and Y, otherwise ``available``.
+    device : str or None, default=None
+        Device for methods with a ``device`` parameter, such as ``"cuda"``; not part of the task.
+    available : int or None, default=None
+        Number of threads of a large task; None means the default of this process.
 
     Returns
     -------
     Run, Study or Failure
-        A failure if anything raised an error or called ``sys.exit``; only Ctrl-C passes through.
+        A failure if an error was raised or ``sys.exit`` was called; KeyboardInterrupt is not
+        caught.
     """
     start = time.perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            # The grid is part of what is compared: that it ends somewhere is no news in a row.
+            # The grid is part of the experiment, so that warnings about its bounds are not useful.
             warnings.simplefilter("ignore", EdgeOfGridWarning)
             meter = Meter()
             if not task.method.is_resolved:
@@ -90,7 +90,7 @@ def run_task(
                 if task.kind != SENSITIVITY:
                     return _run(task, data, table, seed, meter, caught, device)
                 if table is not None:
-                    raise ExperimentError("a sensitivity study is of numbers, not of a table")
+                    raise ExperimentError("a sensitivity study needs numeric data, not a table")
                 return _study(task, data, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
@@ -113,8 +113,8 @@ def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators, and leave them as they were."""
-    # The legacy functions are what such methods use.
+    """Seed the global generators, and restore their states afterwards."""
+    # Methods with global generators use the legacy functions.
     before, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
@@ -126,7 +126,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _where(device: str | None) -> dict[str, Any]:
-    """Return where a task was computed."""
+    """Return the environment in which a task was computed."""
     return {**environment(device), "threads": threads_in_use()}
 
 
@@ -171,7 +171,7 @@ def _run(
             Y,
             X_new,
             Y_new,
-            # The search itself does not: see prepare.
+            # Not by the search itself, see prepare.
             calibrate=calibrates(task.method.build(task.allow)),
         )
         fit_seconds += refit_seconds
@@ -205,9 +205,9 @@ def _select(
     Y_new: np.ndarray,
     calibrate: bool,
 ) -> tuple[list[Selection], float, float]:
-    """Return the settings that the metrics chose, with their metrics and the times of the first.
+    """Return the settings chosen by each metric, and the fit and predict times of the first.
 
-    The experiment's own metric comes first.  Metrics that chose the same setting share a model.
+    The metric of the experiment comes first.  Metrics that chose the same setting share a model.
     """
     fitted: dict[str, Any] = {}
     judged: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
@@ -238,7 +238,7 @@ def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, f
 def _study(
     task: Task, data: Dataset, seed: int, meter: Meter, caught: list[Any], device: str | None
 ) -> Study:
-    """Search the whole grid on all rows of a data set; every value is a cross-validated one."""
+    """Compute cross-validated metrics over the whole grid on all rows of a data set."""
     search = prepare(task, seed, device)
     start = time.perf_counter()
     search.fit(data.X, data.Y)
@@ -248,10 +248,10 @@ def _study(
     shape = tuple(len(values) for values in axes.values())
     if len(settings) != np.prod(shape):
         raise ValueError(
-            "a sensitivity study varies alpha, beta, gamma and n_clusters: give one kernel and "
-            "one width"
+            "a sensitivity study varies alpha, beta, gamma and n_clusters: use one kernel and one "
+            "width"
         )
-    # Settings count through alpha, beta, gamma, n_clusters, the last one fastest.
+    # Settings are in the order of alpha, beta, gamma, n_clusters, the last one varying fastest.
     tables = {
         moment: np.array(
             [search.cv_results_[f"{moment}_test_{name}"].reshape(shape) for name in METRICS]
@@ -277,7 +277,7 @@ def _study(
 
 
 def _distinct(values: Any) -> list[Any]:
-    """Return the different values in the order in which they come."""
+    """Return the distinct values in the order of their first occurrence."""
     return list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
 
 

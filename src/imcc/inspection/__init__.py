@@ -1,12 +1,13 @@
-"""Looking into a fitted model: its virtual examples, and why a row has its scores.
+"""Inspection of fitted models: virtual examples, explanations and diagnostics.
 
-:func:`inspect_model` shows the clusters with their soft labels, the label correlations they carry
-and a map of rows and centres; :func:`explain` takes one score apart into contributions that add up
-to it, :func:`explain_columns` into those of the columns of a table, for any model.
-:func:`diagnose` judges scores on held-out rows per label, :func:`threshold_curve` shows
-precision, recall and F1 against the threshold, and :func:`reliability` what scores are worth as
-probabilities; :func:`diagnose_probabilities` judges probabilities, before and after calibration,
-with intervals.  ``draw_*`` makes pictures of these records and :func:`write_page` one HTML page.
+:func:`inspect_model` returns the clusters with their soft labels, the label correlations that they
+represent and a two-dimensional map of rows and centres.  :func:`explain` decomposes a score into
+contributions that add up to it; :func:`explain_columns` does so by the columns of a table, for any
+model.  :func:`diagnose` evaluates scores on held-out rows per label, :func:`threshold_curve`
+computes precision, recall and F1 as functions of the threshold, :func:`reliability` compares
+probabilities with observed frequencies, and :func:`diagnose_probabilities` evaluates probabilities
+before and after calibration, with confidence intervals.  The functions ``draw_*`` plot these
+results, and :func:`write_page` writes an HTML page.
 """
 
 from imcc.inspection._bootstrap import Estimate

@@ -1,18 +1,19 @@
-r"""Intervals by the bootstrap over rows: rows are drawn with replacement, all labels together.
+r"""Bootstrap intervals: rows are drawn with replacement, all labels of a row together.
 
-A resample is the number of times that each row was drawn, w_i, which sum to n.  F1, AUC and average
-precision of a resample are those of the rows with weights w_i, so that nothing is sorted again: for
-one label with truths y_i, in the order of falling scores, tied scores in one group g ::
+A resample is given by the number of times w_i that each row was drawn; they sum to n.  F1, AUC and
+average precision of a resample are those of the rows with weights w_i, so that scores are sorted
+only once.  For one label with true values y_i, rows in the order of decreasing scores, and tied
+scores in one group g ::
 
-    TP_g = sum of w_i y_i up to the end of group g,     N_g = sum of w_i up to there
-    pos_g = TP_g - TP_{g-1},   FP_g = N_g - TP_g,       TP = all of them
+    TP_g = sum of w_i y_i up to the end of group g,     N_g = sum of w_i up to the end of group g
+    pos_g = TP_g - TP_{g-1},   FP_g = N_g - TP_g,       TP = TP_g of the last group
 
     average precision = sum_g pos_g / TP  *  TP_g / N_g
     AUC               = sum_g pos_g (n - TP - (FP_g + FP_{g-1}) / 2) / (TP (n - TP))
     F1                = 2 sum_i w_i y_i yhat_i / (sum_i w_i y_i + sum_i w_i yhat_i)
 
-A resample without rows that have the label, or only with such, has no AUC; the interval is then of
-the other resamples.
+The AUC is undefined for a resample in which no row or every row has the label; such resamples are
+ignored.
 """
 
 from __future__ import annotations
@@ -23,16 +24,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.progress import tell
 from imcc._utils.validation import check_count, check_number
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its interval.
+    """A value and its confidence interval.
 
     Attributes
     ----------
-    value, low, high : float
+    value : float
+        NaN if undefined.
+    low, high : float
+        Bounds of the interval; NaN if there is none.
     """
 
     value: float
@@ -43,7 +48,13 @@ class Estimate:
         return self.text()
 
     def text(self, digits: int = 3) -> str:
-        """Return the value, and its interval with some digits if there is one; "-" if undefined."""
+        """Return the value and its interval, if there is one, as text; "-" if undefined.
+
+        Parameters
+        ----------
+        digits : int, default=3
+            Number of decimals of the interval's bounds; the value has three.
+        """
         if np.isnan(self.value):
             return "-"
         if np.isnan(self.low):
@@ -60,23 +71,24 @@ def check_resampling(n_resamples: int, confidence: float, at_least: int = 1) -> 
 
 
 def tails_of(confidence: float) -> tuple[float, float]:
-    """Return the quantiles of an interval."""
+    """Return the two quantile levels of an interval."""
     return (1 - confidence) / 2, (1 + confidence) / 2
 
 
 def resampled_counts(
     n: int, n_resamples: int, rng: np.random.Generator, entries: int
 ) -> Iterator[np.ndarray]:
-    """Yield how often each row was drawn, (some resamples, n), so many entries at a time."""
+    """Yield blocks of counts, shape (n_block, n), with about ``entries`` entries each."""
     block = max(1, entries // n)
     for start in range(0, n_resamples, block):
         size = min(block, n_resamples - start)
         drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(size)]
         yield np.array(drawn, dtype=np.float64)
+        tell(start + size, n_resamples)
 
 
 def estimate(value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
-    """Return a value with the interval between quantiles of its resamples, where it is defined."""
+    """Return a value with the interval between the quantiles of its defined resamples."""
     defined = drawn[~np.isnan(drawn)]
     if np.isnan(value) or not len(defined):
         return Estimate(value, float("nan"), float("nan"))
@@ -87,7 +99,9 @@ def estimate(value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Est
 def ranked_measures(
     on: np.ndarray, scores: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the average precision and the AUC of one label in resamples; see the module.
+    """Return the average precision and the AUC of one label per resample.
+
+    The formulas are in the docstring of this module.
 
     Parameters
     ----------
@@ -98,7 +112,7 @@ def ranked_measures(
     Returns
     -------
     average_precision, auc : ndarray of shape (n_resamples,)
-        NaN where they are undefined.
+        NaN where undefined.
     """
     if not on.any():
         nothing = np.full(len(counts), np.nan)
@@ -106,7 +120,7 @@ def ranked_measures(
     order = np.argsort(-scores, kind="stable")
     groups = np.concatenate([[0], np.cumsum(np.diff(scores[order]) != 0)])
     hit = np.flatnonzero(on[order])
-    # Only the groups with a row that has the label count: where they start and end.
+    # Start and end of the groups with positive rows; the other groups contribute nothing.
     kept, first = np.unique(groups[hit], return_index=True)
     starts = np.searchsorted(groups, kept)
     ends = np.searchsorted(groups, kept, side="right")
@@ -119,7 +133,7 @@ def ranked_measures(
     with np.errstate(invalid="ignore", divide="ignore"):
         average = np.where(hits > 0, hits * found / rows, 0.0).sum(axis=1) / total
         others = n - total
-        above = rows_before - (found - hits)  # rows without the label that are scored higher
+        above = rows_before - (found - hits)  # negative rows with a higher score
         tied = rows - rows_before - hits
         auc = (hits * (others[:, np.newaxis] - above - tied / 2)).sum(axis=1) / (total * others)
     average[total == 0] = np.nan

@@ -1,21 +1,21 @@
-r"""How good probabilities are, label by label, with intervals; before and after calibration.
+r"""Quality of probabilities per label, with intervals, before and after calibration.
 
-For one label with probabilities p_i and truths y_i in {0, 1} of n rows::
+For one label with probabilities p_i and true values y_i in {0, 1} of n rows::
 
     log loss           = -1/n sum_i [y_i log p_i + (1 - y_i) log(1 - p_i)]
     Brier score        =  1/n sum_i (p_i - y_i)^2
     calibration error  =  1/n sum_b |sum_{i in b} (p_i - y_i)|,   over bins b of probabilities
 
-The first two are proper scores: on average they are lowest for the true probabilities.  The last,
-the expected calibration error (ECE), only asks whether the label is as frequent as announced; the
-same probability for all rows can be perfectly calibrated and useless.
+The first two are proper scoring rules: in expectation they are lowest for the true probabilities.
+The last, the expected calibration error (ECE), only measures whether the label is as frequent as
+predicted; a constant probability for all rows can be perfectly calibrated but useless.
 
-Intervals are of the bootstrap over rows: rows are drawn with replacement, all labels of a row
-together, and the quantiles of the resampled values are taken.  The calibration error is a sum of
-absolute values, so noise makes it larger, and resampling adds noise: the resampled values are
-shifted so that their mean is the value on the rows themselves.  That it is above zero means
-little for few rows; ``error_by_chance`` is what it would be on average if the probabilities were
-exactly right, from truths drawn with these probabilities.
+Intervals are computed by the bootstrap: rows are drawn with replacement, all labels of a row
+together, and the quantiles of the resampled values are the bounds.  The calibration error is a sum
+of absolute values, so noise increases it, and resampling adds noise: the resampled values are
+therefore shifted so that their mean is the value on the original rows.  Even perfect probabilities
+have a positive calibration error on few rows; ``error_by_chance`` is its mean over true values
+drawn with these probabilities.
 """
 
 from __future__ import annotations
@@ -54,29 +54,30 @@ from imcc.inspection._diagnostics import checked
 from imcc.inspection._reliability import Reliability, bins_of, probabilities, reliability
 from imcc.inspection._tables import as_frame, as_text
 
-#: Probabilities count as at least this far from 0 and 1 in the log loss, which would be infinite
-#: for a label that was thought impossible.
+#: Probabilities are clipped to [CLIP, 1 - CLIP] in the log loss, which would otherwise be infinite
+#: if a label with probability 0 occurs.
 CLIP = 1e-7
 MEASURES = ("log_loss", "brier", "calibration_error")
-# Of truths, for what the calibration error is by chance: a mean, which needs fewer than quantiles.
+# Number of draws for ``error_by_chance``: a mean needs fewer than quantiles.
 _DRAWS = 50
 
 
 @dataclass(frozen=True)
 class LabelCalibration:
-    """How good the probabilities of one label are.
+    """Quality of the probabilities of one label.
 
     Attributes
     ----------
     label : str
+        Name of the label.
     support : int
-        Rows that have the label.
+        Number of rows that have the label.
     log_loss, brier, calibration_error : Estimate
         Lower is better.
     error_by_chance : float
-        The mean calibration error of perfectly calibrated probabilities, on as many rows.
+        Mean calibration error of perfectly calibrated probabilities on the same number of rows.
     reliability : Reliability
-        How often the label occurs where it is given some probability.
+        Observed frequencies per bin of probabilities.
     """
 
     label: str
@@ -90,23 +91,25 @@ class LabelCalibration:
 
 @dataclass(frozen=True, repr=False)
 class CalibrationDiagnostics:
-    """The probabilities of all labels, and those before calibration.
+    """Quality of the probabilities of all labels, after and before calibration.
 
     Attributes
     ----------
     labels : tuple of LabelCalibration
+        One entry per label.
     n_rows : int
+        Number of rows.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     log_loss, brier, calibration_error : Estimate
         Means over the labels.
     error_by_chance : float
-        Likewise.
+        Mean over the labels.
     before : CalibrationDiagnostics or None
         The same for the probabilities before calibration, if they were given.
     changes : dict of str to Estimate
-        For each of the three means, the one after less the one before calibration: below 0 is
-        better.  Both are resampled with the same rows.  Empty without ``before``.
+        Difference of each of the three means, after minus before calibration; negative values are
+        improvements.  Both are computed on the same resamples.  Empty if ``before`` is None.
     """
 
     labels: tuple[LabelCalibration, ...]
@@ -148,9 +151,10 @@ class CalibrationDiagnostics:
         Returns
         -------
         pandas.DataFrame
-            Indexed by label: ``support``; ``log_loss``, ``log_loss_low``, ``log_loss_high`` and
-            the same for ``brier`` and ``calibration_error``; ``error_by_chance``; and, with
-            probabilities before calibration, all but ``support`` again with ``_before`` at the end.
+            Indexed by label, with the columns ``support``; ``log_loss``, ``log_loss_low``,
+            ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
+            ``error_by_chance``.  If there are probabilities before calibration, all columns except
+            ``support`` are repeated with the suffix ``_before``.
         """
         columns: dict[str, list[Any]] = {"support": [label.support for label in self.labels]}
         found = [(self, "")] if self.before is None else [(self, ""), (self.before, "_before")]
@@ -166,7 +170,7 @@ class CalibrationDiagnostics:
         return as_frame(columns, index={"label": [label.label for label in self.labels]})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, words and lists, with None for empty bins."""
+        """Return a dict that can be written as JSON, with None for empty bins."""
         return to_plain(_plain(self))
 
 
@@ -190,31 +194,47 @@ def diagnose_probabilities(
     random_state: int = 0,
     label_names: Sequence[str] | None = None,
 ) -> CalibrationDiagnostics:
-    """Judge probabilities on held-out rows: log loss, Brier score and calibration error.
+    r"""Compute log loss, Brier score and calibration error of probabilities, with intervals.
 
-    See the head of this module for the formulas.
+    For one label with probabilities p_i and true values y_i in {0, 1} of n rows::
+
+        log loss           = -1/n sum_i [y_i log p_i + (1 - y_i) log(1 - p_i)]
+        Brier score        =  1/n sum_i (p_i - y_i)^2
+        calibration error  =  1/n sum_b |sum_{i in b} (p_i - y_i)|,   over bins b of probabilities
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.
+        True labels, coded {0, 1}, {-1, +1} or boolean.
     chances : array-like of shape (n_samples, n_labels)
-        Their probabilities as estimated.
-    before : array-like of shape (n_samples, n_labels), optional
-        Other probabilities of the same rows, to compare with: those before calibration.
-    n_bins, strategy
-        Of the bins behind the calibration error, as for :func:`reliability`.
+        Predicted probabilities.
+    before : array-like of shape (n_samples, n_labels), default=None
+        Probabilities of the same rows before calibration, for comparison.
+    n_bins : int, default=10
+        Number of bins for the calibration error, as for :func:`reliability`.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        How the bins are chosen, as for :func:`reliability`.
     confidence : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals, in (0, 1).
     n_resamples : int, default=500
-        Of the bootstrap over rows; 0 gives no intervals.
+        Number of bootstrap resamples; 0 gives no intervals.
     random_state : int, default=0
-        Its seed.
-    label_names : sequence of str, optional
+        Seed of the bootstrap.
+    label_names : sequence of str, default=None
+        Names of the labels; ``label0, label1, ...`` by default.
 
     Returns
     -------
     CalibrationDiagnostics
+
+    See Also
+    --------
+    reliability : The bins, without intervals.
+    draw_calibration : Plot the result.
+
+    Notes
+    -----
+    In the log loss, probabilities are clipped to [1e-7, 1 - 1e-7].
 
     Examples
     --------
@@ -258,16 +278,16 @@ def diagnose_probabilities(
 
 
 class _Part:
-    """One set of probabilities: what each row and bin adds to the measures.
+    """One set of probabilities, with the contribution of each row and bin to the measures.
 
     Attributes
     ----------
     measures : ndarray of shape (3, n_labels)
-        The measures on the rows themselves.
+        The measures on the original rows.
     losses : ndarray of shape (n_samples, 2 * n_labels)
-        Each row's part of the log loss and of the Brier score.
+        Log loss and Brier score per row.
     gaps : csr_array of shape (n_samples, n_bins of all labels)
-        Probability less truth, in the column of the bin.
+        Probability minus true value, in the column of the bin.
     """
 
     def __init__(self, on: np.ndarray, values: np.ndarray, records: list[Reliability]) -> None:
@@ -288,7 +308,7 @@ class _Part:
         self.measures = self.of(np.ones((1, n)))[0]
 
     def of(self, counts: np.ndarray) -> np.ndarray:
-        """Return the measures of resampled rows, (n_resamples, 3, n_labels), by their counts."""
+        """Return the measures of resamples given by counts, shape (n_resamples, 3, n_labels)."""
         n, q = self.on.shape
         means = counts @ self.losses / n
         gaps = np.abs((self.gaps.T @ counts.T).T) / n
@@ -296,7 +316,7 @@ class _Part:
         return np.stack([means[:, :q], means[:, q:], errors], axis=1)
 
     def by_chance(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the mean calibration errors for truths drawn with the probabilities."""
+        """Return the mean calibration errors for true values drawn with the probabilities."""
         n, q = self.on.shape
         columns, n_columns = (self.bins + self.starts).ravel(), self.gaps.shape[1]
         total = np.zeros(q)
@@ -310,7 +330,7 @@ class _Part:
 def _resample(
     parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return the measures of all parts on the same resampled rows, (n_resamples, 3, n_labels)."""
+    """Return the measures of all parts on the same resamples, (n_resamples, 3, n_labels) each."""
     found = [[np.empty((0, *part.measures.shape))] for part in parts]
     for counts in resampled_counts(n, n_resamples, rng, get_config().sum_entries):
         for part, values in zip(parts, found, strict=True):
@@ -347,7 +367,7 @@ def _diagnostics(
 
 
 def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]) -> dict[str, Any]:
-    """Return the three measures with their intervals, from resampled (n_resamples, 3) values."""
+    """Return the three measures with intervals from resampled values, shape (n_resamples, 3)."""
     return {
         name: _estimate(name, float(values[k]), drawn[:, k], tails)
         for k, name in enumerate(MEASURES)
@@ -360,28 +380,31 @@ def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, fl
     return estimate(value, drawn, tails)
 
 
-# What the scores of our models estimate; those of other classes are probabilities of nothing.
+# What the scores of the models estimate; those of other classes do not estimate probabilities.
 _LEAST_SQUARES = (IMCCClassifier, KernelRidgeBaseline)  # of -1 and +1: 2 P - 1
 _SHARES = (LLSF, JFSC, ExtraTreesBaseline)  # P - 1/2
 _PLATT = (BinaryRelevanceSVM, EnsembleClassifierChains, LIFT)  # log-odds, or margins
 
 
 def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
-    """Return what the scores of a model say of probabilities, without calibration.
+    """Return the probabilities that the scores of a model imply, without calibration.
 
     Parameters
     ----------
-    model : fitted classifier
+    model : classifier
+        A fitted classifier.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows.
     n_labels : int
+        Number of labels.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), or None
-        The model's own probabilities, if it has ``predict_proba``.  For IMCC and kernel ridge,
-        least-squares fits of -1 and +1, (score + 1) / 2; for LLSF, JFSC and extra-trees, whose
-        scores are estimates less 1/2, score + 1/2; both clipped to [0, 1].  For the machines with
-        Platt's sigmoid 1 / (1 + exp(-score)).  None for scores that are no estimates of a
+        The model's own probabilities if it has ``predict_proba``; (score + 1) / 2, clipped to
+        [0, 1], for IMCC and kernel ridge, which are least-squares fits of -1 and +1; score + 1/2,
+        clipped to [0, 1], for LLSF, JFSC and extra-trees; 1 / (1 + exp(-score)) for the support
+        vector machines with ``scores="probability"``.  None for scores that do not estimate a
         probability, such as margins.
     """
     if hasattr(model, "predict_proba"):
@@ -397,20 +420,22 @@ def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
 
 
 def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
-    """Return what the scores of the model inside a calibrated one say of probabilities.
+    """Return the probabilities that a calibrated model implies before calibration.
 
     Parameters
     ----------
-    model : fitted classifier
-        With a :class:`imcc.calibration.MultilabelCalibrator` or a search with ``calibrate=True`` in
-        it, in pipelines and wrappers.
+    model : classifier
+        A fitted classifier that contains a :class:`imcc.calibration.MultilabelCalibrator` or a
+        search with ``calibrate=True``, possibly inside pipelines and wrappers.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows.
     n_labels : int
+        Number of labels.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels), or None
-        As for :func:`score_probabilities`; None, too, for a model without a calibrator.
+        As for :func:`score_probabilities`; also None for a model without calibration.
     """
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):

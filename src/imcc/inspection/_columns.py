@@ -1,23 +1,23 @@
-r"""What drove a score, in terms of the columns: Shapley values.
+r"""Contributions of the columns of a table to a score: Shapley values.
 
-The scores of one row x and of m background rows b are compared.  For a set S of columns, let
-x_S b be the background row b with the columns in S taken from x.  The value of S is the mean score
-over the background ::
+The score of a row x is compared with those of m background rows b.  For a set S of columns, let
+x_S b be the background row b with the columns in S replaced by those of x.  The value of S is the
+mean score over the background rows ::
 
     v(S) = 1/m sum_b f(x_S b),        v(all) = f(x),   v(none) = the baseline, 1/m sum_b f(b)
 
 and the contribution of column i is its Shapley value, the mean over all orders of the columns of
-what taking i changes (Shapley 1953; with this v, the "marginal" or "interventional" one of
+the change when i is replaced (Shapley 1953; this v is called "marginal" or "interventional" by
 Janzing, Minorics and Bloebaum 2020) ::
 
     phi_i = sum_{S without i} |S|! (k - |S| - 1)! / k!  (v(S + i) - v(S)),
     sum_i phi_i = f(x) - baseline.
 
-It is a mean over background rows of the Shapley values between x and one b, for which only the
-columns count in which they differ: the others have 0, and taking them changes no row.  Where all
-sets of these columns can be asked for, the values are exact.  Otherwise orders of the columns are
-drawn, each with its reverse (antithetic pairs), as many for every background row, so that the parts
-still sum to f(x) - baseline, to rounding.
+It is a mean over background rows of the Shapley values for x and a single b.  For these, only the
+columns matter in which x and b differ; the others contribute 0.  If all sets of these columns can
+be evaluated, the values are exact.  Otherwise orders of the columns are sampled, each with its
+reverse (antithetic pairs), equally many for every background row, so that the contributions still
+sum to f(x) - baseline up to rounding.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from imcc.inspection._mixed import (
 )
 from imcc.inspection._tables import as_frame, as_text
 
-# Mixed rows that are scored at a time, and the most cells of them.
+# Maximum number of mixed rows, and of their cells, that are scored at a time.
 _ROWS = 2048
 _CELLS = 2**22
-# Background rows that the columns which count are looked for with.
+# Number of background rows used to find the most important columns.
 _SCREENING_ROWS = 10
-# Pairs of orders at least, for a standard error.
+# Minimum number of pairs of orders, for a standard error.
 _FEWEST_PAIRS = 2
 
 Progress = Callable[[int, int], None]
@@ -63,14 +63,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class ColumnPart:
-    """What one column, or group of columns, contributes to a score.
+    """The contribution of one column, or group of columns, to a score.
 
     Attributes
     ----------
     column : str
+        Name of the column or group.
     value : str
         The row's value, as text.
     contribution : float
+        Shapley value.
     standard_error : float
         See :class:`ColumnAttribution`.
     """
@@ -91,34 +93,37 @@ class ColumnAttribution:
     Attributes
     ----------
     label_names : tuple of str
+        Names of the labels.
     columns : tuple of str
-        Names of columns, or of groups of columns.
+        Names of columns or of groups of columns.
     members : tuple of tuple of str
-        The columns in each of them.
+        The columns of each group.
     values : tuple of str
-        The row's values, as text; of a group with several columns, how many there are.
+        The row's values, as text; for a group of several columns, the number of columns.
     scale : {"score", "probability"}
-        What is explained: the decision function (log-odds, for a model that is calibrated), or the
-        probabilities of a model that has nothing else.
+        What is explained: the decision function (log-odds for a calibrated model), or the
+        probabilities of a model without ``decision_function``.
     scores : ndarray of shape (n_labels,)
+        Scores of the row.
     thresholds : ndarray of shape (n_labels,)
-        From which score on a label is predicted.
+        A label is predicted if its score is at least this value.
     baseline : ndarray of shape (n_labels,)
-        The mean score of the background rows.
+        Mean score of the background rows.
     contributions : ndarray of shape (n_columns, n_labels)
+        Shapley values.
     standard_errors : ndarray of shape (n_columns, n_labels)
-        Of the contributions: from the choice of the background rows (none if all rows that were
-        given are used) and from the orders that were drawn.
+        Standard errors of the contributions, due to the choice of background rows (none if all
+        given rows are used) and to the sampled orders.
     sampling_errors : ndarray of shape (n_columns, n_labels)
-        From the orders that were drawn alone; 0 if exact.
+        Standard errors due to the sampled orders only; 0 if exact.
     n_background, n_rows : int
-        Background rows used, and those that they were drawn from.
+        Number of background rows used, and of the rows that they were drawn from.
     n_evaluations : int
-        Mixed rows that the model was asked about.
+        Number of mixed rows that were scored.
     n_pairs : int
-        Pairs of orders drawn for each background row; 0 if exact.
+        Number of pairs of orders sampled per background row; 0 if exact.
     exact : bool
-        Whether all sets of columns were asked for.
+        Whether all sets of columns were evaluated.
     """
 
     label_names: tuple[str, ...]
@@ -139,7 +144,13 @@ class ColumnAttribution:
     exact: bool
 
     def index(self, label: int | str | None = None) -> int:
-        """Return the number of a label: of its name, or of the one furthest above its threshold."""
+        """Return the index of a label.
+
+        Parameters
+        ----------
+        label : int or str, default=None
+            Index or name; by default, the label whose score exceeds its threshold the most.
+        """
         count = len(self.label_names)
         if label is None:
             return int(np.argmax(self.scores - self.thresholds))
@@ -147,16 +158,28 @@ class ColumnAttribution:
             if label not in self.label_names:
                 few = ", ".join(map(repr, self.label_names[:5]))
                 more = f" and {count - 5} more" if count > 5 else ""
-                raise InvalidArgumentError("label", f"is {label!r}, which is none of {few}{more}")
+                raise InvalidArgumentError(
+                    "label", f"must be one of the model's labels ({few}{more}), got {label!r}"
+                )
             return self.label_names.index(label)
         if not 0 <= label < count:
             raise InvalidArgumentError(
-                "label", f"must be a name or a number from 0 to {count - 1}, got {label}"
+                "label", f"must be a name or an index from 0 to {count - 1}, got {label}"
             )
         return int(label)
 
     def select(self, labels: Sequence[int | str]) -> ColumnAttribution:
-        """Return the same for some of the labels."""
+        """Return the attribution of a subset of the labels.
+
+        Parameters
+        ----------
+        labels : sequence of int or str
+            Indices or names.
+
+        Returns
+        -------
+        ColumnAttribution
+        """
         kept = [self.index(label) for label in labels]
         return replace(
             self,
@@ -165,14 +188,18 @@ class ColumnAttribution:
         )
 
     def parts(self, label: int | str | None = None, top: int | None = None) -> list[ColumnPart]:
-        """Return the contributions to a label's score, the largest in either direction first.
+        """Return the contributions to the score of a label, by decreasing absolute value.
 
         Parameters
         ----------
-        label : int or str, optional
-            Unless given, the one furthest above its threshold.
-        top : int, optional
-            How many; all unless given.
+        label : int or str, default=None
+            Index or name; by default, the label whose score exceeds its threshold the most.
+        top : int, default=None
+            Maximum number of contributions; all by default.
+
+        Returns
+        -------
+        list of ColumnPart
         """
         j = self.index(label)
         if top is not None:
@@ -194,7 +221,7 @@ class ColumnAttribution:
         return bool(self.scores[j] >= self.thresholds[j])
 
     def how(self) -> str:
-        """Return how the contributions were computed, in a sentence."""
+        """Return a sentence about how the contributions were computed."""
         way = (
             "all sets of columns"
             if self.exact
@@ -220,15 +247,15 @@ class ColumnAttribution:
 
         Parameters
         ----------
-        label : int or str, optional
-            Its contributions with their errors, the largest first.  Without it, the contributions
-            of all columns to all labels.
+        label : int or str, default=None
+            Index or name of a label, for its contributions and their standard errors, by
+            decreasing absolute value.  By default, the contributions to all labels.
 
         Returns
         -------
         pandas.DataFrame
             With the columns of :class:`ColumnPart`; or with one column per label, indexed by the
-            table's column and its value.
+            columns of the table and their values.
         """
         if label is None:
             return as_frame(
@@ -240,7 +267,7 @@ class ColumnAttribution:
         return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, words and lists."""
+        """Return a dict that can be written as JSON."""
         labels = [
             {
                 "label": name,
@@ -301,56 +328,69 @@ def explain_columns(
     feature_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> ColumnAttribution:
-    """Say what drove the scores of a row, in terms of the columns that were given to the model.
+    """Decompose the scores of a row into contributions of the model's input columns.
 
-    The contributions are Shapley values.  They work for any classifier with ``decision_function``
-    or ``predict_proba``, through pipelines and wrappers; for a
-    :class:`imcc.tabular.TableClassifier` a column of text or dates counts as one, however many
-    features are made of it.
+    The contributions are Shapley values.  They are defined for any classifier with
+    ``decision_function`` or ``predict_proba``, including pipelines and wrappers.  For a
+    :class:`imcc.tabular.TableClassifier`, a column of text or dates counts as one column,
+    regardless of the number of features derived from it.
 
     Parameters
     ----------
-    model : fitted classifier
+    model : classifier
+        A fitted classifier.
     x : array-like, data frame, Arrow table or sparse matrix of one row
-        The row to explain; a vector, or a dict of columns, is one row.
-    background : the same, of some rows
-        What the row is compared with: training rows, or others that are typical.
-    labels : sequence of int or str, optional
-        Which labels; all unless given.  All labels are computed from the same scores.
-    groups : mapping of str to sequence of str, optional
-        Columns that count as one, by the name of the group.
+        The row to explain; may also be a vector or a dict of columns.
+    background : array-like, data frame, Arrow table or sparse matrix
+        Rows that the row is compared with: the training rows, or other typical rows.
+    labels : sequence of int or str, default=None
+        Labels to explain; all by default.  All labels are computed from the same scores.
+    groups : mapping of str to sequence of str, default=None
+        Columns that are treated as one, by the name of the group.
     n_background : int, default=100
-        Background rows that are used, drawn without replacement.
+        Maximum number of background rows used, drawn without replacement.
     max_evaluations : int, default=16384
-        Mixed rows that the model is asked about, at most.  If all sets of columns are no more, they
-        are asked for, and the contributions are exact; that is usual for up to 7 columns.
+        Maximum number of mixed rows that are scored.  If this suffices for all sets of columns, the
+        contributions are exact; this is usually so for up to 7 columns.
     max_columns : int, default=20
-        Of more columns, those that matter least form one group, "N other columns".  They are found
-        by taking single columns from the row, and single ones from background rows.
+        If there are more columns, >= 2, the least important ones form one group, "N other columns".
+        Importance is estimated by replacing single columns, and all columns except one.
     random_state : int, default=0
-        Seed of the draws.
-    label_names : sequence of str, optional
-        Unless given, those that the model has kept.
-    feature_names : sequence of str, optional
-        Of the columns of an array; unless given, those that the model has kept.
-    progress : callable, optional
-        Called with the mixed rows that are scored and their number, now and then.
+        Seed for drawing background rows and orders.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those stored by the model.
+    feature_names : sequence of str, default=None
+        Names of the columns of an array; by default those stored by the model.
+    progress : callable, default=None
+        Called repeatedly with the number of mixed rows scored and the total number.
 
     Returns
     -------
     ColumnAttribution
 
+    See Also
+    --------
+    explain : Decompose a score by training rows, virtual examples, features or members.
+    draw_columns : Plot the result.
+
     Notes
     -----
-    For a set S of the k columns, v(S) is the mean score over the background rows with the columns
-    in S taken from x.  Column i contributes ::
+    For a set S of the k columns, v(S) is the mean score of the background rows with the columns
+    in S replaced by those of x.  Column i contributes ::
 
         sum_{S without i} |S|! (k - |S| - 1)! / k!  (v(S + i) - v(S))
 
-    (Shapley 1953), the mean over all orders of the columns of what taking i changes.  Where columns
-    depend on each other, mixed rows may be unlike any real one; the values explain the model.  If
-    orders are drawn, each is drawn with its reverse, and as many for every background row, so that
-    the contributions still sum to the score less the baseline.
+    [1]_, the mean over all orders of the columns of the change when i is replaced.  If columns are
+    dependent, mixed rows may be unlike any real row: the values explain the model, not the data.
+    Sampled orders are paired with their reverses, equally many for every background row, so that
+    the contributions still sum to the score minus the baseline.
+
+    References
+    ----------
+    .. [1] L. S. Shapley. "A value for n-person games." Contributions to the Theory of Games II,
+       Princeton University Press, 1953.
+    .. [2] D. Janzing, L. Minorics, P. Bloebaum. "Feature relevance quantification in explainable
+       AI: a causal problem." AISTATS, 2020.
 
     Examples
     --------
@@ -446,7 +486,7 @@ def explain_columns(
 
 def _checked(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
-        raise ValueError("the model gives scores that are not finite for these rows")
+        raise ValueError("the scores of the model for these rows are not finite")
     return scores
 
 
@@ -473,13 +513,16 @@ class _Game:
     Attributes
     ----------
     group_of : ndarray of shape (n_columns,)
+        Index of each column's group.
     n_groups : int
     differs : ndarray of bool of shape (n_background, n_groups)
         Where the background rows differ from the row.
     of_row : ndarray of shape (n_labels,)
+        Scores of the row.
     of_background : ndarray of shape (n_background, n_labels)
+        Scores of the background rows.
     n_evaluations : int
-        So far.
+        Number of mixed rows scored.
     """
 
     def __init__(
@@ -499,16 +542,16 @@ class _Game:
         self.regroup(group_of)
 
     def regroup(self, group_of: np.ndarray) -> None:
-        """Put the columns into other groups."""
+        """Assign the columns to other groups."""
         self.group_of, self.n_groups = group_of, int(group_of.max()) + 1
         self.differs = np.zeros((len(self.of_background), self.n_groups), dtype=bool)
         for column, group in enumerate(group_of):
             self.differs[:, group] |= self._by_column[:, column]
 
     def scores(self, rows: np.ndarray, taken: np.ndarray, total: int | None = None) -> np.ndarray:
-        """Return the scores of background rows with groups taken from the row, a block at a time.
+        """Return the scores of background rows with groups taken from the row, in blocks.
 
-        ``total`` is how many will be asked for in all, for the progress.
+        ``total`` is the expected total number of evaluations, for ``progress``.
         """
         features = getattr(self._mixer, "owners", self.group_of)
         block = max(1, min(_ROWS, _CELLS // max(len(features), 1)))
@@ -516,7 +559,7 @@ class _Game:
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
             with warnings.catch_warnings():
-                # What there is to say about these cells was said when the rows were scored.
+                # Warnings about these cells were given when the original rows were scored.
                 warnings.simplefilter("ignore")
                 mixed = self._mixer.mixed(rows[part], taken[part][:, self.group_of])
                 found[part] = self._score(mixed)[:, self._labels]
@@ -529,10 +572,10 @@ class _Game:
 def _pooled(
     game: _Game, names: list[str], max_columns: int, max_evaluations: int
 ) -> tuple[list[str], _Game]:
-    """Keep the groups that matter most alone, and put the others into one.
+    """Keep the most important groups, and merge the others into one.
 
-    How much a group matters is the mean, over some background rows, of what it changes when it is
-    taken first and when it is taken last; the largest over the labels counts.
+    The importance of a group is the mean, over some background rows, of the change of the score
+    when it is replaced first and when it is replaced last; the maximum over the labels is used.
     """
     per_row = 2 * game.differs.sum(axis=1)
     n_rows = min(_SCREENING_ROWS, len(per_row))
@@ -541,8 +584,8 @@ def _pooled(
     if per_row[:n_rows].sum() > max_evaluations:
         raise InvalidArgumentError(
             "max_evaluations",
-            f"is {max_evaluations:,}, too few to find out which of {game.n_groups:,} columns "
-            f"matter: it takes {int(per_row[0]):,}, or put columns into groups",
+            f"is {max_evaluations:,}, too few to find the most important of {game.n_groups:,} "
+            f"columns: use at least {int(per_row[0]):,}, or put columns into groups",
         )
     rows, groups = np.nonzero(game.differs[:n_rows])
     first = np.zeros((len(rows), game.n_groups), dtype=bool)
@@ -563,7 +606,7 @@ def _pooled(
 
 @dataclass(frozen=True)
 class _Plan:
-    """How many orders to draw; 0 pairs if all sets are asked for."""
+    """The number of pairs of orders to sample, 0 if all sets are evaluated."""
 
     n_pairs: int
     n_evaluations: int
@@ -579,15 +622,15 @@ def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
     if n_pairs < _FEWEST_PAIRS:
         raise InvalidArgumentError(
             "max_evaluations",
-            f"leaves {max_evaluations:,} mixed rows, and {int(_FEWEST_PAIRS * per_pair.sum()):,} "
-            "are needed at least for so many columns and background rows: raise it, or use fewer "
-            "of them",
+            f"leaves {max_evaluations:,} mixed rows, but at least "
+            f"{int(_FEWEST_PAIRS * per_pair.sum()):,} are needed for this number of columns and "
+            "background rows: increase it, or use fewer columns or background rows",
         )
     return _Plan(n_pairs, int(np.minimum(everything, n_pairs * per_pair).sum()))
 
 
 def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return Shapley values for each background row, and their variances by the draws.
+    """Return Shapley values per background row, and their variances due to sampling.
 
     Returns
     -------
@@ -631,7 +674,7 @@ def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.nda
 
 
 def _subsets(own: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return all sets of some groups but none and all of them, in the order of binary numbers."""
+    """Return all nonempty proper subsets of some groups, in the order of binary numbers."""
     d = len(own)
     numbers = np.arange(1, 2**d - 1)
     found = np.zeros((len(numbers), n_groups), dtype=bool)
@@ -640,7 +683,7 @@ def _subsets(own: np.ndarray, n_groups: int) -> np.ndarray:
 
 
 def _from_subsets(asked: np.ndarray, none: np.ndarray, every: np.ndarray) -> np.ndarray:
-    """Return the Shapley values of a game by its definition, (n_players, n_labels)."""
+    """Return Shapley values by their definition, shape (n_players, n_labels)."""
     values = np.vstack([none, asked, every])
     d = len(values).bit_length() - 1
     numbers = np.arange(len(values))
@@ -655,7 +698,7 @@ def _from_subsets(asked: np.ndarray, none: np.ndarray, every: np.ndarray) -> np.
 
 
 def _prefixes(orders: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the sets on the way from none to all, without these, for each order."""
+    """Return the nonempty proper prefixes of each order, as sets."""
     n_orders, d = orders.shape
     found = np.zeros((n_orders, d - 1, n_groups), dtype=bool)
     for step in range(d - 1):
@@ -666,12 +709,12 @@ def _prefixes(orders: np.ndarray, n_groups: int) -> np.ndarray:
 def _steps(
     asked: np.ndarray, orders: np.ndarray, none: np.ndarray, every: np.ndarray
 ) -> np.ndarray:
-    """Return what each group changes on its turn, (n_orders, n_players, n_labels), by group."""
+    """Return the change of the score by each group, shape (n_orders, n_players, n_labels)."""
     n_orders, d = orders.shape
     values = np.empty((n_orders, d + 1, asked.shape[1]))
     values[:, 0], values[:, -1] = none, every
     values[:, 1:-1] = asked.reshape(n_orders, d - 1, -1)
     gains = np.diff(values, axis=1)
-    # The groups of all orders are the same; their ranks are their places in the sorted ones.
+    # Sort the changes by group: all orders have the same groups.
     places = np.argsort(orders, axis=1)
     return np.take_along_axis(gains, places[:, :, np.newaxis], axis=1)

@@ -1,17 +1,17 @@
-r"""The label correlations that virtual examples carry.
+r"""The label correlations that virtual examples represent.
 
-Section 3.1 of the paper argues that a virtual example's soft labels hold the *local* label
-correlations: labels that are both high in a cluster occur together there, and a label that is low
-where another is high is evidence against it.  How much of the labels' dependence is represented
-that way can be computed exactly.  With clusters of n_j rows, and s_ja the share of the rows of
-cluster j that have label a, the covariance of two labels over the rows splits into two parts::
+Section 3.1 of the paper argues that the soft labels of a virtual example represent *local* label
+correlations: labels that are both frequent in a cluster occur together there, and a label that is
+rare where another one is frequent is evidence against it.  The represented part of the correlations
+can be computed exactly.  With n_j the number of rows of cluster j, and s_ja the fraction of them
+that have label a, the covariance of two labels over the rows is the sum of two parts::
 
     cov(a, b)  =  sum_j n_j/n (s_ja - p_a) (s_jb - p_b)   +   mean over rows of the covariance
                                                               within their cluster
 
-The first part is a function of the virtual examples alone: it is what they *carry*.  The second is
-what averaging over a cluster wipes out.  Divided by the labels' standard deviations, both parts are
-in units of the correlation, and add up to it.
+The first part is a function of the virtual examples alone: they *carry* it.  The second part is
+lost by averaging over the clusters.  Divided by the labels' standard deviations, the two parts add
+up to the correlation.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class LabelCorrelations:
     Attributes
     ----------
     label_names : tuple of str
+        Names of the labels.
     carried : ndarray of shape (n_labels, n_labels)
-        The part between clusters.  On the diagonal: the share of a label's variance that the
-        clusters account for.  NaN for labels that no row or every row has.
+        The part between clusters.  The diagonal is the fraction of each label's variance that is
+        between clusters.  NaN for labels that no row or every row has.
     total : ndarray of shape (n_labels, n_labels) or None
-        The correlations of the training labels; None if these are not known.
+        Correlations of the training labels; None if the training labels are not known.
     by_chance : float
-        The share that clusters drawn at random, as many of them, would carry on average:
-        (clusters - 1) / (rows - 1).
+        Expected ``share`` of the same number of random clusters, (clusters - 1) / (rows - 1).
     """
 
     label_names: tuple[str, ...]
@@ -49,9 +49,10 @@ class LabelCorrelations:
 
     @property
     def share(self) -> float:
-        """The least-squares slope of carried on total over all pairs: 1 if all is carried.
+        """The least-squares slope of ``carried`` on ``total`` over all pairs of labels.
 
-        NaN if the training labels are not known, or no pair is correlated.
+        1 if the correlations are carried completely; NaN if the training labels are not known or
+        no pair is correlated.
         """
         if self.total is None:
             return float("nan")
@@ -67,7 +68,18 @@ class LabelCorrelations:
         return total[known], carried[known]
 
     def strongest(self, count: int) -> list[tuple[str, str, float, float]]:
-        """Return the most correlated pairs: two names, total (NaN if unknown) and carried."""
+        """Return the most correlated pairs of labels.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of pairs.
+
+        Returns
+        -------
+        list of (str, str, float, float)
+            The two names, the total correlation (NaN if not known) and the carried part.
+        """
         rows, columns = np.triu_indices(len(self.label_names), 1)
         by = self.carried if self.total is None else self.total
         size = np.nan_to_num(np.abs(by[rows, columns]), nan=-1.0)
@@ -106,7 +118,7 @@ class LabelCorrelations:
         return as_frame({name: [pair[k] for pair in pairs] for k, name in enumerate(names)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, with None for what is not known."""
+        """Return a dict that can be written as JSON, with None for unknown values."""
         return to_plain(
             {
                 "label_names": list(self.label_names),
@@ -125,7 +137,7 @@ def label_correlations(
     n_clusterings: int,
     together: np.ndarray | None,
 ) -> LabelCorrelations:
-    """Split the correlations of the labels.
+    """Split the correlations of the labels into the parts between and within clusters.
 
     Parameters
     ----------
@@ -133,17 +145,17 @@ def label_correlations(
     soft_labels : ndarray of shape (n_clusters, n_labels)
     sizes : ndarray of shape (n_clusters,)
     n_clusterings : int
-        With several, the carried part is the mean of theirs; each splits the covariance.
+        If there are several clusterings, the carried part is their mean.
     together : ndarray of shape (n_labels, n_labels) or None
-        Numbers of training rows with both labels.
+        Number of training rows that have both labels.
     """
     weights = sizes / sizes.sum()
     n_rows = sizes.sum() / n_clusterings
     shares = (soft_labels + 1) / 2
-    # From the counts where these are known: exact zeros and ones for constant labels.
+    # From the counts, if known: they are exact for constant labels.
     p = weights @ shares if together is None else np.diag(together) / n_rows
     deviations = np.sqrt(np.maximum(p * (1 - p), 0.0))
-    # A constant label's share is 0 or 1 up to the rounding of a weighted mean.
+    # The frequency of a constant label is 0 or 1 up to rounding.
     deviations[deviations < 1e-7] = np.nan
     units = np.outer(deviations, deviations)
     moved = shares - p

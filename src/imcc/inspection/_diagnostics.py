@@ -1,4 +1,4 @@
-"""Diagnostics for each label."""
+"""Diagnostics per label."""
 
 from __future__ import annotations
 
@@ -29,33 +29,36 @@ from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
 
 @dataclass(frozen=True)
 class LabelDiagnosis:
-    """What one label's predictions are worth.
+    """Quality of the predictions of one label.
 
     Attributes
     ----------
     label : str
+        Name of the label.
     support : int
-        Rows that have the label.
+        Number of rows that have the label.
     predicted : int
-        Rows for which it is predicted.
+        Number of rows for which the label is predicted.
     threshold : float
-        The score from which on it is predicted.
+        The label is predicted if its score is at least this value.
     precision : float
-        The share of the predictions that are right; NaN if there are none.
+        Fraction of the predictions that are correct; NaN if there are none.
     recall : float
-        The share of the rows with the label that are found; NaN if there are none.
+        Fraction of the rows with the label for which it is predicted; NaN if there are none.
     f1 : float
         2 TP / (support + predicted); 0 if both are 0 (see :func:`imcc.metrics.label_f1`).
     auc : float
-        The chance that a row with the label is scored above one without; NaN if all rows agree.
+        Probability that a row with the label has a higher score than a row without it; NaN if all
+        rows or none have the label.
     average_precision : float
-        The area under precision against recall; NaN if no row has the label.  (Over the rows of
-        one label; :func:`imcc.metrics.average_precision` is over the labels of one row.)
+        Area under the precision-recall curve; NaN if no row has the label.  It is computed over the
+        rows of one label, :func:`imcc.metrics.average_precision` over the labels of one row.
     best_threshold, best_f1 : float
-        The threshold with the largest F1 on these very rows, and that F1: how much is to be gained
-        at most.  Choose thresholds on other rows; see :class:`imcc.calibration.TunedThresholds`.
+        The threshold with the largest F1 on these rows, and that F1, an upper bound on what a
+        better threshold can achieve; NaN if no row has the label.  To choose thresholds, use other
+        rows; see :class:`imcc.calibration.TunedThresholds`.
     intervals : dict of str to (float, float)
-        Of "f1", "auc" and "average_precision", by the bootstrap over rows; empty without it.
+        Bootstrap intervals of "f1", "auc" and "average_precision"; empty without a bootstrap.
     """
 
     label: str
@@ -72,33 +75,45 @@ class LabelDiagnosis:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def estimate(self, name: str) -> Estimate:
-        """Return a measure with its interval, NaN if there is none."""
+        """Return a measure with its interval; the bounds are NaN if there is none.
+
+        Parameters
+        ----------
+        name : {"f1", "auc", "average_precision"}
+            The measure.
+
+        Returns
+        -------
+        Estimate
+        """
         return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """The labels, one by one and together.
+    """Diagnostics per label, and averages over the labels.
 
     Attributes
     ----------
     labels : tuple of LabelDiagnosis
+        One entry per label.
     n_rows : int
+        Number of rows.
     macro_f1 : float
-        The mean over all labels; see :func:`imcc.metrics.macro_f1`.
+        Mean over all labels; see :func:`imcc.metrics.macro_f1`.
     macro_f1_present : float
-        The mean over the labels that rows have or are predicted to have.
+        Mean over the labels that at least one row has or is predicted to have.
     macro_auc, macro_average_precision : float
-        The means over the labels where they are defined.
+        Means over the labels for which they are defined.
     micro_f1, micro_precision, micro_recall : float
-        Of all decisions together.
+        Computed from the decisions of all labels together.
     intervals : dict of str to (float, float)
-        Of "macro_f1", "macro_auc", "macro_average_precision" and "micro_f1"; empty without a
-        bootstrap.
+        Bootstrap intervals of "macro_f1", "macro_auc", "macro_average_precision" and "micro_f1";
+        empty without a bootstrap.
     n_resamples : int
-        Of the bootstrap; 0 without.
+        Number of bootstrap resamples; 0 without a bootstrap.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     """
 
     labels: tuple[LabelDiagnosis, ...]
@@ -115,7 +130,17 @@ class Diagnostics:
     confidence: float = 0.95
 
     def estimate(self, name: str) -> Estimate:
-        """Return a mean over the labels with its interval, NaN if there is none."""
+        """Return an average with its interval; the bounds are NaN if there is none.
+
+        Parameters
+        ----------
+        name : {"macro_f1", "macro_auc", "macro_average_precision", "micro_f1"}
+            The average.
+
+        Returns
+        -------
+        Estimate
+        """
         return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
     def __repr__(self) -> str:
@@ -133,8 +158,9 @@ class Diagnostics:
         Returns
         -------
         pandas.DataFrame
-            Indexed by label, with the other columns of :class:`LabelDiagnosis`; with a bootstrap
-            also ``f1_low``, ``f1_high`` and the same for ``auc`` and ``average_precision``.
+            Indexed by label, with the other attributes of :class:`LabelDiagnosis` as columns; with
+            a bootstrap also ``f1_low``, ``f1_high`` and the same for ``auc`` and
+            ``average_precision``.
         """
         names = [f.name for f in fields(LabelDiagnosis) if f.name not in ("label", "intervals")]
         columns = {name: [getattr(label, name) for label in self.labels] for name in names}
@@ -144,23 +170,26 @@ class Diagnostics:
         return as_frame(columns, index={"label": [label.label for label in self.labels]})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words, with None for what is undefined."""
+        """Return a dict that can be written as JSON, with None for undefined values."""
         return to_plain(asdict(self))
 
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Precision, recall and F1 of one label for every threshold that makes a difference.
+    """Precision, recall and F1 of one label for all distinct decisions.
 
     Attributes
     ----------
     label : str
+        Name of the label.
     thresholds : ndarray of shape (n_cuts,)
-        Falling.
+        Thresholds, in decreasing order.
     precision : ndarray of shape (n_cuts,)
-        NaN where nothing is predicted.
-    recall, f1 : ndarray of shape (n_cuts,)
-        The recall is NaN if no row has the label; the F1 is then 0.
+        NaN if the label is predicted for no row.
+    recall : ndarray of shape (n_cuts,)
+        NaN if no row has the label.
+    f1 : ndarray of shape (n_cuts,)
+        0 if no row has the label.
     """
 
     label: str
@@ -177,7 +206,7 @@ class ThresholdCurve:
         return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
 
     def to_frame(self) -> Any:
-        """Return a data frame with one row per threshold, falling.
+        """Return a data frame with one row per threshold, in decreasing order.
 
         Returns
         -------
@@ -194,7 +223,7 @@ class ThresholdCurve:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, with None for what is undefined."""
+        """Return a dict that can be written as JSON, with None for undefined values."""
         return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
@@ -208,30 +237,35 @@ def diagnose(
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Diagnostics:
-    """Judge every label on held-out rows.
+    """Compute precision, recall, F1, AUC and average precision per label.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.
+        True labels of held-out rows, coded {0, 1}, {-1, +1} or boolean.
     scores : array-like of shape (n_samples, n_labels)
         Scores of the same rows.
-    thresholds : float or array-like of shape (n_labels,), optional
-        The score from which on a label counts as predicted; 0 unless given.
-    label_names : sequence of str, optional
-        ``label0, label1, ...`` unless given.
+    thresholds : float or array-like of shape (n_labels,), default=None
+        A label is predicted if its score is at least this value; 0 by default.
+    label_names : sequence of str, default=None
+        Names of the labels; ``label0, label1, ...`` by default.
     n_resamples : int, default=0
-        Of the bootstrap over rows that gives F1, AUC and average precision intervals; 0 is none.
-        Rows are drawn with replacement, all labels of a row together, and the quantiles of the
-        resampled values are taken.
+        Number of bootstrap resamples for the intervals of F1, AUC and average precision; 0 gives no
+        intervals.  Rows are drawn with replacement, all labels of a row together, and the intervals
+        are bounded by quantiles of the resampled values.
     confidence : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals, in (0, 1).
     random_state : int, default=0
         Seed of the bootstrap.
 
     Returns
     -------
     Diagnostics
+
+    See Also
+    --------
+    threshold_curve : Precision, recall and F1 for all thresholds.
+    draw_diagnostics : Plot the result.
 
     Examples
     --------
@@ -272,7 +306,7 @@ def diagnose(
     return _with_intervals(found, on, scores, predicted, tails_of(confidence), rng)
 
 
-# What a bootstrap gives intervals for.
+# The measures with bootstrap intervals.
 RESAMPLED = ("f1", "auc", "average_precision")
 
 
@@ -289,7 +323,7 @@ def _with_intervals(
     micro = np.empty(found.n_resamples)
     right, either = (on & predicted).astype(float), on.astype(float) + predicted
     start = 0
-    # Some arrays of this size are made of the counts for each label: about what a cache holds.
+    # Blocks of about the size of a cache, as several arrays of this size are computed per label.
     for counts in resampled_counts(n, found.n_resamples, rng, get_config().kernel_entries):
         part = slice(start, start + len(counts))
         start += len(counts)
@@ -327,15 +361,28 @@ def threshold_curve(
     label_names: Sequence[str] | None = None,
     max_points: int | None = None,
 ) -> list[ThresholdCurve]:
-    """Return precision, recall and F1 of every label against its threshold.
+    """Compute precision, recall and F1 per label as functions of the threshold.
 
     Parameters
     ----------
-    y_true, scores, label_names
-        As for :func:`diagnose`.
-    max_points : int, optional
-        Keep at most so many thresholds per label, evenly spread over all of them, but always the
-        first, the last and the best one (for drawing; everything is kept unless given).
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, coded {0, 1}, {-1, +1} or boolean.
+    scores : array-like of shape (n_samples, n_labels)
+        Scores of the same rows.
+    label_names : sequence of str, default=None
+        Names of the labels; ``label0, label1, ...`` by default.
+    max_points : int, default=None
+        Number of evenly spaced thresholds to keep per label, for plotting; the one with the best F1
+        is kept in addition.  By default, all thresholds are kept.
+
+    Returns
+    -------
+    list of ThresholdCurve
+        One curve per label.
+
+    See Also
+    --------
+    draw_threshold_curves : Plot the curves.
 
     Examples
     --------
@@ -404,7 +451,7 @@ def _mean_defined(values: Sequence[float]) -> float:
 def checked(
     y_true: Any, scores: Any, label_names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return labels as booleans, scores of the same shape, and the labels' names."""
+    """Validate and return boolean labels, scores of the same shape, and the label names."""
     on = label_matrix(y_true, "y_true")
     scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
     if scores.shape != on.shape:

@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics: small multiples, one per label."""
+"""Figures of the diagnostics, with one panel per label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from imcc.inspection._diagnostics import Diagnostics, ThresholdCurve
 from imcc.inspection._reliability import Reliability
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# Told apart without colour as well: by line style, and by how dark they are.
+# Distinguishable without colour, by line style and lightness.
 _PRECISION, _RECALL, _F1 = ("#5b9bd5", "--"), ("#d98b3f", ":"), ("#1f3b66", "-")
 _BEFORE = ("#d98b3f", "--")
 _LONGEST_NAME = 26
@@ -25,14 +25,14 @@ _MEASURES = {"average_precision": "average precision", "f1": "F1", "auc": "AUC"}
 
 
 def short_name(name: str, longest: int = _LONGEST_NAME) -> str:
-    """Return a name for a picture: in one line, not too long, and no mathematics."""
+    """Return a name for a figure: on one line, shortened, and with dollar signs escaped."""
     name = " ".join(name.split())
     name = name if len(name) <= longest else name[: longest - 1] + "…"
     return name.replace("$", r"\$")
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a picture; the same data give the same file."""
+    """Save a figure; the same data give the same file."""
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
@@ -48,22 +48,29 @@ def draw_threshold_curves(
     thresholds: Sequence[float] | None = None,
     max_labels: int = 12,
 ) -> Path:
-    """Draw precision, recall and F1 against the threshold, a small picture for each label.
+    """Plot precision, recall and F1 against the threshold, one panel per label.
 
     Parameters
     ----------
     curves : sequence of ThresholdCurve
-        Of :func:`threshold_curve`.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    thresholds : sequence of float, optional
-        The thresholds in use, marked by a line; 0 unless given.
-    max_labels : int
-        Only the first labels are drawn, this many at most.
+        Result of :func:`threshold_curve`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    thresholds : sequence of float, default=None
+        The thresholds in use, marked by a line; 0 by default.
+    max_labels : int, default=12
+        Maximum number of labels; the first ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     limits = [0.0] * len(curves) if thresholds is None else list(thresholds)
     if len(limits) != len(curves):
-        raise ValueError(f"thresholds has {len(limits)} entries for {len(curves)} curves")
+        raise ValueError(
+            f"thresholds must have one entry per curve ({len(curves)}), got {len(limits)}"
+        )
 
     def draw(axes: Any, index: int) -> None:
         curve = curves[index]
@@ -99,18 +106,23 @@ def draw_diagnostics(
     calibration: CalibrationDiagnostics | None = None,
     max_labels: int = 30,
 ) -> Path:
-    """Draw average precision, F1 and AUC of the labels with their intervals, and calibration.
+    """Plot average precision, F1 and AUC per label, with their intervals.
 
     Parameters
     ----------
     found : Diagnostics
-        Of :func:`diagnose`; intervals are drawn if they were computed.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    calibration : CalibrationDiagnostics, optional
-        Of the same labels: adds a panel with the calibration error.
-    max_labels : int
-        Only the most frequent labels are drawn, this many at most.
+        Result of :func:`diagnose`; intervals are shown if they were computed.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    calibration : CalibrationDiagnostics, default=None
+        Calibration of the same labels; adds a panel with the calibration error.
+    max_labels : int, default=30
+        Maximum number of labels; the most frequent ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     check_count("max_labels", max_labels)
     order = np.argsort([-label.support for label in found.labels], kind="stable")[:max_labels]
@@ -147,9 +159,9 @@ def draw_diagnostics(
     names = [f"{short_name(found.labels[j].label)} ({found.labels[j].support:,})" for j in order]
     every[0].set_yticks(places, names, fontsize=8)
     every[0].set_ylim(len(order) - 0.5, -0.5)
-    title = f"{found.n_rows:,} rows; in brackets those with the label"
+    title = f"{found.n_rows:,} rows; in brackets: rows with the label"
     if found.n_resamples:
-        title += f"; lines: intervals of {found.confidence:.0%}"
+        title += f"; lines: {found.confidence:.0%} intervals"
     figure.suptitle(title, fontsize=9, x=0.01, ha="left")
     return save_figure(figure, path)
 
@@ -157,16 +169,21 @@ def draw_diagnostics(
 def draw_reliability(
     labels: Sequence[Reliability], path: str | os.PathLike[str], *, max_labels: int = 12
 ) -> Path:
-    """Draw observed shares against probabilities, a small picture for each label.
+    """Plot observed frequencies against probabilities, one panel per label.
 
     Parameters
     ----------
     labels : sequence of Reliability
-        Of :func:`reliability`.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    max_labels : int
-        Only the first labels are drawn, this many at most.
+        Result of :func:`reliability`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int, default=12
+        Maximum number of labels; the first ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
 
     def draw(axes: Any, index: int) -> None:
@@ -188,7 +205,7 @@ def draw_reliability(
 
     figure = _grid(len(labels), max_labels, draw, "estimated probability", "share with the label")
     entries = [
-        _line("what happens (size: number of rows)", _F1[0], "-"),
+        _line("observed (size: number of rows)", _F1[0], "-"),
         _line("perfectly calibrated", "#bbbbbb", "-"),
     ]
     figure.legend(handles=entries, loc="outside upper left", ncols=2, frameon=False, fontsize=8.5)
@@ -198,16 +215,21 @@ def draw_reliability(
 def draw_calibration(
     found: CalibrationDiagnostics, path: str | os.PathLike[str], *, max_labels: int = 12
 ) -> Path:
-    """Draw observed shares against probabilities before and after calibration, for each label.
+    """Plot observed frequencies against probabilities, before and after calibration.
 
     Parameters
     ----------
     found : CalibrationDiagnostics
-        Of :func:`diagnose_probabilities`.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    max_labels : int
-        Only the most frequent labels are drawn, this many at most.
+        Result of :func:`diagnose_probabilities`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int, default=12
+        Maximum number of labels, one panel each; the most frequent ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     order = np.argsort([-label.support for label in found.labels], kind="stable")
 
@@ -232,7 +254,7 @@ def draw_calibration(
     )
     entries = [_line("calibrated (size: number of rows)", _F1[0], "-", "o")]
     if found.before is None:
-        entries[0].set_label("what happens (size: number of rows)")
+        entries[0].set_label("observed (size: number of rows)")
     else:
         entries.append(_line("before", *_BEFORE, "s"))
     entries.append(_line("perfectly calibrated", "#bbbbbb", "-"))
@@ -266,7 +288,7 @@ def _grid(
     beside: str,
     height: float = 2.1,
 ) -> Any:
-    """Make small pictures in rows of up to four."""
+    """Return a figure with one panel per label, up to four in a row."""
     check_count("max_labels", max_labels)
     shown = min(count, max_labels)
     if shown == 0:

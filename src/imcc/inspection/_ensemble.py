@@ -1,12 +1,12 @@
-"""The members of a :class:`imcc.KernelEnsembleClassifier`, and what its scores are made of.
+"""The members of a :class:`imcc.KernelEnsembleClassifier` and the parts of its scores.
 
 The score of a label is the mean log-odds of the members, ``sum_m w_m (s_m f_m(x) + o_m)``, with
 weights w, calibration slopes s and offsets o.  Each member is a kernel model, ``f_m(x) = sum_i
-k_m(x, x_i) c_mi + b_m``, so the score is a sum over training rows,
+k_m(x, x_i) c_mi + b_m``, so the score is a sum over training rows ::
 
     sum_i [sum_m w_m s_m k_m(x, x_i) c_mi]  +  sum_m w_m (s_m b_m + o_m)
 
-and a sum over members.  Both are exact.
+as well as a sum over members.  Both are exact.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
 from imcc.inspection._diagnostics_figures import save_figure
 from imcc.inspection._unwrap import names_of_labels, row_transform, score_thresholds
 
-# Views by colour, also told apart by how dark they are; kernels by hatching.
+# Views are distinguished by colour and lightness, kernels by hatching.
 _COLOURS = {
     "raw": "#1f3b66",
     "standard": "#5b9bd5",
@@ -41,12 +41,12 @@ _COLOURS = {
 
 
 class EnsembleParts:
-    """A fitted ensemble inside whatever a user has fitted, and the parts of its scores.
+    """A fitted ensemble, possibly inside a wrapper, and the parts of its scores.
 
     Parameters
     ----------
     model : KernelEnsembleClassifier or a wrapper around one
-    label_names : sequence of str, optional
+    label_names : sequence of str, default=None
     """
 
     def __init__(self, model: Any, label_names: Sequence[str] | None = None) -> None:
@@ -65,7 +65,7 @@ class EnsembleParts:
         return float(self._corrected.correction(row)[0, j])
 
     def score(self, row: Features, j: int, member: int | None = None) -> float:
-        """Return the log-odds of a label: of the ensemble, or of one of its members."""
+        """Return the log-odds of a label by the ensemble, or by one of its members."""
         model = self.classifier._model
         column = self._column(j)
         if member is None or column is None:
@@ -78,16 +78,16 @@ class EnsembleParts:
         """Return constant, weights, values and names; see :class:`Explanation`."""
         if by not in ("support", "members"):
             raise ValueError(
-                f"by={by!r} is not for an ensemble, whose members are kernel models: use "
-                "by='support' (contributions of similar training rows) or by='members'"
+                f"by={by!r} is not available for an ensemble of kernel models: use by='support' "
+                "(contributions of similar training rows) or by='members'"
             )
         members, column = self.classifier._model.members, self._column(j)
         if column is None:
-            # The score of a constant label is that of its base rate.
+            # The score of a constant label is given by its base rate.
             return _at(self.classifier._model.base, j), {}, {}, {}
         if by == "members":
             if member is not None:
-                raise ValueError("member is for by='support', which takes one member apart")
+                raise ValueError("member can only be used with by='support'")
             odds = np.array([self._log_odds(one, row, column) for one in members])
             shares = np.array([one.weight for one in members])
             constant, names = self._correction(row, j), {"member": self.member_names}
@@ -99,18 +99,18 @@ class EnsembleParts:
         return constant + self._correction(row, j), *parts
 
     def _column(self, j: int) -> int | None:
-        """Return the column of a label in the members' coefficients; None if it has none."""
+        """Return the column of a label in the members' coefficients; None for a constant label."""
         model = self.classifier._model
         at = np.flatnonzero(model.varying == j)
         return int(at[0]) if len(at) and model.members else None
 
     @property
     def member_names(self) -> list[str]:
-        """What each member is."""
+        """A short description of each member."""
         return [member_name(member) for member in self.classifier.members_]
 
     def _support(self, row: Features, column: int, member: int | None) -> Any:
-        """Add up, over the members, what each training row (or landmark) contributes."""
+        """Sum the contributions of each training row (or landmark) over the members."""
         members = self.classifier._model.members
         chosen = [(one, one.weight) for one in members]
         if member is not None:
@@ -125,7 +125,7 @@ class EnsembleParts:
             similarity = similarity + share * k
             contribution = contribution + share * slope * k * coef
             constant += share * (slope * _at(one.intercept, column) + offset)
-        # A row at no similarity contributes nothing.
+        # A row with similarity 0 contributes nothing.
         value = np.divide(
             contribution, similarity, out=np.zeros_like(contribution), where=similarity != 0
         )
@@ -150,16 +150,16 @@ class EnsembleParts:
     def _check_member(self, member: int) -> None:
         count = len(self.classifier._model.members)
         if not 0 <= member < count:
-            raise ValueError(f"member must be a number from 0 to {count - 1}, got {member}")
+            raise ValueError(f"member must be an index from 0 to {count - 1}, got {member}")
 
 
 def is_ensemble(model: Any) -> bool:
-    """Whether a model is a KernelEnsembleClassifier, or a wrapper around one."""
+    """Return whether a model is a KernelEnsembleClassifier or a wrapper around one."""
     return isinstance(innermost(model), KernelEnsembleClassifier)
 
 
 def member_name(member: dict[str, Any]) -> str:
-    """Return what a member of ``members_`` is, in a few words.
+    """Return a short description of an entry of ``members_``.
 
     >>> member_name({"view": "tfidf", "kernel": "rbf", "width_scale": 0.5, "penalty": 1.0,
     ...              "eta": 0.2, "n_clusters": 0})
@@ -183,20 +183,21 @@ def _at(values: Any, column: int) -> float:
 def draw_members(
     model: Any, path: str | os.PathLike[str] | None = None, *, ax: Any = None
 ) -> Path | Any:
-    """Draw the weights of the members of an ensemble, by view, kernel and width.
+    """Plot the weights of the members of an ensemble.
 
     Parameters
     ----------
     model : KernelEnsembleClassifier, or a wrapper around one
-        Fitted.
-    path : path, optional
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    ax : matplotlib Axes, optional
-        Where to draw instead; the figure is then not written.
+        The fitted model.
+    path : path-like, default=None
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot into, instead of writing a file.
 
     Returns
     -------
-    The path, or the axes where no path is given.
+    pathlib.Path or matplotlib.axes.Axes
+        The file, or the axes if no path is given.
 
     Examples
     --------
@@ -209,13 +210,13 @@ def draw_members(
     'weight'
     """
     if path is not None and ax is not None:
-        raise ValueError("pass path or ax, not both: a picture is written or drawn somewhere")
+        raise ValueError("pass either path or ax, not both")
     inside = innermost(model)
     if not isinstance(inside, KernelEnsembleClassifier):
         raise InvalidTypeError(
             "model",
-            f"has no members in a {type(inside).__name__}: only KernelEnsembleClassifier has "
-            "them, also inside TunedThresholds, a table classifier or a pipeline",
+            f"must be a KernelEnsembleClassifier, or contain one inside TunedThresholds, a table "
+            f"classifier or a pipeline: a {type(inside).__name__} has no members",
         )
     check_is_fitted(inside)
     members = inside.members_

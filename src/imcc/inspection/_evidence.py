@@ -1,17 +1,18 @@
-r"""How much each training label has to say in a score.
+r"""The weight of each training label in a score.
 
-The closed form is linear in the labels Y and in the soft labels T.  With rows Psi, centres Psi_z, a
-column of ones appended to each, and the symmetric matrix M of the normal equations ::
+The closed-form solution is linear in the labels Y and in the soft labels T.  With rows Psi and
+centres Psi_z, a column of ones appended to each, and the symmetric matrix M of the normal
+equations ::
 
     score(x)  =  psi(x)^T M^-1 (Psi^T Y + alpha Psi_z^T T)
               =  sum_i a_i y_i + sum_k b_k t_k,
 
     a = Psi u,    b = alpha Psi_z u,    M u = psi(x)
 
-so one solve with the right-hand side psi(x) gives the weights of all rows and centres: they are the
-values that the function with coefficients u takes there.  The weights do not depend on the label,
-and they sum to one: labels that are +1 everywhere are reproduced by W = 0, b = 1, without any loss.
-The pull towards the centres has no separate term, since it has no target: it shapes the weights.
+so that one solve with the right-hand side psi(x) gives the weights of all rows and centres, which
+are the values of the function with coefficients u at these points.  The weights do not depend on
+the label, and they sum to one: labels that are all +1 are reproduced by W = 0, b = 1 without loss.
+The term that pulls rows towards their centres has no target; it only affects the weights.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class EvidenceProblem:
     terms : ClusterTerms
     setting : Setting
     outside : ndarray of shape (c, c) or None
-        For the augmented span: the centres' inner products outside the span of the rows.
+        For the augmented span: inner products of the centres' components outside the span of the
+        rows.
     """
 
     eigenvalues: np.ndarray
@@ -63,11 +65,11 @@ class EvidenceProblem:
         new : ndarray of shape (m, r)
             psi of the new rows.
         outside_new : ndarray of shape (c, m), optional
-            For the augmented span: their inner products with the centres outside the span.
+            For the augmented span: inner products of the components outside the span of the rows.
 
         Returns
         -------
-        of_rows : ndarray of shape (m, n_rows)
+        of_rows : ndarray of shape (m, n_samples)
         of_centers : ndarray of shape (m, c)
         """
         alpha, beta, gamma = self.setting.alpha, self.setting.beta, self.setting.gamma
@@ -81,7 +83,7 @@ class EvidenceProblem:
         if self.outside is not None and outside_new is not None:
             gram[:c, :c] += self.outside / beta
             cross[:c] += outside_new / beta
-        # The right-hand side is psi(x) with a one: no soft labels, and a "sum of labels" of 1.
+        # The right-hand side is psi(x) and a one: zero soft labels, and a sum of labels of 1.
         terms = replace(self.terms, soft_labels=np.zeros((c, m)), label_totals=np.ones(m))
         corrections, intercept = eliminate_one(terms, gram, cross, alpha, gamma)
         solution = (new.T + factors.T @ corrections) / diagonal[:, np.newaxis]
@@ -115,7 +117,7 @@ def kernel_evidence(
 def feature_evidence(
     psi: np.ndarray, psi_centers: np.ndarray, virtual: VirtualExamples, setting: Setting
 ) -> tuple[EvidenceProblem, np.ndarray]:
-    """Set up a model on features of finite dimension; returned with the eigenbasis (d, r)."""
+    """Set up a model on finite-dimensional features; also return the eigenbasis, shape (d, r)."""
     rotation = Rotation.of_gram(psi.T @ psi)
     rows = psi @ rotation.vectors
     return (

@@ -1,4 +1,4 @@
-"""One score, taken apart into contributions that add up to it."""
+"""Decomposition of a score into contributions that add up to it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
 EXPLANATIONS = ("evidence", "support", "features", "members")
-# How far the evidence may be from the score, relative to its size, before it is called wrong: the
-# fit may have lost digits that the eigenbasis keeps.
+# Tolerance of the difference between the sum of the contributions and the score, relative to the
+# score: the fit may be less accurate than the eigendecomposition.
 _AGREEMENT = 1e-6
 
 
@@ -33,7 +33,7 @@ class Part:
     ----------
     kind : {"row", "center", "feature", "landmark", "member"}
     index : int
-        Number of the training row, cluster, feature, landmark or member.
+        Index of the training row, cluster, feature, landmark or member.
     name : str
         "row 3", "cluster 5", or the name of a feature or member.
     weight, value : float
@@ -59,30 +59,34 @@ class Explanation:
     =========  ====================================  ====================================  =========
     by         weight                                value                                 constant
     =========  ====================================  ====================================  =========
-    evidence   how much a row or cluster has to say  its label, -1 or +1, or soft label    0
+    evidence   influence of a row or cluster         its label, -1 or +1, or soft label    0
     support    its similarity k(x, x_i)              its coefficient                       intercept
-    features   x_j less the mean of training rows    its coefficient                       the mean
+    features   x_j minus the mean of training rows   its coefficient                       the mean
                                                                                            row's
                                                                                            score
     members    its weight in the ensemble            its log-odds                          0
     =========  ====================================  ====================================  =========
 
-    For an ensemble by support, the weight is the mean similarity over the members, the value what a
-    row contributes per similarity, calibration included, and the constant is that of all members.
+    For an ensemble explained by support, the weight of a row is its mean similarity over the
+    members, the value is its contribution divided by the weight, including calibration, and the
+    constant is the sum of the members' constants.
 
     Attributes
     ----------
     label : str
+        Name of the label.
     by : {"evidence", "support", "features", "members"}
+        Kind of decomposition.
     score : float
-        The model's own.
+        Score of the model.
     threshold : float
-        From which score on the label is predicted.
+        The label is predicted if the score is at least this value.
     constant : float
+        The part of the score that does not depend on rows, features or members.
     weights, values : dict of str to ndarray
-        For each kind of part ("row", "center", "feature", "landmark", "member").
+        Weights and values per kind of part ("row", "center", "feature", "landmark", "member").
     names : dict of str to sequence of str
-        Names of features, landmarks and members; rows and clusters have numbers.
+        Names of features, landmarks and members; rows and clusters are numbered.
     """
 
     label: str
@@ -95,16 +99,42 @@ class Explanation:
     names: dict[str, Sequence[str]]
 
     def contributions(self, kind: str) -> np.ndarray:
-        """Return the contributions of one kind."""
+        """Return the contributions of one kind of part.
+
+        Parameters
+        ----------
+        kind : str
+            A key of ``weights``.
+
+        Returns
+        -------
+        ndarray
+        """
         return self.weights[kind] * self.values[kind]
 
     def totals(self) -> dict[str, float]:
-        """Return the sum of each kind, and the constant; they add up to the score."""
+        """Return the sum of the contributions per kind, and the constant.
+
+        Returns
+        -------
+        dict of str to float
+            The values add up to the score.
+        """
         sums = {kind: float(self.contributions(kind).sum()) for kind in self.weights}
         return {**sums, "constant": self.constant}
 
     def top(self, count: int) -> list[Part]:
-        """Return the largest contributions, in either direction."""
+        """Return the contributions with the largest absolute values.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of contributions.
+
+        Returns
+        -------
+        list of Part
+        """
         check_count("count", count)
         every = [
             (-abs(float(c)), order, kind, i)
@@ -137,7 +167,7 @@ class Explanation:
         return as_text(title, ["part", "weight", "value", "contribution"], rows)
 
     def to_frame(self) -> Any:
-        """Return all parts as a data frame, the largest contributions first.
+        """Return all parts as a data frame, by decreasing absolute contribution.
 
         Returns
         -------
@@ -149,7 +179,13 @@ class Explanation:
         return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
-        """Return plain values: the largest contributions and the sum of all the others."""
+        """Return a dict that can be written as JSON.
+
+        Parameters
+        ----------
+        top : int, default=20
+            Number of contributions to include; ``others`` is the sum of the remaining ones.
+        """
         parts = self.top(top)
         rest = sum(self.totals().values()) - self.constant - sum(p.contribution for p in parts)
         return to_plain(
@@ -168,23 +204,33 @@ class Explanation:
 
 
 class Explainer:
-    """Takes the scores of one model apart; what can be shared between rows is computed once.
+    """Decompose scores of one model; computations shared by all rows are done once.
 
     Parameters
     ----------
     model : IMCCClassifier, KernelEnsembleClassifier, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier or a KernelEnsembleClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
-        The training rows; needed for the evidence in a linear model, which has not kept them.
-    Y : array-like of shape (n_samples, n_labels) or (n_samples,), optional
-        The training labels; needed for the evidence.
-    label_names : sequence of str, optional
-        Unless given, those that the model has kept.
+        A fitted model that is or contains an IMCCClassifier or a KernelEnsembleClassifier.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), default=None
+        Training rows; needed for ``by="evidence"`` with a linear model, which does not store them.
+    Y : array-like of shape (n_samples, n_labels) or (n_samples,), default=None
+        Training labels; needed for ``by="evidence"``.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those stored by the model.
+
+    Attributes
+    ----------
+    label_names : tuple of str
+        Names of the labels.
+
+    See Also
+    --------
+    explain : Decompose a single score.
 
     Notes
     -----
-    The evidence needs an eigendecomposition of the kernel matrix (or of the features' Gram matrix)
-    once, which takes a few times as long as the fit; each row then takes a product with it.
+    ``by="evidence"`` needs one eigendecomposition of the kernel matrix (or of the Gram matrix of
+    the features), which takes a few times as long as fitting; each row then takes one
+    matrix-vector product.
     """
 
     def __init__(
@@ -204,7 +250,12 @@ class Explainer:
     def explain(
         self, x: Any, label: int | str, by: str | None = None, member: int | None = None
     ) -> Explanation:
-        """Take the score of one label of one row apart; see :func:`explain`."""
+        """Decompose the score of one label of one row; parameters as for :func:`explain`.
+
+        Returns
+        -------
+        Explanation
+        """
         if by is None:
             by = "evidence" if self._ensemble is None else "support"
         check_choice("by", by, EXPLANATIONS)
@@ -212,7 +263,7 @@ class Explainer:
         if self._ensemble is not None:
             return self._explain_ensemble(self._ensemble, x, j, by, member)
         if by == "members" or member is not None:
-            raise ValueError("by='members' and member are for KernelEnsembleClassifier")
+            raise ValueError("by='members' and member need a KernelEnsembleClassifier")
         row = self._row(x, self._inside.transform)
         model = self._inside.classifier._model
         score = float(model.scores(row)[0, j])
@@ -248,13 +299,13 @@ class Explainer:
         return self._checked(found)
 
     def _checked(self, found: Explanation) -> Explanation:
-        """Refuse an explanation that is not one of the score."""
+        """Raise an error if the contributions do not add up to the score."""
         score = found.score
         gap = abs(sum(found.totals().values()) - score)
         if gap > _AGREEMENT * max(1.0, abs(score)):
             raise ValueError(
-                f"the contributions add up to {sum(found.totals().values()):g}, the score is "
-                f"{score:g}: X and Y are not what the model was trained on, or its parameters "
+                f"the contributions add up to {sum(found.totals().values()):g}, but the score is "
+                f"{score:g}: X and Y are not the training data of the model, or its parameters "
                 "were changed after fit"
             )
         return found
@@ -265,10 +316,10 @@ class Explainer:
             if label not in self.label_names:
                 few = ", ".join(map(repr, self.label_names[:5]))
                 more = f" and {count - 5} more" if count > 5 else ""
-                raise ValueError(f"label {label!r} is none of the model's: {few}{more}")
+                raise ValueError(f"label {label!r} is not a label of the model: {few}{more}")
             return self.label_names.index(label)
         if not 0 <= label < count:
-            raise ValueError(f"label must be a name or a number from 0 to {count - 1}, got {label}")
+            raise ValueError(f"label must be a name or an index from 0 to {count - 1}, got {label}")
         return int(label)
 
     def _row(self, x: Any, transform: Callable[[Any], Features]) -> Features:
@@ -276,15 +327,14 @@ class Explainer:
             x = np.asarray(x)[np.newaxis]
         row = transform(x)
         if row.shape[0] != 1:
-            raise ValueError(f"x must be one row, got {row.shape[0]}")
+            raise ValueError(f"x must be one row, got {row.shape[0]} rows")
         return row.astype(np.float64)
 
     def _support(self, row: Features, j: int) -> Any:
         model = self._inside.classifier._model
         if not isinstance(model, KernelModel):
             raise ValueError(
-                "by='support' is for kernel models; a linear one has weights for features: "
-                "by='features'"
+                "by='support' needs a kernel model; for a linear model, use by='features'"
             )
         moved = _moved(row, model.origin)
         weights = {"row": _similarities(model, moved, model.rows)}
@@ -298,7 +348,7 @@ class Explainer:
         clf = self._inside.classifier
         model = clf._model
         if not isinstance(model, LinearModel):
-            raise ValueError("by='features' is for kernel='linear'; use 'evidence' or 'support'")
+            raise ValueError("by='features' needs kernel='linear'; use 'evidence' or 'support'")
         # The mean of the training rows is the mean of the centres, weighted by their sizes.
         mean = clf.cluster_sizes_ @ clf.cluster_centers_ / clf.cluster_sizes_.sum()
         dense = (row.toarray() if sp.issparse(row) else row)[0]
@@ -319,7 +369,7 @@ class Explainer:
         return 0.0, {"row": of_rows[0], "center": of_centers[0]}, values, {}
 
     def _prepare(self) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """Decompose once; return what gives the weights for a row."""
+        """Compute the decomposition; return a function that gives the weights for a row."""
         clf, virtual = self._inside.classifier, self._inside.virtual
         model = clf._model
         setting = Setting(float(clf.alpha), float(clf.beta), float(clf.gamma))
@@ -327,12 +377,12 @@ class Explainer:
             return _prepare_kernel(model, virtual, setting)
         if not isinstance(model, LinearModel):
             raise ValueError(
-                f"by='evidence' needs an exact kernel model or a linear one, not a "
+                f"by='evidence' needs an exact kernel model or a linear model, got a "
                 f"{type(model).__name__}"
             )
         rows = self._inside.training_rows(self._X)
         if rows is None:
-            raise ValueError("X is needed: a linear model does not keep its training rows")
+            raise ValueError("X is needed: a linear model does not store its training rows")
         return _prepare_linear(rows, virtual, setting)
 
 
@@ -406,34 +456,49 @@ def explain(
     label_names: Sequence[str] | None = None,
     member: int | None = None,
 ) -> Explanation:
-    """Take the score of one label of one row apart into contributions that add up to it.
+    """Decompose the score of one label of one row into contributions that add up to it.
 
     Parameters
     ----------
     model : IMCCClassifier, KernelEnsembleClassifier, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier or a KernelEnsembleClassifier inside.
+        A fitted model that is or contains an IMCCClassifier or a KernelEnsembleClassifier.
     x : array-like of shape (n_features,), or one row of a data frame or sparse matrix
+        The row to explain.
     label : int or str
-        Its column or its name.
-    by : {"evidence", "support", "features", "members"}, optional
-        "evidence" unless the model is an ensemble, "support" if it is one.
-        "evidence": the score as a weighted mean of the labels of all real rows and the soft labels
-        of all virtual examples, the weights summing to one (some may be negative); it says what
-        the score would be had a label been different.  "support": similarity times coefficient of
-        each row (and centre, with ``span="augmented"``), for kernel models.  "features":
-        coefficients times the row's difference from the mean row, for the linear kernel.
-        "members": weight times log-odds of each member of an ensemble.
-    X, Y : array-like, optional
-        The training data; Y is needed for the evidence, X as well if the model is linear.
-    label_names : sequence of str, optional
-        Unless given, those that the model has kept.
-    member : int, optional
-        Explains the log-odds of this member of an ensemble, counted from 0 as in ``members_``, by
-        support.  Without it, that of the whole ensemble.
+        Index or name of the label.
+    by : {"evidence", "support", "features", "members"}, default=None
+        Kind of decomposition; by default "support" for an ensemble, otherwise "evidence".
+
+        - "evidence": the score is a weighted mean of the labels of all training rows and the soft
+          labels of all virtual examples.  The weights sum to one; some may be negative.  It shows
+          how the score would change if a label were different.
+        - "support": similarity times coefficient of each training row (and of each centre, with
+          ``span="augmented"``), for kernel models.
+        - "features": coefficient times the difference between the row and the mean row, for the
+          linear kernel.
+        - "members": weight times log-odds of each member of an ensemble.
+    X, Y : array-like, default=None
+        The training data.  ``by="evidence"`` needs Y and, if the model is linear, X.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those stored by the model.
+    member : int, default=None
+        Index in ``members_`` of a member of an ensemble, whose log-odds are explained by support.
+        By default, the whole ensemble is explained.
 
     Returns
     -------
     Explanation
+
+    Raises
+    ------
+    ValueError
+        If X or Y are not the training data of the model.
+
+    See Also
+    --------
+    Explainer : Decompose several scores of one model efficiently.
+    explain_columns : Decompose scores by the columns of a table, for any model.
+    draw_explanation : Plot the result.
 
     Examples
     --------

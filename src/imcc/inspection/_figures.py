@@ -1,4 +1,4 @@
-"""Pictures of what is in a model."""
+"""Figures of inspections and explanations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from imcc.inspection._diagnostics_figures import save_figure, short_name
 from imcc.inspection._explain import Explanation
 from imcc.inspection._inspect import Inspection
 
-# Told apart by how dark they are, as well as by colour.
+# Distinguishable by lightness as well as by colour.
 _REAL, _VIRTUAL, _REST = "#5b9bd5", "#1f3b66", "#bbbbbb"
-# Contributions that raise and lower a score, also told apart by their side.
+# Contributions that increase and decrease a score; they are also on different sides.
 _UP, _DOWN = "#5e3c99", "#e66101"
-# Orange for -1, purple for +1: for colour-blind readers, too.
+# Orange for -1, purple for +1: distinguishable for colour-blind readers.
 _DIVERGING = "PuOr"
 
 
@@ -30,15 +30,23 @@ def draw_clusters(
     max_clusters: int = 30,
     max_labels: int = 30,
 ) -> Path:
-    """Draw the sizes and the soft labels of the largest clusters.
+    """Plot the sizes and the soft labels of the largest clusters.
 
     Parameters
     ----------
     inspection : Inspection
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    max_clusters, max_labels : int
-        At most so many of the largest clusters and of the most frequent labels are drawn.
+        Result of :func:`inspect_model`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    max_clusters : int, default=30
+        Maximum number of clusters; the largest ones are shown.
+    max_labels : int, default=30
+        Maximum number of labels; the most frequent ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     shown = inspection.largest(max_clusters)
     labels = frequent_labels(inspection, max_labels)
@@ -71,16 +79,22 @@ def draw_clusters(
 def draw_correlations(
     inspection: Inspection, path: str | os.PathLike[str], *, max_labels: int = 30
 ) -> Path:
-    """Draw the correlations of the training labels beside the part that the clusters carry.
+    """Plot the correlations of the training labels and the part that the clusters carry.
 
     Parameters
     ----------
     inspection : Inspection
-        If it knows the training labels' correlations, both are drawn.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    max_labels : int
-        At most so many of the most frequent labels are drawn.
+        Result of :func:`inspect_model`.  If it was computed without the training labels, only the
+        carried part is shown.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    max_labels : int, default=30
+        Maximum number of labels; the most frequent ones are shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     found = inspection.correlations
     labels = frequent_labels(inspection, max_labels)
@@ -116,21 +130,26 @@ def draw_correlations(
 def draw_map(
     inspection: Inspection, path: str | os.PathLike[str], *, label: str | None = None
 ) -> Path:
-    """Draw rows and centres in the plane of the rows' two largest principal components.
+    """Plot rows and centres in the plane of the first two principal components of the rows.
 
     Parameters
     ----------
     inspection : Inspection
-        One that knows the training rows.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    label : str, optional
-        Colour the centres by their soft label for this one.
+        Result of :func:`inspect_model` with known training rows.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    label : str, default=None
+        Name of a label; the centres are coloured by its soft label.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     if inspection.map is None:
         raise ValueError("the training rows are not known: pass X to inspect_model")
     if label is not None and label not in inspection.label_names:
-        raise ValueError(f"label {label!r} is none of the model's labels")
+        raise ValueError(f"label {label!r} is not a label of the model")
     places = inspection.map
     figure = _figure(7.2, 5.4)
     axes = figure.subplots()
@@ -158,7 +177,7 @@ def draw_map(
     axes.set_xlabel(f"first principal component ({first:.0%} of the variance)", fontsize=8.5)
     axes.set_ylabel(f"second principal component ({second:.0%})", fontsize=8.5)
     axes.tick_params(labelsize=8)
-    axes.set_title("Rows and virtual examples (the larger, the more rows)", fontsize=10, loc="left")
+    axes.set_title("Rows and virtual examples (size: number of rows)", fontsize=10, loc="left")
     axes.grid(color="#eeeeee", linewidth=0.6)
     axes.set_axisbelow(True)
     for edge in ("top", "right"):
@@ -169,15 +188,21 @@ def draw_map(
 def draw_explanation(
     explanation: Explanation, path: str | os.PathLike[str], *, top: int = 12
 ) -> Path:
-    """Draw the largest contributions to a score, and the sum of the others.
+    """Plot the largest contributions to a score, and the sum of the others.
 
     Parameters
     ----------
     explanation : Explanation
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    top : int
-        How many contributions to draw.
+        Result of :func:`explain`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    top : int, default=12
+        Number of contributions to show.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     parts = explanation.top(top)
     names = [short_name(part.name) for part in parts]
@@ -227,18 +252,23 @@ def draw_columns(
     label: int | str | None = None,
     top: int = 12,
 ) -> Path:
-    """Draw what the columns contribute to a score, with their standard errors.
+    """Plot the contributions of the columns to a score, with standard errors.
 
     Parameters
     ----------
     found : ColumnAttribution
-        Of :func:`explain_columns`.
-    path : path
-        The picture: ``.png``, ``.svg`` or ``.pdf``.
-    label : int or str, optional
-        Unless given, the one furthest above its threshold.
-    top : int
-        How many columns to draw; the others are one bar.
+        Result of :func:`explain_columns`.
+    path : path-like
+        File to write, ``.png``, ``.svg`` or ``.pdf``.
+    label : int or str, default=None
+        Index or name; by default, the label whose score exceeds its threshold the most.
+    top : int, default=12
+        Number of columns to show; the others are summed in one bar.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     j = found.index(label)
     parts = found.parts(j, top)
@@ -264,7 +294,7 @@ def draw_columns(
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlabel(
-        f"contribution to the {found.scale} (lines: one standard error); from the mean "
+        f"contribution to the {found.scale} (lines: standard errors), relative to the mean "
         f"{found.baseline[j]:.3f} of {found.n_background} background rows",
         fontsize=8,
     )
@@ -281,7 +311,7 @@ def draw_columns(
 
 
 def frequent_labels(inspection: Inspection, count: int) -> np.ndarray:
-    """Return the columns of the most frequent labels, in the order of the columns."""
+    """Return the indices of the most frequent labels, in increasing order."""
     check_count("max_labels", count)
     sizes = np.array([cluster.size for cluster in inspection.clusters], dtype=np.float64)
     shares = sizes @ np.array([cluster.shares for cluster in inspection.clusters])

@@ -1,4 +1,4 @@
-"""The virtual examples of a fitted model, laid out to be looked at."""
+"""The virtual examples of a fitted model."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from imcc.inspection._unwrap import Unwrapped, unwrap
 
 @dataclass(frozen=True)
 class Cluster:
-    """A virtual example.
+    """A cluster of training rows and its virtual example.
 
     Attributes
     ----------
     index : int
-        Its row in ``cluster_centers_``.
+        Row in ``cluster_centers_``.
     clustering : int
-        Which of several clusterings it belongs to.
-    size : int
-        Rows in the cluster.
+        Index of the clustering that it belongs to.
+    size : int or float
+        Number of rows in the cluster; their total weight if the model was fitted with sample
+        weights.
     shares : ndarray of shape (n_labels,)
-        The share of them that has each label.
+        Fraction of these rows that have each label.
     soft_labels : ndarray of shape (n_labels,)
-        The same as the model sees it, 2 share - 1.
+        Soft labels of the virtual example, ``2 * shares - 1``.
     nearest : tuple of (int, float)
-        The training rows nearest to the centre (row number, Euclidean distance), nearest first.
-        Empty if the rows are not known.
+        The training rows nearest to the centre, nearest first, as pairs of row index and Euclidean
+        distance.  Empty if the training rows are not known.
     """
 
     index: int
@@ -49,14 +50,16 @@ class Cluster:
 
 @dataclass(frozen=True)
 class RowMap:
-    """Training rows and centres in the plane of the two largest principal components.
+    """Training rows and centres in the plane of the first two principal components.
 
     Attributes
     ----------
     rows : ndarray of shape (n_samples, 2)
+        Coordinates of the training rows.
     centers : ndarray of shape (n_clusters, 2)
+        Coordinates of the centres.
     explained : ndarray of shape (2,)
-        The share of the rows' variance along each axis.
+        Fraction of the variance of the rows that each component explains.
     """
 
     rows: np.ndarray
@@ -66,21 +69,25 @@ class RowMap:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a fitted model has learned from.
+    """The virtual examples and settings of a fitted model.
 
     Attributes
     ----------
     facts : dict
-        Kernel, width, weights, numbers of rows, features, labels and clusters.
+        Kernel, width, alpha, beta, gamma, span, and the numbers of rows, features, labels, clusters
+        and clusterings.
     label_names : tuple of str
+        Names of the labels.
     thresholds : ndarray of shape (n_labels,)
-        From which score on a label is predicted.
+        A label is predicted if its score is at least this value.
     clusters : tuple of Cluster
+        One entry per virtual example.
     assignment : ndarray of shape (n_samples, n_clusterings)
-        The clusters of the training rows.
+        Cluster of each training row, per clustering.
     correlations : LabelCorrelations
+        Label correlations that the virtual examples represent.
     map : RowMap or None
-        None if the training rows are not known.
+        Two-dimensional map; None if the training rows are not known.
     """
 
     facts: dict[str, Any]
@@ -92,7 +99,17 @@ class Inspection:
     map: RowMap | None
 
     def largest(self, count: int) -> list[Cluster]:
-        """Return the clusters with the most rows."""
+        """Return the largest clusters.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of clusters.
+
+        Returns
+        -------
+        list of Cluster
+        """
         check_count("count", count)
         return sorted(self.clusters, key=lambda cluster: (-cluster.size, cluster.index))[:count]
 
@@ -117,8 +134,8 @@ class Inspection:
         Returns
         -------
         pandas.DataFrame
-            The share of a cluster's rows that have the label, indexed by the number of the
-            clustering, that of the cluster, and the number of its rows.
+            Fraction of the rows of a cluster that have the label, indexed by ``clustering``,
+            ``cluster`` and ``size``.
         """
         return as_frame(
             np.array([cluster.shares for cluster in self.clusters]),
@@ -131,7 +148,7 @@ class Inspection:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, words and lists."""
+        """Return a dict that can be written as JSON."""
         clusters = [
             {
                 "index": c.index,
@@ -169,23 +186,23 @@ def inspect_model(
     together: Any = None,
     n_nearest: int = 3,
 ) -> Inspection:
-    """Inspect a fitted model.
+    """Return the virtual examples of a fitted model, with label correlations and a map.
 
     Parameters
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier inside.
-    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), optional
-        The training rows, as they were given to the model.  A kernel model has kept them; for a
-        linear one, nearest rows and the map need them.
-    Y : array-like of shape (n_samples, n_labels), optional
+        A fitted model that is or contains an IMCCClassifier.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), default=None
+        The training rows, as passed to ``fit``.  A kernel model stores them; for a linear model
+        they are needed for nearest rows and the map.
+    Y : array-like of shape (n_samples, n_labels), default=None
         The training labels, for their correlations.
-    label_names : sequence of str, optional
-        Unless given, those that the model has kept.
-    together : array-like of shape (n_labels, n_labels), optional
-        Instead of Y: in how many training rows both labels are on.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those stored by the model.
+    together : array-like of shape (n_labels, n_labels), default=None
+        Number of training rows that have both labels; can be given instead of Y.
     n_nearest : int, default=3
-        How many of the nearest rows to list for each centre.
+        Number of nearest training rows per centre.
 
     Returns
     -------
@@ -194,7 +211,12 @@ def inspect_model(
     Raises
     ------
     ValueError
-        If X or Y are not the data that the model was trained on.
+        If X or Y are not the training data of the model.
+
+    See Also
+    --------
+    draw_clusters, draw_correlations, draw_map : Plot the result.
+    write_page : Write it as an HTML page.
 
     Examples
     --------
@@ -273,11 +295,13 @@ def _check_together(together: Any, inside: Unwrapped) -> np.ndarray:
     sizes = inside.classifier.cluster_sizes_ / inside.assignment.shape[1]
     if counts.shape != (soft.shape[1],) * 2:
         raise ValueError(
-            f"together must have a row and a column for each of the {soft.shape[1]} labels, got "
-            f"shape {counts.shape}"
+            f"together must have one row and one column per label ({soft.shape[1]}), got shape "
+            f"{counts.shape}"
         )
     if np.abs(np.diag(counts) - sizes @ (soft + 1) / 2).max() > 1e-6 * inside.n_rows + 1e-6:
-        raise ValueError("together is not of the training labels: the labels' counts are others")
+        raise ValueError(
+            "together is not of the training labels: its diagonal differs from their counts"
+        )
     return counts
 
 
@@ -295,10 +319,10 @@ def _nearest(
 
 
 def row_map(rows: Features, centers: np.ndarray) -> RowMap:
-    """Project rows and centres on the rows' two largest principal components.
+    """Project rows and centres onto the first two principal components of the rows.
 
-    The same rows always give the same map: the sign of each axis is such that its largest loading
-    is positive.
+    The result is deterministic: the sign of each axis is such that its largest loading in absolute
+    value is positive.
     """
     wanted = min(2, *rows.shape)
     rows = sp.csr_array(rows) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Rows that take some columns from one row and the others from background rows.
+"""Mixed rows, which have some columns of one row and the others of background rows.
 
-Whatever kind of table a model takes (array, sparse matrix, data frame, Arrow table), rows are mixed
-as that kind, so that the model is asked about rows like those it was trained on.
+Rows are mixed in the container of the input (array, sparse matrix, data frame or Arrow table), so
+that the model scores the same kind of table as it was trained on.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from imcc._utils.optional import require
 from imcc._utils.wrappers import layers
 from imcc.calibration import label_scores, scoring_method
 
-# Mixed rows on which features that are mixed are compared with features of mixed rows.
+# Number of mixed rows on which mixed features are compared with the features of mixed rows.
 _COMPARED = 16
 _TOLERANCE = 1e-9
 
 
 class Mixer(Protocol):
-    """One row, background rows, and how to mix them."""
+    """One row, background rows, and a way to mix them."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
 
     def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
         """Return background rows with some columns taken from the one row.
@@ -39,18 +39,18 @@ class Mixer(Protocol):
         Parameters
         ----------
         rows : ndarray of shape (n,)
-            Numbers of background rows.
+            Indices of background rows.
         taken : ndarray of bool of shape (n, n_columns)
-            Which columns are those of the one row.
+            Which columns are taken from the one row.
         """
 
     def differs(self) -> np.ndarray:
-        """Return where background rows have another value than the one row, (n_rows, n_columns)."""
+        """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
 
 
 @dataclass(frozen=True)
 class ArrayMixer:
-    """Rows of an array or a CSR matrix, whose features belong to columns.
+    """Mixer for the rows of an array or a CSR matrix, whose features belong to columns.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ArrayMixer:
     row : ndarray or CSR matrix of shape (1, n_features)
     background : ndarray or CSR matrix of shape (n_rows, n_features)
     owners : ndarray of shape (n_features,)
-        The number of the column that each feature belongs to.
+        Index of the column that each feature belongs to.
     """
 
     columns: tuple[str, ...]
@@ -71,7 +71,7 @@ class ArrayMixer:
         if not sp.issparse(self.background):
             return np.where(taken[:, self.owners], self.row, self.background[rows])
         others = self.background[rows]
-        # Entries of the background row where its columns stay, and of the one row elsewhere.
+        # Entries of the background row in columns that are kept, and of the one row in the others.
         numbers = np.repeat(np.arange(len(rows)), np.diff(others.indptr))
         stay = ~taken[numbers, self.owners[others.indices]]
         from_row = taken[:, self.owners[self.row.indices]]
@@ -100,14 +100,14 @@ class ArrayMixer:
 
 @dataclass(frozen=True)
 class FrameMixer:
-    """Rows of a data frame (pandas, polars) or an Arrow table.
+    """Mixer for the rows of a data frame (pandas, polars) or an Arrow table.
 
     Attributes
     ----------
     columns : tuple of str
     kind : {"arrow", "pandas", "polars"}
     frame : table
-        The one row, then the background rows.
+        The one row, followed by the background rows.
     """
 
     columns: tuple[str, ...]
@@ -152,17 +152,17 @@ class FrameMixer:
 def make_mixer(
     model: Any, x: Any, background: Any, feature_names: Sequence[str] | None = None
 ) -> Mixer:
-    """Return how the rows of a model are mixed, in the kind of table that they are given in.
+    """Return the mixer for the type of table of the background rows.
 
     Parameters
     ----------
-    model : fitted classifier
-        Says which columns of a table it uses, if it does.
+    model : classifier
+        A fitted classifier; only the columns that it uses are mixed, if it stores their names.
     x : array-like, data frame, Arrow table or sparse matrix of one row
-        A vector is one row.
-    background : the same of some rows
-    feature_names : sequence of str, optional
-        Of the columns of an array; unless given, those that the model has kept.
+        May also be a vector or a dict of columns.
+    background : array-like, data frame, Arrow table or sparse matrix
+    feature_names : sequence of str, default=None
+        Names of the columns of an array; by default those stored by the model.
     """
     if isinstance(x, Mapping):
         x = as_rows({name: [v] if np.ndim(v) == 0 else v for name, v in x.items()})
@@ -176,10 +176,10 @@ def make_mixer(
     if _frame_kind(x) != kind:
         raise InvalidArgumentError(
             "x",
-            f"must be one row of a table like the background (of {kind}), got {type(x).__name__}",
+            f"must be the same kind of table as the background ({kind}), got {type(x).__name__}",
         )
     if len(x) != 1:
-        raise InvalidArgumentError("x", f"must be one row, got {len(x)}")
+        raise InvalidArgumentError("x", f"must be one row, got {len(x)} rows")
     names = _used_columns(model, background)
     for which, table in (("x", x), ("background", background)):
         if absent := [name for name in names if name not in _names(table)]:
@@ -201,7 +201,7 @@ def make_mixer(
 
 
 def _plain_codes(table: Any) -> Any:
-    """Return an Arrow table with the values of columns of codes: another table may have text."""
+    """Return an Arrow table with decoded dictionary columns: another table may have plain text."""
     pa = require("pyarrow", "tables", "Mixing rows")
     kinds = [
         (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
@@ -213,7 +213,8 @@ def _plain_codes(table: Any) -> Any:
 def _common_type(own: Any, other: Any) -> Any:
     """Return the Arrow type for a column of the one row and of background rows.
 
-    A single row says little about a column: a missing value has no type, and 40 is an integer.
+    A single row does not determine the type of a column: a missing value has none, and 40 is an
+    integer.
     """
     types = require("pyarrow", "tables", "Mixing rows").types
     is_text = types.is_string(other) or types.is_large_string(other)
@@ -243,7 +244,7 @@ def _names(table: Any) -> list[str]:
 
 
 def _used_columns(model: Any, table: Any) -> list[Any]:
-    """Return the columns that a model uses: those of its schema, or those it was fitted on."""
+    """Return the columns that a model uses: those of its schema, or those seen in ``fit``."""
     for layer in layers(model):
         if hasattr(layer, "schema_"):
             return list(layer.schema_.features)
@@ -273,7 +274,7 @@ def _array_mixer(
 
 
 def names_of_features(model: Any, count: int, given: Sequence[str] | None = None) -> list[str]:
-    """Return names of the columns of an array: those given, kept by the model, or x0, x1, ..."""
+    """Return the column names of an array: as given, as stored by the model, or x0, x1, ..."""
     if given is not None:
         if isinstance(given, str) or len(given) != count:
             raise InvalidArgumentError(
@@ -298,7 +299,7 @@ def background_rows(background: Any, rows: Any) -> Any:
 
 
 def values_of_row(mixer: Mixer) -> list[str]:
-    """Return the values of the one row as text, "missing" where there is none."""
+    """Return the values of the one row as text, "missing" for missing values."""
     if isinstance(mixer, FrameMixer):
         return [_as_text(mixer.cells(name)[0]) for name in mixer.columns]
     assert isinstance(mixer, ArrayMixer)
@@ -316,7 +317,7 @@ Score = Callable[[Any], np.ndarray]
 
 
 def count_labels(model: Any, X: Any) -> int:
-    """Return how many scores a model gives per row."""
+    """Return the number of scores per row."""
     found = getattr(model, scoring_method(model))(X)
     if isinstance(found, list):  # one array of class probabilities per label
         return len(found)
@@ -324,16 +325,16 @@ def count_labels(model: Any, X: Any) -> int:
 
 
 def scorer(model: Any, n_labels: int) -> Score:
-    """Return what gives the scores of rows, (n_rows, n_labels), by a model."""
+    """Return a function that computes the scores of rows, shape (n_rows, n_labels)."""
     return lambda X: label_scores(model, X, n_labels).astype(np.float64)
 
 
 def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> tuple[Mixer, Score]:
-    """Mix features instead of cells where each feature is made from one column.
+    """Mix features instead of cells if each feature is derived from a single column.
 
-    Text then needs to be encoded once per row, not once per mixed row.  That it makes no difference
-    is checked on some mixed rows; where it does, or where the model has no such encoder, the mixer
-    and the score are returned as they were.
+    Text is then encoded once per row, not once per mixed row.  On some mixed rows, it is checked
+    that the scores are the same; if they are not, or if the model has no such encoder, ``mixer``
+    and ``score`` are returned unchanged.
     """
     encoder = next(
         (
@@ -353,7 +354,7 @@ def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> 
     owners = np.array([columns.index(name) for name in made_from])
     n_rows = len(mixer.frame) - 1
     with warnings.catch_warnings():
-        # What there is to say about these cells was said when the rows themselves were scored.
+        # Warnings about these cells were given when the original rows were scored.
         warnings.simplefilter("ignore")
         features = encoder.transform(mixer.frame)
         features = features.tocsr() if sp.issparse(features) else np.asarray(features)
@@ -369,7 +370,7 @@ def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> 
 
 
 def _without(model: Any, encoder: Any) -> Any | None:
-    """Return a model that takes the features of an encoder; None if there is something before."""
+    """Return the model without its encoder; None if the encoder is not the first step."""
     if isinstance(model, Pipeline):
         if model.steps[0][1] is encoder:
             rest = model.steps[1:]
@@ -379,7 +380,7 @@ def _without(model: Any, encoder: Any) -> Any | None:
     if not inside:
         return None
     below = _without(getattr(model, inside), encoder)
-    if below is None or hasattr(model, "schema_"):  # a classifier for tables hands its rows on
+    if below is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
         return below
     found = copy.copy(model)
     setattr(found, inside, below)
@@ -389,25 +390,25 @@ def _without(model: Any, encoder: Any) -> Any | None:
 def group_columns(
     columns: Sequence[str], groups: Mapping[str, Sequence[str]] | None
 ) -> tuple[list[str], np.ndarray]:
-    """Return the names of groups of columns, and the group of each column.
+    """Return the names of groups of columns, and the index of each column's group.
 
     Parameters
     ----------
     columns : sequence of str
     groups : mapping of str to sequence of str, or None
-        Columns that count as one, by the name of the group; the others are groups by themselves.
+        Columns that are treated as one, by the name of the group; each other column is a group.
     """
     of = {name: name for name in columns}
     seen: set[str] = set()
     for group, members in (groups or {}).items():
         if isinstance(members, str) or not len(members):
             raise InvalidArgumentError(
-                "groups", f"must give a list of columns to each name, got {members!r} for {group!r}"
+                "groups", f"must map names to lists of columns, got {members!r} for {group!r}"
             )
         for name in map(str, members):
             if name not in of:
                 raise InvalidArgumentError(
-                    "groups", f"names {name!r}, which is no column that the model uses"
+                    "groups", f"has {name!r}, which is not a column that the model uses"
                 )
             if name in seen:
                 raise InvalidArgumentError("groups", f"has the column {name!r} more than once")
@@ -415,6 +416,6 @@ def group_columns(
             of[name] = str(group)
     for group, members in (groups or {}).items():
         if group in of and group not in members:
-            raise InvalidArgumentError("groups", f"has a group called like the column {group!r}")
+            raise InvalidArgumentError("groups", f"has a group with the name of column {group!r}")
     names = list(dict.fromkeys(of.values()))
     return names, np.array([names.index(of[name]) for name in columns])

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model: no script, picture or font from elsewhere."""
+"""A self-contained HTML page about a model, without external scripts, images or fonts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from imcc.inspection._inspect import Inspection
 from imcc.inspection._reliability import Reliability
 from imcc.inspection._rows import RowReport
 
-# More circles than this make a page slow; rows are then thinned out evenly.
+# More circles than this make a page slow; beyond it, only every n-th row is drawn.
 _MOST_ROWS = 1500
 _MAP_SIZE = (720, 480)
 _PLOT_SIZE = 360
@@ -46,25 +46,38 @@ def page(
     Parameters
     ----------
     inspection : Inspection or None
-        None for a model without virtual examples.
-    title : str
-    facts : mapping of str to value, optional
-        Shown on top, before what the inspection knows: where the model came from, how good it is.
-    explanations : sequence of (str, Explanation)
-        Single scores, each with a name for its row.
-    rows : sequence of (RowReport, sequence of int or str)
-        Rows explained by their columns, each with the labels to show: the one furthest above its
-        threshold if there are none.
-    calibration : CalibrationDiagnostics, optional
-        How good the model's probabilities are on rows that it has not seen, of
+        Result of :func:`inspect_model`; None for a model without virtual examples.
+    title : str, default="A model"
+        Title of the page.
+    facts : mapping of str to value, default=None
+        Facts shown at the top, before those of the inspection, such as the origin or the accuracy
+        of the model.
+    explanations : sequence of (str, Explanation), default=()
+        Explanations of scores, each with a name of the row.
+    rows : sequence of (RowReport, sequence of int or str), default=()
+        Rows explained by their columns, each with the labels to show; if these are empty, the label
+        whose score exceeds its threshold the most.
+    calibration : CalibrationDiagnostics, default=None
+        Quality of the model's probabilities on held-out rows, the result of
         :func:`diagnose_probabilities`.
-    max_clusters, max_labels : int
-        At most so many of the largest clusters and most frequent labels are shown.
+    max_clusters : int, default=40
+        Maximum number of clusters; the largest ones are shown.
+    max_labels : int, default=40
+        Maximum number of labels; the most frequent ones are shown.
+
+    Returns
+    -------
+    str
+        The HTML text.
+
+    See Also
+    --------
+    write_page : Write the page to a file.
 
     Notes
     -----
-    Names are escaped, whatever is in them.  The page follows the reader's choice of light or dark
-    and fits a phone; pictures have text descriptions.
+    All names are escaped.  The page supports light and dark mode and small screens, and figures
+    have text alternatives.
     """
     check_count("max_clusters", max_clusters)
     jinja2 = require("jinja2", "report", "Making a page")
@@ -99,7 +112,22 @@ def page(
 
 
 def write_page(path: str | os.PathLike[str], inspection: Inspection | None, **options: Any) -> Path:
-    """Write :func:`page` to a file, which appears whole or not at all."""
+    """Write an HTML page about a model to a file.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write; it is replaced atomically.
+    inspection : Inspection or None
+        Result of :func:`inspect_model`; None for a model without virtual examples.
+    **options
+        Further arguments of :func:`page`.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
     return save(path, page(inspection, **options).encode("utf-8", "replace"))
 
 
@@ -138,7 +166,7 @@ def _cluster(cluster: Any, inspection: Inspection, labels: np.ndarray) -> dict[s
 
 
 def _scatter(inspection: Inspection) -> dict[str, Any] | None:
-    """Return the pairs of labels as points: correlation across, carried part up."""
+    """Return one point per pair of labels: correlation (x) and carried part (y)."""
     found = inspection.correlations
     if found.total is None:
         return None
@@ -168,7 +196,7 @@ def _scatter(inspection: Inspection) -> dict[str, Any] | None:
 
 
 def _calibration(found: CalibrationDiagnostics, max_labels: int) -> dict[str, Any]:
-    """Return a table of the labels and small plots of shares against probabilities."""
+    """Return a table of the labels and reliability plots of the most frequent ones."""
     order = np.argsort([-label.support for label in found.labels], kind="stable")[:max_labels]
     before = found.before
     rows = [(found.labels[j], None if before is None else before.labels[j]) for j in order]
@@ -188,7 +216,7 @@ def _calibration(found: CalibrationDiagnostics, max_labels: int) -> dict[str, An
 
 
 def _points(record: Reliability) -> list[tuple[float, float, float, str]]:
-    """Return the place and size of each bin in a small plot, and what it says."""
+    """Return position, size and description of each bin in a reliability plot."""
     inside = _SMALL_PLOT - 16
     return [
         (
@@ -215,7 +243,7 @@ def _map(inspection: Inspection, labels: np.ndarray) -> dict[str, Any] | None:
 
     def places(points: np.ndarray) -> list[list[float]]:
         inside = 20 + (points - low) / span * (size - 40)
-        inside[:, 1] = size[1] - inside[:, 1]  # up is up
+        inside[:, 1] = size[1] - inside[:, 1]  # in SVG, y points down
         return inside.round(1).tolist()
 
     sizes = np.array([cluster.size for cluster in inspection.clusters])
@@ -274,7 +302,7 @@ def _row(report: RowReport, labels: Sequence[int | str]) -> dict[str, Any]:
 
 
 def _row_label(found: ColumnAttribution, j: int) -> dict[str, Any]:
-    """Return a label's contributions as bars: where they begin and how long they are, in %."""
+    """Return the contributions to a label as bars, with position and length in percent."""
     parts = found.parts(j, _MOST_COLUMNS)
     lines: list[tuple[str, str, float, float | None]] = [
         (p.column, p.value, p.contribution, p.standard_error) for p in parts
@@ -294,6 +322,6 @@ def _row_label(found: ColumnAttribution, j: int) -> dict[str, Any]:
 
 
 def _bar(value: float, reach: float) -> tuple[float, float]:
-    """Return the left end and the length of a bar, in % of its cell: 50 is the middle."""
+    """Return the left end and the length of a bar in percent of its cell; 50 is zero."""
     size = 50 * abs(value) / reach
     return round(50 - size if value < 0 else 50.0, 2), round(size, 2)

@@ -1,15 +1,14 @@
-r"""What scores are worth as probabilities.
+r"""Scores as probabilities.
 
 IMCC fits labels y in {-1, +1} by least squares, and the best least-squares prediction of y is its
-mean, E[y | x] = 2 P(y = +1 | x) - 1.  So ::
+conditional mean, E[y | x] = 2 P(y = +1 | x) - 1.  So ::
 
     (score + 1) / 2
 
-is an estimate of P(label | x), the method "linear".  It is pulled towards the middle by the penalty
-beta, knows no bounds (it is clipped to [0, 1] here), and need not be right on any particular rows:
-:func:`reliability` shows whether it is.  The other two methods learn the map from score to
-probability from the rows themselves, each row's from the others (cross-fitted): Platt's sigmoid and
-a rising step function (isotonic regression).
+is an estimate of P(label | x), the method "linear".  The penalty beta shrinks it towards 1/2, it is
+not bounded (it is clipped to [0, 1] here), and it need not be calibrated; :func:`reliability` shows
+whether it is.  The other two methods, Platt's sigmoid and isotonic regression, learn a map from
+score to probability by cross-fitting, so that no row is mapped by a function learned from it.
 """
 
 from __future__ import annotations
@@ -36,23 +35,24 @@ STRATEGIES = ("uniform", "quantile")
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often a label occurs where it is given some probability.
+    """Predicted probabilities and observed frequencies of one label, per bin.
 
     Attributes
     ----------
     label : str
+        Name of the label.
     edges : ndarray of shape (n_bins + 1,)
-        The bins of probabilities; a bin is [left, right), the last one closed.
+        Edges of the bins; a bin is [left, right), the last one includes its right edge.
     counts : ndarray of shape (n_bins,)
-        Rows in each.
+        Number of rows per bin.
     predicted : ndarray of shape (n_bins,)
-        The mean probability in each; NaN where it is empty.
+        Mean probability per bin; NaN for an empty bin.
     observed : ndarray of shape (n_bins,)
-        The share of rows that have the label; NaN likewise.
+        Fraction of the rows of a bin that have the label; NaN for an empty bin.
     brier : float
-        The mean of (probability - truth)^2: lower is better.
+        Brier score, the mean of (probability - true value)^2; lower is better.
     calibration_error : float
-        The mean over rows of ``|predicted - observed|`` of their bin.
+        Mean over the rows of ``|predicted - observed|`` of their bin; lower is better.
     """
 
     label: str
@@ -100,34 +100,40 @@ class Reliability:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, with None for empty bins."""
+        """Return a dict that can be written as JSON, with None for empty bins."""
         return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 def probabilities(
     scores: Any, y_true: Any = None, *, method: str = "linear", cv: int = 5, random_state: int = 0
 ) -> np.ndarray:
-    """Turn scores into estimates of probabilities.
+    """Convert scores to probabilities.
 
     Parameters
     ----------
     scores : array-like of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on.
-    y_true : array-like of shape (n_samples, n_labels), optional
-        Their labels; needed for the methods that learn.
+    y_true : array-like of shape (n_samples, n_labels), default=None
+        Labels of these rows; required for "platt" and "isotonic".
     method : {"linear", "platt", "isotonic"}, default="linear"
-        (score + 1) / 2, for models fitted to {-1, +1} by least squares, IMCC among them; or a map
-        learned for each label, and applied to rows that it was not learned from.
+        "linear" is (score + 1) / 2, for models such as IMCC that are least-squares fits of
+        {-1, +1}.  "platt" and "isotonic" learn a map per label by cross-fitting.
     cv : int, default=5
-        Folds for the methods that learn, stratified; fewer where a label has fewer rows.
+        Number of stratified folds for "platt" and "isotonic", >= 2; fewer if a label has fewer
+        rows of either class.
     random_state : int, default=0
         Seed of the folds.
 
     Returns
     -------
     ndarray of shape (n_samples, n_labels)
-        Between 0 and 1.  Labels that fewer than two rows have, or lack, get the share of rows that
-        have them from the methods that learn.
+        Probabilities in [0, 1].  With "platt" and "isotonic", labels with fewer than two rows of
+        either class get their relative frequency.
+
+    See Also
+    --------
+    reliability : Compare probabilities with observed frequencies.
+    imcc.calibration.MultilabelCalibrator : Calibrate a classifier.
 
     Examples
     --------
@@ -140,7 +146,7 @@ def probabilities(
         return np.clip((np.asarray(scores, dtype=np.float64) + 1) / 2, 0.0, 1.0)
     check_count("cv", cv)
     if y_true is None or cv < 2:
-        raise ValueError(f"method={method!r} learns from labels: give y_true, and cv >= 2")
+        raise ValueError(f"method={method!r} needs y_true and cv >= 2")
     on, scores, _ = checked(y_true, scores, None)
     fit = _platt if method == "platt" else _isotonic
     return np.column_stack(
@@ -181,18 +187,30 @@ def reliability(
     strategy: str = "uniform",
     label_names: Sequence[str] | None = None,
 ) -> list[Reliability]:
-    """Compare probabilities with what happens, label by label.
+    """Compare probabilities with observed frequencies, per label.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        The true labels, coded {0, 1}, {-1, +1} or boolean.
+        True labels, coded {0, 1}, {-1, +1} or boolean.
     chances : array-like of shape (n_samples, n_labels)
-        Their probabilities as estimated, of :func:`probabilities` or otherwise.
+        Predicted probabilities, for example of :func:`probabilities`.
     n_bins : int, default=10
+        Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many rows (as far as ties allow).
-    label_names : sequence of str, optional
+        Bins of equal width, or bins with the same number of rows (as far as ties allow).
+    label_names : sequence of str, default=None
+        Names of the labels; ``label0, label1, ...`` by default.
+
+    Returns
+    -------
+    list of Reliability
+        One entry per label.
+
+    See Also
+    --------
+    diagnose_probabilities : With confidence intervals.
+    draw_reliability : Plot the result.
 
     Examples
     --------
@@ -206,8 +224,8 @@ def reliability(
     on, values, names = checked(y_true, chances, label_names)
     if values.min() < 0 or values.max() > 1:
         raise ValueError(
-            "chances must lie between 0 and 1, got values from "
-            f"{values.min():g} to {values.max():g}; turn scores into them with probabilities()"
+            "chances must be between 0 and 1, got values from "
+            f"{values.min():g} to {values.max():g}; convert scores with probabilities()"
         )
     return [
         _reliability(names[j], on[:, j], values[:, j].astype(np.float64), n_bins, strategy)
@@ -216,7 +234,7 @@ def reliability(
 
 
 def bins_of(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the number of the bin of each value; see :class:`Reliability`."""
+    """Return the index of each value's bin; see :class:`Reliability`."""
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
 
 

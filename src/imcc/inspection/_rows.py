@@ -1,4 +1,4 @@
-"""The rows around a row: the nearest ones with their values, and a group of rows in words."""
+"""The nearest rows of a row, and descriptions of groups of rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from imcc.inspection._mixed import (
 from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
-# Rows whose features are held at a time.
+# Number of rows whose features are in memory at a time.
 _ROWS = 4096
-# A group is described by what differs from all rows by more than chance: this many standard errors
-# of a group of this size drawn at random ...
+# A group is described by differences from all rows of more than this many standard errors of a
+# random group of the same size ...
 _LEAST_Z = 3.0
-# ... and by values that at least this share of the group has (words of a text: less).
+# ... and by values that at least this fraction of the group has (for words of a text: less).
 _LEAST_SHARE = 0.5
 _LEAST_WORD_SHARE = 0.3
 _WORDS_PER_TEXT = 2
@@ -42,21 +42,22 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 @dataclass(frozen=True, repr=False)
 class NearestRows:
-    """The rows of a table nearest to a row, by the Euclidean distance of their features.
+    """The rows of a table nearest to a row, by Euclidean distance of their features.
 
     Attributes
     ----------
     rows : tuple of int
-        Their numbers, nearest first.
+        Indices of the rows, nearest first.
     names : tuple of str
-        What they are called: their ids, or their numbers.
+        Identifiers of the rows, or their indices.
     distances : tuple of float
+        Distances to the row.
     columns : tuple of str
         The columns that the model uses.
     values : tuple of tuple of str
-        The values of each row in these columns, as text.
+        Values of each row in these columns, as text.
     labels : tuple of tuple of str, or None
-        The labels that each row has; None if they are not known.
+        Labels of each row; None if they are not known.
     """
 
     rows: tuple[int, ...]
@@ -75,7 +76,17 @@ class NearestRows:
         return as_text(title, ["row", "distance", ", ".join(self.columns)], rows)
 
     def first(self, count: int) -> NearestRows:
-        """Return fewer of them: the nearest."""
+        """Return only the nearest of these rows.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of rows.
+
+        Returns
+        -------
+        NearestRows
+        """
         check_count("count", count)
         return NearestRows(
             self.rows[:count],
@@ -87,13 +98,18 @@ class NearestRows:
         )
 
     def to_frame(self) -> Any:
-        """Return a data frame with one row for each, and one column for each of the table's."""
+        """Return a data frame of the values, indexed by row name and distance.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         values = dict(zip(self.columns, zip(*self.values, strict=True), strict=True))
         index = {"row": list(self.names), "distance": list(self.distances)}
         return as_frame({name: list(column) for name, column in values.items()}, index=index)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words: one record per row."""
+        """Return a dict that can be written as JSON, with one record per row."""
         return to_plain(
             {
                 "rows": [
@@ -125,29 +141,31 @@ def nearest_rows(
     leave_out: Collection[int] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> NearestRows:
-    """Return the rows of a table that are nearest to a row in the features that the model sees.
+    """Return the rows of a table that are nearest to a row in the feature space of the model.
 
     Parameters
     ----------
-    model : fitted classifier
-        Its transformers, if it is a pipeline or a :class:`imcc.tabular.TableClassifier`, make the
-        features.
+    model : classifier
+        A fitted classifier.  If it is a pipeline or a :class:`imcc.tabular.TableClassifier`, the
+        features are the output of its transformers.
     x : array-like, data frame, Arrow table or sparse matrix of one row
-    X : the same of some rows
-        Where to look: the training rows, most often.
-    Y : array-like of shape (n_samples, n_labels), optional
-        Their labels.  NaN in a dense matrix is a label that is not known, and not listed.
+        The row.
+    X : array-like, data frame, Arrow table or sparse matrix
+        Rows to search, usually the training rows.
+    Y : array-like of shape (n_samples, n_labels), default=None
+        Labels of these rows.  NaN in a dense matrix is an unknown label, which is not listed.
     n_nearest : int, default=5
-    names : sequence, optional
-        What the rows of X are called: their ids.  Their numbers unless given.
-    label_names : sequence of str, optional
-        For Y; ``label0, label1, ...`` unless given.
-    feature_names : sequence of str, optional
-        Of the columns of an array; unless given, those that the model has kept.
-    leave_out : collection of int
-        Rows of X that are not wanted: x itself, if it is among them.
-    progress : callable, optional
-        Called with the number of rows that were looked at, and of all, now and then.
+        Number of rows to return.
+    names : sequence, default=None
+        Identifiers of the rows of X; their indices by default.
+    label_names : sequence of str, default=None
+        Names of the columns of Y; ``label0, label1, ...`` by default.
+    feature_names : sequence of str, default=None
+        Names of the columns of an array; by default those stored by the model.
+    leave_out : collection of int, default=()
+        Indices of rows of X to exclude, such as x itself.
+    progress : callable, default=None
+        Called repeatedly with the number of rows searched and the total number.
 
     Returns
     -------
@@ -169,7 +187,7 @@ def nearest_rows(
     n_rows = int(X.shape[0])
     left_out = sorted(set(leave_out))
     if len(left_out) >= n_rows:
-        raise InvalidArgumentError("X", "has no rows, or none but those in leave_out")
+        raise InvalidArgumentError("X", "has no rows except those in leave_out")
     names = None if names is None else list(names)
     for name, given in (("names", names), ("Y", Y)):
         count = (
@@ -209,27 +227,28 @@ def nearest_rows(
 
 
 def _features(model: Any, X: Any) -> Any:
-    """Return rows as the innermost model sees them."""
+    """Return the features that the innermost model is given."""
     for step in transformers(model):
         X = step.transform(X)
     return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
 
 
 def cluster_of(model: Any, x: Any) -> tuple[int, np.ndarray]:
-    """Return the cluster with the nearest centre to a row, and which training rows are in it.
+    """Return the cluster whose centre is nearest to a row, and its training rows.
 
     Parameters
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
-        Fitted; with an IMCCClassifier inside.
+        A fitted model that is or contains an IMCCClassifier.
     x : array-like, data frame, Arrow table or sparse matrix of one row
+        The row.
 
     Returns
     -------
     cluster : int
-        Its row in ``cluster_centers_``.
+        Row of the cluster in ``cluster_centers_``.
     rows : ndarray of int
-        The training rows in it, by their numbers.
+        Indices of the training rows in the cluster.
     """
     inside = unwrap(model)
     if not hasattr(x, "shape") or (not sp.issparse(x) and np.ndim(x) == 1):
@@ -241,15 +260,16 @@ def cluster_of(model: Any, x: Any) -> tuple[int, np.ndarray]:
 
 @dataclass(frozen=True)
 class GroupFact:
-    """Something that distinguishes a group of rows from all rows.
+    """A difference between a group of rows and all rows.
 
     Attributes
     ----------
     column : str
+        Name of the column.
     text : str
-        In words.
+        Description.
     strength : float
-        The difference in standard deviations of all rows: of a number, or of having a value.
+        The difference in standard deviations over all rows, of a number or of an indicator.
     """
 
     column: str
@@ -259,14 +279,15 @@ class GroupFact:
 
 @dataclass(frozen=True, repr=False)
 class GroupDescription:
-    """A group of rows in words.
+    """Description of a group of rows.
 
     Attributes
     ----------
     size, n_rows : int
-        Rows in the group, and of the table.
+        Number of rows in the group and in the table.
     facts : tuple of GroupFact
-        The strongest first; empty if nothing differs by more than chance.
+        Differences from all rows, the strongest first; empty if no column differs by more than
+        expected by chance.
     """
 
     size: int
@@ -281,32 +302,33 @@ class GroupDescription:
         return as_text(title, ["column", "strength"], [[f.column, f.strength] for f in self.facts])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words."""
+        """Return a dict that can be written as JSON."""
         return to_plain({**vars(self), "facts": [vars(fact) for fact in self.facts]})
 
 
 def describe_group(
     model: Any, X: Any, rows: Any, *, top: int = 5, feature_names: Sequence[str] | None = None
 ) -> GroupDescription:
-    """Describe a group of rows by what distinguishes it from all rows: a cluster, say.
+    """Describe how a group of rows, such as a cluster, differs from all rows.
 
-    Numbers are compared by their means, categories by the share of the value that is most frequent
-    in the group (if at least half of it has the value), texts by the share of rows with a word (at
-    least 30 %).  The differences are measured in standard deviations over all rows, and only those
-    are given that exceed three standard errors of a random group of that size.
+    Numbers are compared by their means, categories by the relative frequency of the most frequent
+    value of the group (if at least half of the group has it), texts by the relative frequency of
+    words (of at least 30 %).  Differences are measured in standard deviations over all rows; those
+    of at most three standard errors of a random group of the same size are omitted.
 
     Parameters
     ----------
-    model : fitted classifier
-        Says what the columns of a table are, if it is a :class:`imcc.tabular.TableClassifier`.
+    model : classifier or None
+        A fitted :class:`imcc.tabular.TableClassifier` determines the types of the columns; for
+        other models, or None, they are derived from X.
     X : array-like, data frame, Arrow table or sparse matrix
         All rows.
-    rows : array-like of int, or of bool
-        Those in the group.
+    rows : array-like of int or of bool
+        Indices of the rows of the group, or a mask.
     top : int, default=5
-        Facts at most.
-    feature_names : sequence of str, optional
-        Of the columns of an array; unless given, those that the model has kept.
+        Maximum number of differences.
+    feature_names : sequence of str, default=None
+        Names of the columns of an array; by default those stored by the model.
 
     Returns
     -------
@@ -329,7 +351,7 @@ def describe_group(
         inside[chosen] = True
     size = int(inside.sum())
     if not size:
-        raise InvalidArgumentError("rows", "is an empty group")
+        raise InvalidArgumentError("rows", "must not be empty")
     facts: list[GroupFact] = []
     for name, values, kind in _typed(model, X, feature_names):
         facts += _facts(name, values, kind, inside)
@@ -343,7 +365,7 @@ def describe_group(
 def _typed(
     model: Any, X: Any, feature_names: Sequence[str] | None
 ) -> list[tuple[str, np.ndarray, str]]:
-    """Return the columns of a table: name, values (NaN or None where missing), kind."""
+    """Return name, values (NaN or None if missing) and kind of the columns of a table."""
     for layer in layers(model):
         if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "typed_columns"):
             encoder = layer.steps[0][1]
@@ -401,7 +423,7 @@ def _facts(name: str, values: np.ndarray, kind: str, inside: np.ndarray) -> list
         text = f"{abs(gap):.0f} days {'after' if gap > 0 else 'before'} the mean in {name}"
     else:
         text = f"{_size(abs(gap))} {'above' if gap > 0 else 'below'} the mean in {name}"
-    # Of fewer known values, the mean is as uncertain as that of a smaller group.
+    # With missing values, the mean is as uncertain as that of a smaller group.
     strength = abs(gap) / spread * np.sqrt(len(ours) / inside.sum())
     return [*found, GroupFact(name, text, float(strength))]
 
@@ -413,7 +435,7 @@ def _size(value: float) -> str:
 def _share_fact(
     name: str, text: str, has: np.ndarray, inside: np.ndarray, least: float
 ) -> GroupFact | None:
-    """Return that a group has something more often than all rows, if it does."""
+    """Return a fact if ``has`` is more frequent in the group than among all rows, else None."""
     ours, overall = float(has[inside].mean()), float(has.mean())
     if ours < least or ours <= overall:
         return None
@@ -440,22 +462,24 @@ def _word_facts(name: str, values: np.ndarray, inside: np.ndarray) -> list[Group
 
 @dataclass(frozen=True)
 class RowReport:
-    """What is said about one row: on the page, at the command line and as JSON.
+    """The explanation of one row, for the HTML page, the command line and JSON.
 
     Attributes
     ----------
     name : str
-        What the row is called.
+        Name of the row.
     attribution : ColumnAttribution
-        Of the labels that are shown.
+        Contributions of the columns to the labels shown.
     background : str
-        Where the background rows come from, in words.
+        Description of the background rows.
     nearest : NearestRows or None
+        The nearest rows.
     nearest_in : str
-        Where they were looked for, in words.
+        Description of the rows that were searched.
     group : GroupDescription or None
+        Description of a group of rows around the row.
     group_name : str
-        Which group that is: a cluster, or the nearest rows.
+        Name of the group, such as a cluster or the nearest rows.
     """
 
     name: str
@@ -467,7 +491,7 @@ class RowReport:
     group_name: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, words and lists."""
+        """Return a dict that can be written as JSON."""
         return to_plain(
             {
                 "row": self.name,

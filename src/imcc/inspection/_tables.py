@@ -1,4 +1,4 @@
-"""Records as text and as data frames."""
+"""Conversion of results to text and to data frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from imcc._utils.optional import require
 from imcc._utils.text import printable
 
-# Lines of a record's text; the rest is counted.
+# Maximum number of rows in a ``repr``; the others are counted.
 MOST_LINES = 10
 _LONGEST_NAME = 30
 
@@ -23,9 +23,9 @@ def as_text(
     title : str
     headings : sequence of str
     rows : sequence of sequences
-        Words are aligned to the left, numbers to the right; more than ten rows are cut.
-    n_rows : int, optional
-        How many rows there are, if ``rows`` are only the first of them.
+        Text is aligned to the left, numbers to the right; at most ten rows are shown.
+    n_rows : int, default=None
+        Total number of rows, if ``rows`` are only the first of them.
 
     Examples
     --------
@@ -67,10 +67,10 @@ def as_frame(columns: Any, index: Any = None, names: Any = None) -> Any:
     Parameters
     ----------
     columns : dict of str to sequence, or ndarray
-    index : sequence or dict of str to sequence, optional
-        Of several columns, if a dict.
-    names : sequence of str, optional
-        The names of the columns, for an array.
+    index : sequence or dict of str to sequence, default=None
+        The index; a dict gives a MultiIndex.
+    names : sequence of str, default=None
+        Names of the columns, for an array.
     """
     pandas = require("pandas", "tables", "A data frame")
     if isinstance(index, dict):

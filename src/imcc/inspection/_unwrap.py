@@ -1,4 +1,4 @@
-"""The IMCCClassifier inside whatever a user has fitted."""
+"""Access to the IMCCClassifier inside pipelines, searches and wrappers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from imcc._utils.wrappers import innermost, layers, transformers
 from imcc.calibration import MultilabelCalibrator, decision_thresholds
 from imcc.estimators.imcc import IMCCClassifier
 
-# How far a centre, relative to the spread of all, or a soft label may be from what the training
-# data give, so that these count as the training data: far more than rounding in float32.
+# Tolerance for centres (relative to the largest entry) and soft labels when checking that given
+# data are the training data: far above rounding errors in float32.
 _TOLERANCE = 1e-4
 
 
@@ -30,9 +30,9 @@ class Unwrapped:
     ----------
     classifier : IMCCClassifier
     transform : callable
-        From the rows that the user has to those that the classifier sees.
+        Maps rows of the user to the input of the classifier.
     thresholds : ndarray of shape (n_labels,)
-        On the scores of the classifier, calibrated or not.
+        Thresholds on the uncalibrated scores of the classifier.
     """
 
     classifier: IMCCClassifier
@@ -50,17 +50,17 @@ class Unwrapped:
         return self.classifier.assignment_.reshape(self.n_rows, -1)
 
     def refuse_weights(self) -> None:
-        """Say so where a model cannot be compared with its training data: it keeps no weights."""
+        """Raise an error for a model with sample weights, which it does not store."""
         if self.classifier.cluster_sizes_.dtype.kind == "f":
             raise ValueError(
-                "the model was trained with sample_weight, which it does not keep: training rows, "
-                "labels and explanations by='evidence' cannot be used with it; leave X and Y out, "
-                "or use by='support' or 'features'"
+                "the model was trained with sample_weight, which it does not store: training rows, "
+                "labels and by='evidence' cannot be used with it; omit X and Y, or use "
+                "by='support' or 'features'"
             )
 
     @property
     def virtual(self) -> VirtualExamples:
-        """The virtual examples, as the solver saw them."""
+        """The virtual examples, as passed to the solver."""
         self.refuse_weights()
         clf = self.classifier
         return VirtualExamples(
@@ -71,11 +71,11 @@ class Unwrapped:
         )
 
     def names_of_labels(self, given: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Return a name for each column of the scores."""
+        """Return one name per column of the scores."""
         return names_of_labels(self.classifier, self.classifier.soft_labels_.shape[1], given)
 
     def names_of_features(self) -> tuple[str, ...]:
-        """Return a name for each feature that the classifier sees."""
+        """Return one name per feature of the classifier."""
         clf = self.classifier
         names = getattr(clf, "feature_names_in_", None)
         if names is None:
@@ -83,10 +83,10 @@ class Unwrapped:
         return tuple(str(name) for name in names)
 
     def training_rows(self, X: Any = None) -> Features | None:
-        """Return the training rows as the classifier saw them.
+        """Return the training rows as passed to the classifier.
 
-        A kernel model has kept them.  Otherwise they are those given, checked against the centres;
-        None if nothing is given.
+        These are the given rows, checked against the centres, or those stored by a kernel model;
+        None if there are neither.
         """
         model = self.classifier._model
         if X is not None:
@@ -101,35 +101,35 @@ class Unwrapped:
     def _check_rows(self, rows: Features) -> None:
         if rows.shape[0] != self.n_rows:
             raise ValueError(
-                f"X must be the training rows: the model was fitted on {self.n_rows} rows, X has "
-                f"{rows.shape[0]}"
+                f"X must be the training rows: the model was fitted on {self.n_rows} rows, but X "
+                f"has {rows.shape[0]}"
             )
         self.refuse_weights()
         again = virtual_examples(rows, np.zeros((self.n_rows, 1)), self.assignment).centers
         centers = self.classifier.cluster_centers_
         if np.abs(again - centers).max() > _TOLERANCE * max(float(np.abs(centers).max()), 1e-300):
             raise ValueError(
-                "X must be the training rows, in their order: their means over the model's "
-                "clusters are not the model's centres"
+                "X must be the training rows in their original order: their means per cluster "
+                "differ from the centres of the model"
             )
 
     def training_signs(self, Y: Any) -> np.ndarray:
         """Return the training labels as -1 and +1, checked against the soft labels."""
         if Y is None:
-            raise ValueError("Y is needed: a model does not keep its training labels")
+            raise ValueError("Y is needed: a model does not store its training labels")
         self.refuse_weights()
         signs = encode_target(Y, self.n_rows, "explain").signs
         soft = self.classifier.soft_labels_
         if signs.shape[1] != soft.shape[1]:
             raise ValueError(
-                f"Y must be the training labels: the model has {soft.shape[1]} of them, Y has "
+                f"Y must be the training labels: the model has {soft.shape[1]} labels, but Y has "
                 f"{signs.shape[1]} columns"
             )
         again = virtual_examples(np.zeros((self.n_rows, 1)), signs, self.assignment).soft_labels
         if np.abs(again - soft).max() > _TOLERANCE:
             raise ValueError(
-                "Y must be the training labels, in their order: their means over the model's "
-                "clusters are not its soft labels"
+                "Y must be the training labels in their original order: their means per cluster "
+                "differ from the soft labels of the model"
             )
         return signs
 
@@ -140,16 +140,16 @@ def unwrap(model: Any) -> Unwrapped:
     Parameters
     ----------
     model : IMCCClassifier or a wrapper
-        IMCCClassifierCV, GridSearchCV, TunedThresholds, MultilabelCalibrator or Pipeline; or any
-        of these around each other; and the kernel ridge baseline, which is one inside.
+        IMCCClassifierCV, GridSearchCV, TunedThresholds, MultilabelCalibrator or Pipeline, possibly
+        nested, or the kernel ridge baseline, which contains an IMCCClassifier.
     """
     classifier = innermost(model)
     check_is_fitted(classifier)
     if not isinstance(classifier, IMCCClassifier):
         raise InvalidTypeError(
             "model",
-            f"has no virtual examples in a {type(classifier).__name__}: only IMCCClassifier has "
-            "them, also inside IMCCClassifierCV, TunedThresholds, a search or a pipeline",
+            "must be an IMCCClassifier, or contain one inside IMCCClassifierCV, TunedThresholds, a "
+            f"search or a pipeline: a {type(classifier).__name__} has no virtual examples",
         )
     thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
     return Unwrapped(classifier, row_transform(model, classifier), thresholds)
@@ -158,7 +158,7 @@ def unwrap(model: Any) -> Unwrapped:
 def names_of_labels(
     classifier: Any, count: int, given: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Return a name for each column of a classifier's scores: those given, or its own."""
+    """Return one name per column of a classifier's scores: the given names, or its own."""
     if given is not None:
         if isinstance(given, str) or len(given) != count:
             raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
@@ -173,7 +173,7 @@ def names_of_labels(
 
 
 def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
-    """Return what turns the rows that a user has into those that the classifier inside sees."""
+    """Return a function that maps rows of the user to the input of the inner classifier."""
     before = transformers(model)
 
     def transform(X: Any) -> Features:
@@ -185,7 +185,7 @@ def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
 
 
 def score_thresholds(model: Any, count: int) -> np.ndarray:
-    """Return the thresholds on the scores of the classifier inside, calibrated or not."""
+    """Return the thresholds on the uncalibrated scores of the inner classifier."""
     thresholds = decision_thresholds(model, count)
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):

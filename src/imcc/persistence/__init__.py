@@ -1,9 +1,9 @@
-"""Models as files: safe to load, and able to say what they are.
+"""Saving and loading models: files that are safe to load and describe themselves.
 
-:func:`save_model` writes a skops file with a card: feature and label names, the fingerprint of the
-training data, metrics and versions.  :func:`read_card` reads the card alone, :func:`load_model` the
-model; :class:`ModelFile` does both and reads the file once.  Loading never runs code from the file:
-types that are not known to be harmless are named in an error first, and pickles are refused.
+:func:`save_model` writes a skops file with a card: feature and label names, fingerprint of the
+training data, metrics and versions.  :func:`read_card` reads only the card and :func:`load_model`
+the model; :class:`ModelFile` does both and reads the file once.  Loading never runs code from the
+file: types that are not trusted raise an error before anything is loaded, and pickles are rejected.
 """
 
 from imcc.persistence._card import FORMAT, ModelCard, pairs_of

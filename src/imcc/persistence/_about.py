@@ -13,21 +13,21 @@ from imcc.datasets import Dataset
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a model may depend on."""
+    """Return the versions of Python and of the packages that a model depends on."""
     names = ("numpy", "scipy", "scikit-learn", "skops")
     found = {name: importlib.metadata.version(name) for name in names}
     return {"python": platform.python_version(), **found}
 
 
 def params_of(model: Any) -> dict[str, Any]:
-    """Return the setting of a model: what a search chose, or what was given."""
+    """Return the parameters of a model: selected by a search, or of the constructor."""
     inner = innermost(model, searches=False)
     chosen = getattr(inner, "best_params_", None)
     return to_plain(chosen or inner.get_params(deep=False), other=_named)
 
 
 def metrics_of(model: Any) -> dict[str, float]:
-    """Return the cross-validated score of a search."""
+    """Return the cross-validated score of a search; empty for other models."""
     inner = innermost(model, searches=False)
     if not hasattr(inner, "best_score_"):
         return {}
@@ -38,24 +38,30 @@ def metrics_of(model: Any) -> dict[str, float]:
 
 
 def _named(value: Any) -> str:
-    """Return a word for a function or an object among the parameters."""
+    """Return the name of a function or an object among the parameters."""
     return getattr(value, "__name__", None) or str(value)
 
 
 def names_of(
     model: Any, data: Dataset | None, given: Sequence[str] | None, what: str
 ) -> tuple[str, ...]:
-    """Return the names of the features or of the labels, as many as the model has.
+    """Return the names of the features or labels of a model.
 
     Parameters
     ----------
     model : fitted estimator
     data : Dataset or None
-        The training data.
+        The training data, whose names are used if ``given`` is None.
     given : sequence of str or None
-        Names that somebody gave; they come first, then those that the model has kept from a data
-        frame, then those of the data.
+        Names passed by the user.  If both are None, the names are those that the model was fitted
+        with or, if it has none, generated.
     what : {"feature", "label"}
+
+    Raises
+    ------
+    ValueError
+        If the number of names does not match the model, or if they differ from the names that the
+        model was fitted with.
     """
     count, kept = count_of(model, what), kept_names(model, what)
     argument = f"{what}_names"
@@ -67,11 +73,11 @@ def names_of(
     else:
         names = kept or ()
     if names and count is not None and len(names) != count:
-        raise ValueError(f"{argument} has {len(names)} names, the model {count} {what}s")
+        raise ValueError(f"{argument} has {len(names)} names, but the model has {count} {what}s")
     if names and kept is not None and names != kept:
         raise ValueError(
             f"{argument} must be the names that the model was fitted with, got "
-            f"{_first_difference(names, kept)}; leave them out"
+            f"{_first_difference(names, kept)}; omit them"
         )
     if names or count is None:
         return names
@@ -83,14 +89,14 @@ def names_of(
 
 def _first_difference(names: Sequence[str], kept: Sequence[str]) -> str:
     return next(
-        f"{name!r} in place of {other!r}"
+        f"{name!r} instead of {other!r}"
         for name, other in zip(names, kept, strict=True)
         if name != other
     )
 
 
 def kept_names(model: Any, what: str) -> tuple[str, ...] | None:
-    """Return the names of features or labels that a model has kept from a data frame, or None."""
+    """Return the names of features or labels that a model was fitted with, or None."""
     if what == "feature":
         found = getattr(model, "feature_names_in_", None)
     else:
@@ -99,7 +105,7 @@ def kept_names(model: Any, what: str) -> tuple[str, ...] | None:
 
 
 def _labelled(model: Any) -> Any:
-    """Return the part of a model that has its labels."""
+    """Return the layer of a model that stores its labels."""
     for attribute in ("target_kind_", "classes_"):
         if (found := first_with(model, attribute)) is not None:
             return found
@@ -107,7 +113,7 @@ def _labelled(model: Any) -> Any:
 
 
 def count_of(model: Any, what: str) -> int | None:
-    """Return the number of a model's features or labels, or None if it does not say."""
+    """Return the number of features or labels of a model, or None if it is unknown."""
     if what == "feature":
         return getattr(model, "n_features_in_", None)
     inner = _labelled(model)

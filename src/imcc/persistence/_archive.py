@@ -1,16 +1,16 @@
-"""The archive in a model file: arrays checked before anything is built, classes by short names.
+"""The archive in a model file, with checked arrays and short class names.
 
-skops writes a zip archive: ``schema.json`` describes the objects, and every array is a member of
-its own.  Ours differs from it in four ways:
+skops writes a zip archive: ``schema.json`` describes the objects, and every array is a separate
+member.  The archives of imcc differ from it in four ways:
 
-* Our classes are named by the table :mod:`imcc._utils.names` (module ``imcc``, class the short
-  name) instead of by module paths, so that moving a class breaks no file.
-* Nothing is packed, neither the members nor the arrays inside of a sparse matrix: no part of a file
-  can be larger than the file, so that what is read is bounded by its size.
-* Members and objects are numbered in the order in which the schema names them, not by addresses in
-  memory: the same model gives the same bytes.
+* Classes of imcc are stored by the short names of :mod:`imcc._utils.names` (with the module
+  ``imcc``) instead of their module paths, so that moving a class does not break files.
+* Nothing is compressed, neither the members nor the arrays of sparse matrices, so that the size of
+  the file bounds the memory that reading it takes.
+* Members and objects are numbered in the order of the schema instead of by memory addresses, so
+  that the same model gives the same bytes.
 * Every array is checked when it is read: its header against its length, and the structure of sparse
-  matrices in full, which SciPy's compiled code relies on without looking.
+  matrices completely, because SciPy's compiled code does not check it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from imcc.persistence._errors import ModelFileError
 
 SCHEMA = "schema.json"
 CARD = "imcc.json"
-# What stands for a module in the names of our classes.
+# Module name of imcc's classes in the schema.
 _OURS = "imcc"
 _COMPRESSED_FORMATS = ("csr", "csc")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -39,7 +39,7 @@ _NAMES = {tuple(where.split(":")): name for name, where in _WHERE.items()}
 
 
 def to_stored(data: bytes) -> bytes:
-    """Return the archive of a model file, from what skops wrote."""
+    """Convert an archive of skops to that of a model file."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         schema = json.loads(archive.read(SCHEMA))
         members: dict[str, str] = {}
@@ -63,16 +63,16 @@ def to_stored(data: bytes) -> bytes:
 
 
 def from_stored(data: bytes, writer: str, path: str) -> bytes:
-    """Return what skops reads, from the archive in a file, with all arrays checked.
+    """Convert the archive of a model file to that of skops, and check all arrays.
 
     Parameters
     ----------
     data : bytes
-        A model file, or what :func:`to_stored` gave.
+        A model file, or the result of :func:`to_stored`.
     writer : str
-        The version that wrote it, for messages.
+        Version of imcc that wrote it, for error messages.
     path : str
-        The file, for messages.
+        Name of the file, for error messages.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -94,22 +94,21 @@ def from_stored(data: bytes, writer: str, path: str) -> bytes:
         return out.getvalue()
     except ModelFileError:
         raise
-    # A damaged archive or array makes zipfile, json and NumPy raise nearly anything.
+    # Damaged archives and arrays make zipfile, json and NumPy raise almost any exception.
     except Exception as error:
         raise ModelFileError(
-            f"the model cannot be put together: the file is damaged ({type(error).__name__}: "
-            f"{error})",
+            f"the model cannot be loaded: the file is damaged ({type(error).__name__}: {error})",
             path,
         ) from error
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a schema that describe an object, in the order of the file."""
+    """Yield the entries of a schema that describe an object, in file order."""
     waiting = [schema]
     while waiting:
         found = waiting.pop()
         if isinstance(found, dict):
-            # In the entries of a user's dictionary these keys have dictionaries as values.
+            # In the entries of a user's dictionary, the values of these keys are dictionaries.
             if isinstance(found.get("__class__"), str) and isinstance(found.get("__module__"), str):
                 yield found
             waiting += reversed(found.values())
@@ -121,8 +120,8 @@ def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
     name = node["__class__"]
     if name not in _WHERE:
         raise ModelFileError(
-            f"the model has a part {name!r}, which this version of imcc does not know; the file "
-            f"was written by imcc {writer}: install that version or a newer one",
+            f"the model contains the class {name!r}, which this version of imcc does not have; "
+            f"the file was written by imcc {writer}: install that version or a newer one",
             path,
         )
     node["__module__"], node["__class__"] = _WHERE[name].split(":")
@@ -131,7 +130,7 @@ def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
 def _check_shared(schema: Any, path: str) -> None:
     """Check that entries with the same number describe the same object.
 
-    skops takes the first one for all of them, whatever the others say.
+    skops uses the first one for all of them and ignores the others.
     """
     described: dict[Any, tuple[Any, ...]] = {}
     for node in _nodes(schema):
@@ -148,7 +147,7 @@ def _check_shared(schema: Any, path: str) -> None:
         )
         if described.setdefault(number, entry) != entry:
             raise ModelFileError(
-                "the file is damaged: its schema describes one object in two ways", path
+                "the file is damaged: its schema describes an object in two ways", path
             )
 
 
@@ -163,7 +162,7 @@ def _check_member(name: str, content: bytes, path: str) -> None:
 
 
 def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
-    """Return an array without copying it, if its header fits its length."""
+    """Return an array without copying it, after checking its header against its length."""
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
@@ -171,7 +170,7 @@ def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
     elif version == (2, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
-        raise ModelFileError(f"the file is damaged: its array {name} has no known format", path)
+        raise ModelFileError(f"the file is damaged: the array {name} has an unknown format", path)
     start = stream.tell()
     count = math.prod(shape)
     if (
@@ -180,19 +179,17 @@ def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
         or count * dtype.itemsize != len(content) - start
         or (count > 0 and dtype.itemsize == 0)
     ):
-        raise ModelFileError(f"the file is damaged: its array {name} makes no sense", path)
+        raise ModelFileError(f"the file is damaged: the array {name} is invalid", path)
     flat = np.frombuffer(content, dtype, count=count, offset=start) if count else np.empty(0, dtype)
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _check_sparse(content: bytes, name: str, path: str) -> None:
-    """Check a sparse matrix in full: lengths, types, order and bounds."""
+    """Check a sparse matrix completely: lengths, types, order and bounds."""
 
     def require(holds: bool) -> None:
         if not holds:
-            raise ModelFileError(
-                f"the file is damaged: its sparse matrix {name} makes no sense", path
-            )
+            raise ModelFileError(f"the file is damaged: the sparse matrix {name} is invalid", path)
 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
@@ -226,16 +223,16 @@ def check_compressed(
     indptr: np.ndarray,
     require: Any,
 ) -> None:
-    """Check everything that SciPy's compiled code relies on in a CSR or CSC matrix.
+    """Check what SciPy's compiled code assumes about a CSR or CSC matrix.
 
     Parameters
     ----------
     kind : {"csr", "csc"}
     shape : (int, int)
     data, indices, indptr : ndarray
-        Its three arrays.
+        The arrays of the matrix.
     require : callable
-        Called with each condition; raises where it does not hold.
+        Called with each condition; raises an error if it is False.
     """
     require(len(shape) == 2 and min(shape) >= 0)
     major, minor = shape if kind == "csr" else shape[::-1]
@@ -261,7 +258,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def _check_trees(schema: Any, archive: zipfile.ZipFile, path: str) -> None:
-    """Check what scikit-learn's trees are made from: their constructor reads without looking."""
+    """Check the arguments of scikit-learn's trees, whose constructor does not check them."""
     for node in _nodes(schema):
         if node.get("__loader__") != "TreeNode":
             continue
@@ -269,6 +266,6 @@ def _check_trees(schema: Any, archive: zipfile.ZipFile, path: str) -> None:
         features, outputs = (int(json.loads(part["content"])) for part in (n_features, n_outputs))
         classes = _read_array(archive.read(n_classes["file"]), n_classes["file"], path)
         if features < 1 or classes.shape != (outputs,) or classes.dtype.kind != "i":
-            raise ModelFileError("the file is damaged: a tree in it makes no sense", path)
+            raise ModelFileError("the file is damaged: it contains an invalid tree", path)
         if outputs < 1 or classes.min() < 1:
-            raise ModelFileError("the file is damaged: a tree in it makes no sense", path)
+            raise ModelFileError("the file is damaged: it contains an invalid tree", path)

@@ -1,4 +1,4 @@
-"""The card in a model file: what the model is, in JSON that is read without loading the model."""
+"""The card in a model file: a description in JSON that is read without loading the model."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ import numpy as np
 
 from imcc.persistence._errors import ModelFileError
 
-#: The number of the file format; it grows when an older version could not read a file rightly.
+#: Version of the file format; it increases when older versions could not read new files correctly.
 FORMAT = 1
 
-# Co-occurrence counts of more labels than this would make up most of the file.
+# With more labels, the co-occurrence counts would be most of the file.
 MOST_PAIRED_LABELS = 1000
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a model file says about itself.
+    """Description of a model file.
 
     Attributes
     ----------
     imcc_version : str
-        The version that wrote it.
+        Version of imcc that wrote the file.
     versions : dict of str to str
-        Those of Python, NumPy, SciPy, scikit-learn and skops.
+        Versions of Python, NumPy, SciPy, scikit-learn and skops.
     created : str
-        When, in UTC.
+        Time of creation in UTC, in ISO 8601 format.
     model : str
-        The class of the model, and of what is inside.
+        Class names of the model and of the estimators inside it.
     params : dict of str to value
-        The setting: chosen by a search, or given.
+        Parameters: selected by a search, or of the constructor.
     feature_names, label_names : tuple of str
+        Names of the features and labels.
     data_name, fingerprint : str
-        The training data's name and SHA-256 (:meth:`imcc.datasets.Dataset.fingerprint`); empty if
-        the model was saved without them.
+        Name and SHA-256 of the training data (:meth:`imcc.datasets.Dataset.fingerprint`); empty if
+        the model was saved without data.
     n_rows : int or None
-        Their number of rows.
+        Number of training rows.
     metrics : dict of str to float
-        How good the model is, as measured when it was made; the keys say what was measured.
+        Metrics of the model by name, measured when it was made.
     columns : dict
-        How words in the training file became numbers, and which columns were left out.
+        How the columns of the training file were encoded as numbers, and which were dropped.
     label_pairs : list of lists of int, or None
-        In how many training rows labels are on together: row i has the counts with label i, i + 1
-        and so on.
+        Numbers of training rows in which labels occur together: list i contains the counts of label
+        i with labels i, i + 1, ...
     notes : str
+        Free text.
     """
 
     imcc_version: str
@@ -66,7 +68,13 @@ class ModelCard:
     notes: str = ""
 
     def together(self) -> np.ndarray | None:
-        """Return the co-occurrence counts as a symmetric matrix, if they are stored."""
+        """Return the co-occurrence counts of the labels.
+
+        Returns
+        -------
+        ndarray of shape (n_labels, n_labels), or None
+            A symmetric matrix with the label counts on the diagonal; None if they are not stored.
+        """
         if self.label_pairs is None:
             return None
         count = len(self.label_names)
@@ -77,12 +85,24 @@ class ModelCard:
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the card as a dict of plain values, including the format version."""
         return {**asdict(self), "format": FORMAT}
 
 
 def pairs_of(Y: np.ndarray) -> list[list[int]] | None:
-    """Return the upper triangle of the labels' co-occurrence counts, if it is not too large."""
+    """Return the upper triangle of the co-occurrence counts of labels.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, n_labels)
+        Labels coded {0, 1}.
+
+    Returns
+    -------
+    list of lists of int, or None
+        List i contains the counts of label i with labels i, i + 1, ...; None for more than 1000
+        labels.
+    """
     if Y.shape[1] > MOST_PAIRED_LABELS:
         return None
     counts = Y.T.astype(np.int64) @ Y
@@ -90,13 +110,13 @@ def pairs_of(Y: np.ndarray) -> list[list[int]] | None:
 
 
 def write_card(card: ModelCard, digest: str) -> bytes:
-    """Return the JSON of a card; the digest is that of the model beside it."""
+    """Return the JSON of a card with the digest of the model."""
     content = {**card.to_dict(), "sha256": digest}
     return json.dumps(content, indent=1, ensure_ascii=True).encode("ascii")
 
 
 def parse_card(data: bytes, path: str) -> tuple[ModelCard, str]:
-    """Return the card and the digest of the model, or say why not."""
+    """Return the card and the digest of the model; raise an error if the JSON is invalid."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -104,7 +124,7 @@ def parse_card(data: bytes, path: str) -> tuple[ModelCard, str]:
             f"the file is damaged: its card is not JSON ({error})", path
         ) from error
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
-        raise ModelFileError("the file is damaged: its card does not say its format", path)
+        raise ModelFileError("the file is damaged: its card has no format version", path)
     _check_format(content, path)
     digest = content.pop("sha256", None)
     content.pop("format")
@@ -112,7 +132,7 @@ def parse_card(data: bytes, path: str) -> tuple[ModelCard, str]:
     if not isinstance(digest, str):
         raise ModelFileError("the file is damaged: its card has no checksum", path)
     known = ModelCard.__dataclass_fields__
-    # A newer version of the same format may say more; it is left out.
+    # A newer version with the same format may have more entries, which are ignored.
     values = {name: value for name, value in content.items() if name in known}
     for name in ("feature_names", "label_names"):
         values[name] = tuple(values[name])
@@ -125,7 +145,7 @@ def _check_format(content: dict[str, Any], path: str) -> None:
         return
     remedy = "install a newer imcc" if number > FORMAT else "fit the model again"
     raise ModelFileError(
-        f"the file was written by imcc {writer} in format {number}, and this version reads "
+        f"the file was written by imcc {writer} in format {number}, but this version reads "
         f"format {FORMAT}: {remedy}",
         path,
     )
@@ -156,13 +176,13 @@ def _check_types(content: dict[str, Any], path: str) -> None:
         raise ModelFileError(f"the file is damaged: its card has no {', '.join(missing)}", path)
     for name, types in _TYPES.items():
         if name in content and not isinstance(content[name], types):
-            raise ModelFileError(f"the file is damaged: its card's {name} makes no sense", path)
+            raise ModelFileError(f"the file is damaged: {name} of its card is invalid", path)
     for name in ("feature_names", "label_names"):
         if not all(isinstance(entry, str) for entry in content[name]):
-            raise ModelFileError(f"the file is damaged: its card's {name} are no names", path)
+            raise ModelFileError(f"the file is damaged: {name} of its card are not strings", path)
     pairs = content.get("label_pairs")
     if pairs is not None:
         count = len(content["label_names"])
         shape = [len(row) if isinstance(row, list) else -1 for row in pairs]
         if shape != list(range(count, 0, -1)):
-            raise ModelFileError("the file is damaged: its card's label_pairs make no sense", path)
+            raise ModelFileError("the file is damaged: label_pairs of its card are invalid", path)

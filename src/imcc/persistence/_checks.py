@@ -1,9 +1,9 @@
-"""What is checked in a model that has been loaded, before anybody uses it.
+"""Checks of a loaded model, before it is used.
 
-A file whose checksum is right can still hold nonsense: a checksum protects against accidents, not
-against someone who computes it anew.  Compiled code of SciPy and scikit-learn follows indices
-without looking, so those are checked here, wherever they are in the model.  Only attributes and
-containers are looked at; no method of a loaded object is called.
+A file with a correct checksum can still be invalid: the checksum protects against accidents, not
+against manipulation.  Compiled code of SciPy and scikit-learn does not check indices, so they are
+checked here, wherever they occur in the model.  Only attributes and containers are inspected; no
+method of a loaded object is called (except ``__getstate__`` of scikit-learn's trees).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from imcc.persistence._archive import check_compressed
 from imcc.persistence._card import ModelCard
 from imcc.persistence._errors import ModelFileError
 
-# Attributes of ours that may rightly be NaN or infinite: scores of searches.
+# Attributes that may be NaN or infinite: scores of searches.
 _MAY_BE_ANYTHING = frozenset({"best_score_", "default_score_"})
-# Attributes of any estimator that are numbers to compute with.
+# Attributes of other estimators that must be finite.
 _COEFFICIENTS = frozenset({"coef_", "dual_coef_", "_dual_coef_", "intercept_", "_intercept_"})
 
 
 def check_model(model: Any, card: ModelCard | None, path: str) -> None:
-    """Check a loaded model: its structure, its numbers, and that the card is its own.
+    """Check a loaded model: its structure, its numbers, and that the card matches it.
 
     Parameters
     ----------
     model : object
-        What was loaded.
+        The loaded model.
     card : ModelCard or None
-        What the file says about it.
+        The card of the file.
     path : str
-        The file, for messages.
+        Name of the file, for error messages.
 
     Raises
     ------
     ModelFileError
-        If an index points outside, a coefficient is not finite, or the card names other features or
-        labels than the model has.
+        If an index is out of bounds, a coefficient is not finite, or the features or labels of the
+        card are not those of the model.
     """
     for found in _objects(model):
         if sp.issparse(found):
@@ -59,7 +59,7 @@ def check_model(model: Any, card: ModelCard | None, path: str) -> None:
 
 
 def _objects(model: Any) -> Iterator[Any]:
-    """Yield every object that a model holds, each once, without calling anything of theirs."""
+    """Yield every object that a model contains, each once, without calling their methods."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -88,7 +88,7 @@ def _check_sparse(matrix: Any, path: str) -> None:
     def require(holds: bool) -> None:
         if not holds:
             raise ModelFileError(
-                f"the file is damaged: a sparse matrix of shape {matrix.shape} makes no sense", path
+                f"the file is damaged: a sparse matrix of shape {matrix.shape} is invalid", path
             )
 
     require(matrix.format in ("csr", "csc"))
@@ -97,8 +97,8 @@ def _check_sparse(matrix: Any, path: str) -> None:
 
 
 def _check_tree(tree: Any, path: str) -> None:
-    """Check that every way through a tree ends: children lie behind their parents."""
-    # The number of nodes is checked first: reading the nodes relies on it.
+    """Check that every path through a tree ends: children come after their parents."""
+    # The number of nodes is checked first, because reading the nodes relies on it.
     holds = 1 <= tree.node_count <= tree.capacity
     if holds:
         state = tree.__getstate__()
@@ -118,16 +118,18 @@ def _check_tree(tree: Any, path: str) -> None:
             and np.isfinite(values).all()
         )
     if not holds:
-        raise ModelFileError("the file is damaged: a tree in it makes no sense", path)
+        raise ModelFileError("the file is damaged: it contains an invalid tree", path)
 
 
 def _check_width(found: Any, path: str) -> None:
-    """Check that a tree looks at no more features than its estimator lets through."""
+    """Check that a tree has the number of features of its estimator."""
     held = getattr(found, "__dict__", {})
     tree, width = held.get("tree_"), held.get("n_features_in_")
     if isinstance(tree, Tree) and width != tree.n_features:
         raise ModelFileError(
-            f"the file is damaged: a tree of {tree.n_features} features in a model of {width}", path
+            f"the file is damaged: it contains a tree with {tree.n_features} features in a model "
+            f"with {width}",
+            path,
         )
 
 
@@ -139,7 +141,7 @@ def _check_numbers(found: Any, path: str) -> None:
         if not _is_finite(value):
             kind = type(found).__name__
             raise ModelFileError(
-                f"the model makes no sense: {kind}.{name} has values that are not finite (NaN or "
+                f"the model is invalid: {kind}.{name} contains values that are not finite (NaN or "
                 "infinity)",
                 path,
             )
@@ -148,7 +150,7 @@ def _check_numbers(found: Any, path: str) -> None:
 def _attributes(found: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(found, tuple):
         yield from zip(getattr(found, "_fields", ()), found, strict=False)
-    # What a user may set to anything is no number to compute with.
+    # Constructor parameters can have any value and are not checked.
     given = type(found)._get_param_names() if isinstance(found, BaseEstimator) else ()
     for name, value in getattr(found, "__dict__", {}).items():
         if name not in given:
@@ -170,21 +172,21 @@ def _check_card(model: Any, card: ModelCard, path: str) -> None:
         count = _careful(lambda what=what: count_of(model, what), path)  # type: ignore[misc]
         if count is not None and count != len(named):
             raise ModelFileError(
-                f"the file is damaged: its model has {count} {what}s, its card names {len(named)}",
+                f"the file is damaged: its model has {count} {what}s, its card {len(named)}",
                 path,
             )
         kept = _careful(lambda what=what: kept_names(model, what), path)  # type: ignore[misc]
         if kept is not None and kept != named:
             raise ModelFileError(
-                f"the file is damaged: its card names other {what}s than its model", path
+                f"the file is damaged: its card and its model have different {what} names", path
             )
 
 
 def _careful(read: Callable[[], Any], path: str) -> Any:
-    """Return what is read from a model whose attributes may be anything."""
+    """Read from a model whose attributes may have any type; failures are ModelFileErrors."""
     try:
         return read()
     except Exception as error:
         raise ModelFileError(
-            f"the model makes no sense ({type(error).__name__}: {error})", path
+            f"the model is invalid ({type(error).__name__}: {error})", path
         ) from error

@@ -9,13 +9,15 @@ from imcc._utils.errors import ImccError, given
 
 
 class ModelFileError(ImccError):
-    """A file is no model, is damaged, or was written by a version that this one cannot read.
+    """Raised if a file is not a valid model file, or a model cannot be saved.
+
+    The file is not a model file, is damaged, or was written by an incompatible version.
 
     Parameters
     ----------
     reason : str
-        What is wrong, and what to do about it.
-    path : str or Path, optional
+        What is wrong and what to do.
+    path : str or Path, default=None
         The file.
     """
 
@@ -26,19 +28,26 @@ class ModelFileError(ImccError):
 
 
 class UntrustedModelError(ModelFileError):
-    """A model file has parts of types that are not known to be harmless; nothing was loaded.
+    """Raised if a model file contains types that are not trusted; nothing is loaded.
+
+    Parameters
+    ----------
+    types : sequence of str
+        Names of the types that are not trusted.
+    path : str or Path, default=None
+        The file.
 
     Attributes
     ----------
     types : tuple of str
-        Their names.
+        Names of the types that are not trusted.
     """
 
     def __init__(self, types: Sequence[str], path: str | Path | None = None) -> None:
         self.types = tuple(types)
         super().__init__(
-            "the model has parts of types that are not imcc's, scikit-learn's or NumPy's: "
-            f"{', '.join(types)}; nothing was loaded. If you know where the file comes from, name "
-            "them with " + given("trusted"),
+            f"the model contains types that are not trusted: {', '.join(types)}; nothing was "
+            "loaded. If you trust the source of the file, pass their names with "
+            + given("trusted"),
             path,
         )

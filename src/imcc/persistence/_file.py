@@ -24,7 +24,7 @@ from imcc.persistence._checks import check_model
 from imcc.persistence._errors import ModelFileError, UntrustedModelError
 from imcc.persistence._trust import loads, require_skops, unknown_types
 
-# What files begin with that may hold code: pickles, and the packers that joblib puts around them.
+# First bytes of files that may contain code: pickles, and the compression that joblib applies.
 _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 _PACKED = {
     b"\x1f\x8b": "gzip",
@@ -36,7 +36,7 @@ _PACKED = {
     b"\x78\x9c": "zlib",
     b"\x78\xda": "zlib",
 }
-_REFUSED = "pickles can run any code when they are loaded, and are refused"
+_REFUSED = "pickles can run arbitrary code when they are loaded and are not supported"
 
 
 def save_model(
@@ -50,36 +50,46 @@ def save_model(
     notes: str = "",
     card: ModelCard | None = None,
 ) -> Path:
-    """Write a fitted model to a file.
+    """Save a fitted model to a file.
 
     Parameters
     ----------
     model : fitted classifier
-        One of imcc's, or a pipeline or search with one; any scikit-learn estimator works.
-    path : path
-        The file, ``.skops`` by custom.  It appears whole or not at all: a failure leaves what was
-        there before.
-    data : Dataset, optional
-        The training data: the file then has their names, fingerprint and how their words were
-        coded (not the data themselves; but kernel models hold the training rows).
-    feature_names, label_names : sequence of str, optional
-        Unless given, those of the data, or those that the model has kept.
-    metrics : mapping of str to float, optional
-        How good the model is; unless given, the cross-validated score of a search.
-    notes : str
-        Anything.
-    card : ModelCard, optional
-        What :func:`make_card` gave for this model; made from the other arguments unless given.
+        A classifier of imcc, a pipeline or search around one, or any other scikit-learn estimator.
+    path : str or path-like
+        File to write, by convention with the suffix ``.skops``.  An existing file is overwritten;
+        if saving fails, it remains unchanged.
+    data : Dataset, default=None
+        The training data.  The card then contains their names, their fingerprint and how their
+        columns were encoded, but not the data.  Note that kernel models contain the training rows.
+    feature_names, label_names : sequence of str, default=None
+        Names of the features and labels.  None means those of ``data`` or, without data, those that
+        the model was fitted with.
+    metrics : mapping of str to float, default=None
+        Metrics to store in the card.  None means the cross-validated score of a search.
+    notes : str, default=""
+        Free text to store in the card.
+    card : ModelCard, default=None
+        Result of :func:`make_card` for this model.  None makes a card from the other arguments,
+        which are ignored otherwise.
 
     Returns
     -------
     Path
+        The file.
 
     Raises
     ------
     ModelFileError
-        If the model cannot be saved so that it can be loaded again: with a lambda or with
-        coefficients that are not finite in it, say.
+        If the model could not be loaded again, for example because it contains a lambda or
+        coefficients that are not finite.
+    ImportError
+        If skops is not installed.
+
+    See Also
+    --------
+    load_model : Loads the model.
+    read_card : Reads the card without loading the model.
 
     Examples
     --------
@@ -110,7 +120,7 @@ def save_model(
     buffer = io.BytesIO(_dump(model, card))
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_STORED) as archive:
         digest = _digest(archive)
-        # Dated like the other members, so that the card alone says when the file was made.
+        # Same date as the other members; the time of creation is only in the card.
         archive.writestr(zipfile.ZipInfo(CARD), write_card(card, digest))
     return write_whole(path, buffer.getvalue())
 
@@ -124,16 +134,25 @@ def make_card(
     metrics: Mapping[str, float] | None = None,
     notes: str = "",
 ) -> ModelCard:
-    """Return what a file would say about a fitted model.
+    """Make the card of a fitted model.
 
     Parameters
     ----------
-    model, data, feature_names, label_names, metrics, notes
+    model : fitted classifier
+        As for :func:`save_model`.
+    data : Dataset, default=None
+        As for :func:`save_model`.
+    feature_names, label_names : sequence of str, default=None
+        As for :func:`save_model`.
+    metrics : mapping of str to float, default=None
+        As for :func:`save_model`.
+    notes : str, default=""
         As for :func:`save_model`.
 
     Returns
     -------
     ModelCard
+        The card, which :func:`save_model` accepts.
     """
     check_is_fitted(model)
     return ModelCard(
@@ -155,36 +174,63 @@ def make_card(
 
 
 def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
-    """Load a model from a file that :func:`save_model` wrote.
+    """Load a model that was saved with :func:`save_model`.
 
     Parameters
     ----------
-    path : path
-    trusted : collection of str
-        Names of types that may be loaded though they are not imcc's own, nor among those of
-        NumPy, SciPy and scikit-learn that skops knows to be harmless.  What needs naming,
-        :func:`untrusted_types` tells.
+    path : str or path-like
+        The model file.
+    trusted : collection of str, default=()
+        Names of types to trust, in addition to those of imcc and those of NumPy, SciPy and
+        scikit-learn that skops trusts.  :func:`untrusted_types` lists the types that need this.
 
     Returns
     -------
-    The model, fitted.
+    estimator
+        The fitted model.
 
     Raises
     ------
     UntrustedModelError
-        If there are parts of other types; nothing has been loaded then.
+        If the file contains other types; nothing is loaded.
     ModelFileError
-        If the file is no model, is damaged, or was written by a version that this one cannot read.
+        If the file is not a model file, is damaged, or was written by an incompatible version.
+    ImportError
+        If skops is not installed.
+
+    See Also
+    --------
+    save_model : Saves a model.
+    ModelFile : Reads a file once for both card and model.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.persistence import load_model, save_model
+    >>> X, Y = make_multilabel_classification(50, random_state=0)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> clf = IMCCClassifier(n_clusters=4).fit(X, Y)
+    >>> load_model(save_model(clf, pathlib.Path(folder.name, "model.skops")))
+    IMCCClassifier(n_clusters=4)
+    >>> folder.cleanup()
     """
     return ModelFile(path).load(trusted)
 
 
 def read_card(path: str | os.PathLike[str]) -> ModelCard:
-    """Return what a model file says about itself; the model is not loaded.
+    """Read the card of a model file without loading the model.
 
     Parameters
     ----------
-    path : path
+    path : str or path-like
+        The model file.
+
+    Returns
+    -------
+    ModelCard
+        The card.
 
     Raises
     ------
@@ -195,37 +241,51 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
 
 
 def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
-    """Return the types in a model file that are not trusted; nothing is loaded.
+    """List the types in a model file that are not trusted, without loading the model.
 
     Parameters
     ----------
-    path : path
+    path : str or path-like
+        The model file.
 
     Returns
     -------
     list of str
-        Empty for a model of imcc's and scikit-learn's own parts.
+        Names of the types, for the parameter ``trusted`` of :func:`load_model`.  Empty for a model
+        that consists of trusted types of imcc, scikit-learn, NumPy and SciPy.
+
+    Raises
+    ------
+    ModelFileError
+        As for :func:`load_model`.
     """
     return ModelFile(path).untrusted_types()
 
 
 class ModelFile:
-    """A model file that is read and checked once: its card, what needs trust, and the model.
+    """A model file that is read and checked once.
 
     Parameters
     ----------
-    path : path
+    path : str or path-like
+        The model file.
 
     Attributes
     ----------
     path : Path
+        The file.
     card : ModelCard
-        What the file says about itself.
+        The card of the file.
 
     Raises
     ------
     ModelFileError
-        If the file is no model, is damaged, or was written by a version that this one cannot read.
+        If the file is not a model file, is damaged, or was written by an incompatible version.
+
+    See Also
+    --------
+    load_model : Loads the model directly.
+    read_card : Reads the card directly.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -234,11 +294,22 @@ class ModelFile:
         self._archive: bytes | None = None
 
     def untrusted_types(self) -> list[str]:
-        """Return the types in the file that are not trusted; nothing is loaded."""
+        """List the types in the file that are not trusted; see :func:`untrusted_types`."""
         return unknown_types(self._checked(), str(self.path))
 
     def load(self, trusted: Collection[str] = ()) -> Any:
-        """Return the model; see :func:`load_model`."""
+        """Load the model; see :func:`load_model`.
+
+        Parameters
+        ----------
+        trusted : collection of str, default=()
+            Names of types to trust.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
         if isinstance(trusted, str):
             raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
         unknown = self.untrusted_types()
@@ -257,22 +328,22 @@ class ModelFile:
 
 
 def _open(file: Path) -> tuple[bytes, ModelCard]:
-    """Return the bytes of a model file, checked to be whole, and its card."""
+    """Return the bytes of a model file, after checking its checksum, and its card."""
     if file.is_dir():
-        raise ModelFileError("this is a folder; give the model file in it", file)
+        raise ModelFileError("this is a folder; pass a model file", file)
     data = file.read_bytes()
     _refuse_others(data, file)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             names = [info.filename for info in members]
-            # Nothing is packed, so that no member can be larger than the file.
+            # Compressed members are rejected, so that no member can be larger than the file.
             odd = [info for info in members if info.compress_type != zipfile.ZIP_STORED]
             digest = None if odd or len(set(names)) < len(names) else _digest(archive)
             content = archive.read(CARD) if CARD in names else None
-    # A damaged archive makes zipfile raise nearly anything, struct.error and KeyError included.
+    # Damaged archives make zipfile raise almost any exception, such as struct.error and KeyError.
     except Exception as error:
-        raise ModelFileError(f"the file is damaged or cut off ({error})", file) from error
+        raise ModelFileError(f"the file is damaged or incomplete ({error})", file) from error
     if content is None:
         raise ModelFileError(_what_else(names), file)
     card, expected = parse_card(content, str(file))
@@ -282,7 +353,7 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
 
 
 def _refuse_others(data: bytes, file: Path) -> None:
-    """Return what a file is that cannot be a model, by its content."""
+    """Raise an error that says what the file is, if its content cannot be a model file."""
     if not data:
         raise ModelFileError("the file is empty", file)
     if data.startswith(b"PK"):
@@ -292,22 +363,22 @@ def _refuse_others(data: bytes, file: Path) -> None:
     for magic, packer in _PACKED.items():
         if data.startswith(magic):
             raise ModelFileError(
-                f"this is a {packer} file, perhaps a pickle of joblib's: {_REFUSED}; save the "
-                "model with save_model",
+                f"this is a {packer} file, perhaps a pickle written by joblib: {_REFUSED}; save "
+                "the model with save_model",
                 file,
             )
-    raise ModelFileError("this is no model file (a .skops file of imcc's)", file)
+    raise ModelFileError("this is not a model file (a .skops file written by imcc)", file)
 
 
 def _what_else(names: Sequence[str]) -> str:
     if any(name.endswith((".pkl", ".pickle")) for name in names):
-        return f"this is an archive with a pickle in it: {_REFUSED}"
+        return f"this is an archive that contains a pickle: {_REFUSED}"
     if SCHEMA in names:
         return (
-            "this is a skops file without imcc's card: it was not written by imcc; load it with "
-            "skops.io.load, and save it with imcc.persistence.save_model"
+            "this is a skops file that was not written by imcc; load it with skops.io.load and "
+            "save it with imcc.persistence.save_model"
         )
-    return "this is a zip archive, and no model file (a .skops file of imcc's)"
+    return "this is a zip archive, not a model file (a .skops file written by imcc)"
 
 
 def _digest(archive: zipfile.ZipFile) -> str:
@@ -321,7 +392,7 @@ def _digest(archive: zipfile.ZipFile) -> str:
 
 
 def _dump(model: Any, card: ModelCard) -> bytes:
-    """Return the model as an archive, tried out by loading it."""
+    """Return the model as an archive, after checking that it can be loaded."""
     name = "this model"
     try:
         stored = to_stored(require_skops().dumps(model))
@@ -332,7 +403,8 @@ def _dump(model: Any, card: ModelCard) -> bytes:
     except Exception as error:  # skops raises what the types in the model make it raise
         reason = getattr(error, "reason", str(error))
         raise ModelFileError(
-            f"the model cannot be saved so that it can be loaded again ({reason}); functions in "
-            "it (a kernel, a progress callback) must be importable by name, not lambdas"
+            f"the model cannot be saved, because it could not be loaded again ({reason}); "
+            "functions in it (a kernel, a progress callback) must be importable by name, not "
+            "lambdas"
         ) from error
     return stored

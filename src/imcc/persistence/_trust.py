@@ -1,9 +1,9 @@
-"""Which types may be loaded without asking: a list, not a pattern.
+"""The types that are loaded without confirmation: an explicit list, not a pattern.
 
-skops rebuilds objects of the types that a file names.  It trusts NumPy's, SciPy's and
-scikit-learn's estimators by itself.  Of imcc, only the classes in the table of names are added: not
-"everything in imcc", which would let a file name functions that write to the disk.  Classes whose
-models another library reads are not added: its parser is not made for hostile text.
+skops creates objects of the types that a file names.  It trusts types of NumPy, SciPy and
+scikit-learn by default.  Of imcc, only the classes in :mod:`imcc._utils.names` are added.  Trusting
+everything in imcc would allow a file to name functions that write to disk.  Classes whose models
+are parsed by another library are not added, since its parser is not made for untrusted input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from imcc._utils.names import CLASSES, PARTS
 from imcc._utils.optional import require
 from imcc.persistence._errors import ModelFileError
 
-# Plain settings of searches, which skops leaves out.
+# Splitters of scikit-learn, which skops does not trust by default.
 SPLITTERS = (
     "GroupKFold",
     "GroupShuffleSplit",
@@ -29,8 +29,8 @@ SPLITTERS = (
 )
 
 
-# What kernel models on sparse data keep their rows in; their structure is checked in full before
-# and after loading.
+# Sparse matrices, which kernel models store their rows in; their structure is checked completely
+# before and after loading.
 SPARSE = (
     "scipy.sparse._csc.csc_array",
     "scipy.sparse._csc.csc_matrix",
@@ -38,10 +38,10 @@ SPARSE = (
     "scipy.sparse._csr.csr_matrix",
 )
 
-# LightGBM's and XGBoost's parsers read what these keep, when rows are scored.
+# Parsed by LightGBM and XGBoost when rows are scored.
 READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
 
-#: The names of the types that imcc trusts besides those that skops does.
+#: Names of the types that imcc trusts in addition to those that skops trusts.
 TRUSTED = frozenset(
     {
         *(
@@ -51,19 +51,23 @@ TRUSTED = frozenset(
         ),
         *(f"sklearn.model_selection._split.{name}" for name in SPLITTERS),
         *SPARSE,
-        "numpy.dtype",  # which imputers keep
-        "sklearn.metrics._scorer._PassthroughScorer",  # which GridSearchCV keeps: calls score
+        "numpy.dtype",  # stored by imputers
+        "sklearn.metrics._scorer._PassthroughScorer",  # stored by GridSearchCV; calls score
     }
 )
 
 
 def require_skops() -> Any:
-    """Return the module skops.io, or say how to install it.
+    """Return the module skops.io.
+
+    Returns
+    -------
+    module
 
     Raises
     ------
     ImportError
-        If models can be neither saved nor loaded here, with what to install.
+        If skops is not installed; the message says how to install it.
     """
     return require("skops.io", "skops", "Saving and loading models")
 
@@ -74,7 +78,7 @@ def unknown_types(data: bytes, path: str) -> list[str]:
         named = require_skops().get_untrusted_types(data=data)
     except ImportError:
         raise
-    # skops reads the file's own description of the model; one that makes no sense fails anywhere.
+    # skops reads the schema of the file; an invalid one can raise any exception.
     except Exception as error:
         raise ModelFileError(_damaged(error), path) from error
     return sorted(set(named) - TRUSTED)
@@ -93,6 +97,6 @@ def loads(data: bytes, trusted: Collection[str], path: str) -> Any:
 def _damaged(error: Exception) -> str:
     reason = str(error).splitlines()[0] if str(error) else ""
     return (
-        "the model cannot be put together: the file is damaged, or was made with incompatible "
-        f"versions ({type(error).__name__}: {reason})"
+        "the model cannot be loaded: the file is damaged or was written by an incompatible "
+        f"version ({type(error).__name__}: {reason})"
     )

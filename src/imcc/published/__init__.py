@@ -1,9 +1,9 @@
-"""The numbers that the paper published, as data, and ours beside them.
+"""The published results of the paper as data, and their comparison with new results.
 
 From S. Shu, F. Lv, Y. Yan, L. Li, S. He and J. He, "Incorporating multiple cluster centers for
 multi-label learning", Information Sciences 590, 2022: the results of seven algorithms on fifteen
-data sets by five metrics (Tables 3 and 4), the data sets (Table 2), the Friedman tests (Table 5).
-Everything is as printed; :data:`SLIPS` lists what is wrong in it, or may be.
+data sets by five metrics (Tables 3 and 4), the data sets (Table 2) and the Friedman tests
+(Table 5).  All values are as printed; :data:`SLIPS` lists known and possible errors.
 """
 
 from imcc.published._compare import (

@@ -1,4 +1,4 @@
-"""Our numbers compared with the paper's, cell by cell."""
+"""Comparison of new results with those of the paper, per cell."""
 
 from __future__ import annotations
 
@@ -20,43 +20,46 @@ from imcc.published._tables import DECIMALS, N_REPETITIONS, PublishedTable, tabl
 #: The possible verdicts on a cell.
 VERDICTS = ("reproduced", "better", "worse", "missing")
 
-# A printed number may be off by this much.
+# Maximum rounding error of a printed value.
 _ROUNDING = 0.5 * 10**-DECIMALS
 
 
 class HasScores(Protocol):
-    """What a store of results must have."""
+    """Protocol of a store of results."""
 
     def scores(self, metric: str, selection: str) -> ScoreTable:
-        """Return the scores of a metric, of the settings chosen by ``selection``."""
+        """Return the scores by a metric, for settings selected by the metric ``selection``."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set by one metric: ours and the paper's.
+    """New and published result of one method on one data set by one metric.
 
     Attributes
     ----------
     metric, dataset, method : str
-        The cell.
+        Names that identify the cell.
     n : int
-        The number of our runs.
+        Number of new runs.
     mean, std : float or None
-        Over our runs; None without runs (``std``: with fewer than two).
+        Mean and standard deviation of the new runs; None without runs (``std``: with fewer than
+        two).
     published_mean, published_std : float
-        As printed, over ten runs.
+        Printed mean and standard deviation over ten runs.
     difference : float or None
-        Our mean minus the paper's.
+        New mean minus published mean.
     standard_error : float or None
-        Of the difference.
+        Standard error of the difference.
     standard_errors : float or None
-        The part of the difference that rounding cannot explain, in standard errors.
+        The part of the difference that rounding cannot explain, in standard errors, with the sign
+        of the difference.
     threshold : float or None
-        How many standard errors are within chance.
+        Number of standard errors up to which a difference is not significant.
     verdict : {"reproduced", "better", "worse", "missing"}
-        Within chance, or outside in the metric's good or bad direction.
+        Whether the new result is not significantly different, significantly better or worse, or
+        missing.
     doubtful : str or None
-        Why the paper's cell itself is in doubt, where it is.
+        Why the published result is doubtful; None if it is not.
     """
 
     metric: str
@@ -77,20 +80,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """All cells, ours and the paper's.
+    """Comparison of new results with all published results.
 
     Attributes
     ----------
     cells : tuple of Cell
-        One for each metric, data set and method that the paper has, in its order.
+        One entry per metric, data set and method of the paper, in its order.
     selection : str or None
-        How the settings were chosen, if the scores came from a store.
+        Metric by which settings were selected, if the scores come from a store.
     alpha : float
-        The level of each single verdict.
+        Significance level of each verdict.
     test_size : float or None
-        If given, the correction for overlapping splits that was made.
+        Fraction of the rows in each test set, if the correction for overlapping splits was used.
     not_published : dict of str to tuple of str
-        Our data sets and methods that the paper does not have.
+        ``datasets`` and ``methods`` of the new results that are not in the paper.
     """
 
     cells: tuple[Cell, ...]
@@ -100,7 +103,13 @@ class PublishedComparison:
     not_published: dict[str, tuple[str, ...]]
 
     def summary(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Return, for each method and metric, how many cells have which verdict."""
+        """Return the number of cells per method, metric and verdict.
+
+        Returns
+        -------
+        dict of str to dict of str to dict of str to int
+            Keys are method, metric and verdict.
+        """
         found = Counter((cell.method, cell.metric, cell.verdict) for cell in self.cells)
         methods = dict.fromkeys(cell.method for cell in self.cells)
         metrics = dict.fromkeys(cell.metric for cell in self.cells)
@@ -113,12 +122,16 @@ class PublishedComparison:
         }
 
     def counts(self, **where: str) -> dict[str, int]:
-        """Return how many cells have which verdict.
+        """Return the number of cells per verdict.
 
         Parameters
         ----------
         **where : str
-            ``metric``, ``dataset`` or ``method``: count only the cells with this one.
+            ``metric``, ``dataset`` or ``method``; only the cells with these values are counted.
+
+        Returns
+        -------
+        dict of str to int
         """
         for name in where:
             check_choice("where", name, ("metric", "dataset", "method"))
@@ -130,7 +143,7 @@ class PublishedComparison:
         return {verdict: found[verdict] for verdict in VERDICTS}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, with the summary, as plain Python objects, ready for JSON."""
+        """Return a dict that can be written as JSON, with counts and summary."""
         return {**to_plain(self), "counts": self.counts(), "summary": self.summary()}
 
 
@@ -142,32 +155,33 @@ def compare_with_published(
     alpha: float = 0.05,
     test_size: float | None = None,
 ) -> PublishedComparison:
-    r"""Compare our numbers with the paper's, with a verdict for each cell.
+    r"""Compare results with those of the paper, with a verdict per cell.
 
-    With our mean, standard deviation and number of runs :math:`m_1, s_1, n_1` and the paper's
-    :math:`m_2, s_2, n_2 = 10`, a cell is "reproduced" if
+    With the mean, standard deviation and number of the new runs :math:`m_1, s_1, n_1` and those of
+    the paper :math:`m_2, s_2, n_2 = 10`, a cell is "reproduced" if
 
     .. math::
 
         |m_1 - m_2| - 0.0005 \le t_{1 - \alpha / 2, \nu}\, \sqrt{s_1^2 / n_1 + s_2^2 / n_2},
 
-    Welch's t test, less what rounding to three decimals can do to the paper's mean; :math:`\nu`
-    are Welch's degrees of freedom.  Otherwise it is "better" or "worse", by the direction of the
-    metric.  A cell without runs of ours is "missing".
+    Welch's t test with allowance for the rounding of the published mean to three decimals;
+    :math:`\nu` are Welch's degrees of freedom.  Otherwise the verdict is "better" or "worse",
+    depending on the direction of the metric.  A cell without new runs is "missing".
 
     Parameters
     ----------
     source : store or mapping of str to ScoreTable
-        Our scores: something with ``scores(metric, selection)``, or the tables by metric.
-    selection : str, optional
-        For a store: the metric by which settings were selected; "average_precision" by default.
-    metrics : sequence of str, optional
-        Which metrics; all five by default (of a mapping: those that it has).
-    alpha : float
-        The level of each single verdict: of cells that are truly equal, this share is called
-        better or worse by chance.
-    test_size : float, optional
-        The share of the rows in each test part.  If given, the variances of the means are those of
+        The new scores: an object with a method ``scores(metric, selection)``, or tables by metric.
+    selection : str, default=None
+        For a store, the metric by which settings were selected; "average_precision" by default.
+        Must be None for a mapping.
+    metrics : sequence of str, default=None
+        Metrics to compare; by default all five, or those of the mapping.
+    alpha : float, default=0.05
+        Significance level of each verdict: of the cells that are truly equal, this fraction is
+        "better" or "worse" by chance.
+    test_size : float, default=None
+        Fraction of the rows in each test set.  If given, the variances of the means are those of
         Nadeau and Bengio, :math:`(1/n + r) s^2` with the ratio r of test to training rows.
 
     Returns
@@ -176,14 +190,18 @@ def compare_with_published(
 
     Notes
     -----
-    A printed standard deviation of .000 may be as large as 0.0005, and is taken to be.  Of a single
-    run of ours no standard deviation is known; it is taken to be the paper's.
+    A printed standard deviation of .000 may be as large as 0.0005, which is the value used.  For a
+    single new run, whose standard deviation is unknown, that of the paper is used.
 
-    Random splits are independent draws of parts of one and the same table, and the paper's are
-    drawn like ours.  For the question whether both compute the same quantity, plain standard errors
-    are right.  For the question how a method does on new rows they are too small, since the
-    training parts overlap; ``test_size`` makes up for that (C. Nadeau and Y. Bengio, "Inference for
-    the generalization error", Machine Learning 52, 2003), and calls fewer cells different.
+    The random splits are independent draws from the same table, and those of the paper are drawn in
+    the same way.  Plain standard errors are therefore appropriate for testing whether both compute
+    the same quantity.  They are too small for statements about new rows, since the training sets
+    overlap; ``test_size`` corrects for that [1]_, and fewer cells differ significantly.
+
+    References
+    ----------
+    .. [1] C. Nadeau, Y. Bengio. "Inference for the generalization error." Machine Learning 52,
+       2003.
 
     Examples
     --------
@@ -215,7 +233,7 @@ def _tables(
     is_mapping = isinstance(source, Mapping)
     if not is_mapping and not hasattr(source, "scores"):
         raise TypeError(
-            "source must be a store of results (with a method scores) or a mapping of metrics to "
+            "source must be a store of results (with a method 'scores') or a mapping of metrics to "
             f"ScoreTables, got {type(source).__name__}"
         )
     names = list(metrics) if metrics is not None else list(source if is_mapping else METRICS)
@@ -226,16 +244,18 @@ def _tables(
         tables = {name: source.scores(name, selection=selection) for name in names}
     elif selection is not None:
         raise ValueError(
-            "selection is for stores; a mapping holds scores that are selected already"
+            "selection can only be used with a store; the scores of a mapping are already selected"
         )
     else:
         lacking = [name for name in names if name not in source]
         if lacking:
-            raise ValueError(f"metrics names {lacking[0]!r}, which source does not have")
+            raise ValueError(f"metrics has {lacking[0]!r}, which is not in source")
         tables = {name: source[name] for name in names}
     for name, scores in tables.items():
         if not isinstance(scores, ScoreTable):
-            raise TypeError(f"source has no ScoreTable for {name!r}, got {type(scores).__name__}")
+            raise TypeError(
+                f"source must have a ScoreTable for {name!r}, got {type(scores).__name__}"
+            )
         if scores.greater_is_better != METRICS[name].greater_is_better:
             raise ValueError(f"source has {name!r} with the wrong direction (greater_is_better)")
     return tables, selection
@@ -299,7 +319,7 @@ def _cell(
 def _welch(n: int, std: float | None, published_std: float, overlap: float) -> tuple[float, float]:
     """Return the standard error of the difference of the means, and its degrees of freedom."""
     theirs = published_std**2 * (1 / N_REPETITIONS + overlap)
-    if std is None:  # One run: its spread is taken to be the paper's.
+    if std is None:  # a single run: use the standard deviation of the paper
         ours = published_std**2 * (1 / n + overlap)
         return math.sqrt(ours + theirs), N_REPETITIONS - 1.0
     ours = std**2 * (1 / n + overlap)

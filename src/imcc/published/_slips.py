@@ -1,8 +1,9 @@
-"""What is wrong in the paper's tables and text, as a list of known errors.
+"""Known and possible errors in the tables and the text of the paper.
 
-The tables print three decimals.  Methods that are equal there need not be equal, so what depends on
-their order is proven wrong only if no order gives it; :func:`imcc.comparison.friedman_range` and
-:func:`imcc.comparison.rank_difference_range` compute what is possible.
+The tables have three decimals.  Methods with equal printed values need not be equal, so a statistic
+that depends on their order is proven wrong only if no order gives it;
+:func:`imcc.comparison.friedman_range` and :func:`imcc.comparison.rank_difference_range` compute the
+possible values.
 """
 
 from __future__ import annotations
@@ -13,28 +14,28 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Slip:
-    """Something that the paper prints and that cannot be so, or need not be.
+    """A known or possible error in the paper.
 
     Attributes
     ----------
     where : str
-        The table or the text.
+        The table, or "text".
     what : str
-        Which quantity.
+        Name of the quantity.
     printed : object
-        What is there.
+        The printed value.
     correct : object
-        What it should be; None if that is unknown.  Where it is not proven that the printed value
-        is wrong, what the printed means give if those that are equal in print are equal.
+        The correct value; None if unknown.  If ``proven`` is False, the value that follows from the
+        printed means if means that are equal in print are equal.
     why : str
-        How we know.
+        Explanation.
     metric, dataset, method : str or None
-        The cell, if it is one.
+        The cell that is affected, if any.
     proven : bool
-        Whether it cannot be so; otherwise it follows from the printed means only if those that are
-        equal in print are equal, and may be right.
+        Whether the printed value is proven wrong.  If False, it may be right if some means that are
+        equal in print are not equal.
     interval : (float, float) or None
-        What the quantity can be, whatever the order of means that are equal in print.
+        Range of the quantity over all orders of the means that are equal in print.
     """
 
     where: str
@@ -94,8 +95,8 @@ def _failed(where: str, dataset: str, *methods: str) -> list[Slip]:
     ]
 
 
-#: The known slips, those that are proven and those that are only possible (``proven``).  The tables
-#: of this module are as printed; nothing is corrected in them.
+#: Known (``proven``) and possible errors in the paper.  The tables of this package are as printed,
+#: without corrections.
 SLIPS: tuple[Slip, ...] = (
     _table_2("scene", "n_labels", 5, 6),
     _table_2("yeast", "density", 0.300, 0.303),
@@ -153,7 +154,17 @@ SLIPS: tuple[Slip, ...] = (
 
 
 def doubtful(dataset: str, method: str) -> str | None:
-    """Return why the paper's numbers of a method on a data set are in doubt; None if they are not.
+    """Return why the published results of a method on a data set are doubtful.
+
+    Parameters
+    ----------
+    dataset, method : str
+        Names of the data set and the method.
+
+    Returns
+    -------
+    str or None
+        The reason; None if the results are not doubtful.
 
     Examples
     --------

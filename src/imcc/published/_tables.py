@@ -1,7 +1,7 @@
-"""The paper's tables as data, as printed; what is wrong in them is in :data:`SLIPS`.
+"""The tables of the paper as data, as printed; :data:`SLIPS` lists their errors.
 
-``results.csv`` holds Tables 3 and 4, a line for each metric and data set, each cell as printed:
-mean ± standard deviation over ten random splits, and in brackets the rank.  ``datasets.csv`` holds
+``results.csv`` has Tables 3 and 4, with one line per metric and data set and each cell as printed:
+mean ± standard deviation over ten random splits, and the rank in brackets.  ``datasets.csv`` has
 Table 2.
 """
 
@@ -19,15 +19,15 @@ from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.metrics import METRICS
 
-#: Where the numbers were published.
+#: Reference of the paper.
 CITATION = (
     "S. Shu, F. Lv, Y. Yan, L. Li, S. He and J. He, "
     '"Incorporating multiple cluster centers for multi-label learning", '
     "Information Sciences 590, 2022"
 )
-#: Of how many random 80/20 splits the means and standard deviations are.
+#: Number of random 80/20 splits of the published means and standard deviations.
 N_REPETITIONS = 10
-#: To how many decimals they are printed.
+#: Number of decimals of the published values.
 DECIMALS = 3
 
 _CELL = re.compile(r"([\d.]+)±([\d.]+)\((\d)\)")
@@ -35,20 +35,20 @@ _CELL = re.compile(r"([\d.]+)±([\d.]+)\((\d)\)")
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:
-    """What the paper prints for one metric (Tables 3 and 4).
+    """Published results by one metric (Tables 3 and 4).
 
     Attributes
     ----------
     metric : str
-        Out of :data:`imcc.metrics.METRICS`.
+        Name of the metric, one of :data:`imcc.metrics.METRICS`.
     greater_is_better : bool
-        Its direction.
+        Whether larger values are better.
     datasets, methods : tuple of str
-        As this library names them.
+        Names in this library of the data sets and methods.
     means, stds : ndarray of shape (n_datasets, n_methods)
-        Over ten repetitions, to three decimals.
+        Means and standard deviations over ten repetitions, with three decimals.
     ranks : ndarray of int, shape (n_datasets, n_methods)
-        As printed: methods that tie share the best of their places, with the exceptions in
+        Printed ranks; tied methods have the smallest of their ranks, with the exceptions in
         :data:`SLIPS`.
     """
 
@@ -61,14 +61,32 @@ class PublishedTable:
     ranks: np.ndarray
 
     def cell(self, dataset: str, method: str) -> tuple[float, float, int]:
-        """Return mean, standard deviation and printed rank of a method on a data set."""
+        """Return the published result of a method on a data set.
+
+        Parameters
+        ----------
+        dataset, method : str
+            Names of the data set and the method.
+
+        Returns
+        -------
+        mean, std : float
+            Mean and standard deviation.
+        rank : int
+            Printed rank.
+        """
         check_choice("dataset", dataset, self.datasets)
         check_choice("method", method, self.methods)
         at = self.datasets.index(dataset), self.methods.index(method)
         return float(self.means[at]), float(self.stds[at]), int(self.ranks[at])
 
     def to_scores(self) -> ScoreTable:
-        """Return the means as scores of one run each, ready for :func:`imcc.comparison.compare`."""
+        """Return the means as a table with one run per cell, for :func:`imcc.comparison.compare`.
+
+        Returns
+        -------
+        imcc.comparison.ScoreTable
+        """
         return ScoreTable(
             self.metric,
             self.greater_is_better,
@@ -80,12 +98,12 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class PublishedDataset:
-    """A line of the paper's Table 2.
+    """A row of Table 2 of the paper.
 
     Attributes
     ----------
     dataset : str
-        As this library names it.
+        Name of the data set in this library.
     n_rows, n_features, n_labels : int
         ``|D|``, ``dim(D)`` and ``L(D)``.
     feature_type : {"numeric", "nominal"}
@@ -111,19 +129,19 @@ class PublishedDataset:
 
 @dataclass(frozen=True)
 class PublishedFriedman:
-    """The paper's tests (Table 5 and the text around it), as printed.
+    """Published statistical tests (Table 5 and the text), as printed.
 
     Attributes
     ----------
     f : dict of str to float
-        F_F by metric.  Those of one-error and Hamming loss do not follow from the paper's own
-        tables, whatever the order of means that are equal in print; see :data:`SLIPS`.
+        F_F by metric.  Those of one-error and Hamming loss do not follow from the paper's tables,
+        whatever the order of the means that are equal in print; see :data:`SLIPS`.
     critical_value : float
-        Of F_F at the level ``alpha``.
+        Critical value of F_F at the level ``alpha``.
     q, critical_difference : float
-        Of Nemenyi's test.
+        Quantile and critical difference of Nemenyi's test.
     alpha : float
-        The level of significance.
+        Significance level.
     n_methods, n_datasets : int
         k and N.
     """
@@ -137,7 +155,7 @@ class PublishedFriedman:
     n_datasets: int
 
 
-#: Table 5, and the critical difference given below it.
+#: Table 5 and the critical difference given below it.
 FRIEDMAN = PublishedFriedman(
     f={
         "one_error": 4.57,
@@ -154,7 +172,7 @@ FRIEDMAN = PublishedFriedman(
     n_datasets=15,
 )
 
-#: What the text says of IMCC over all metrics, in percent: how often it is first (on all data
+#: Percentages of IMCC over all metrics, as given in the text: how often it is first (on all data
 #: sets, on those of regular and of large scale) and among the first three.
 PERCENTAGES = {
     "first": 72.00,
@@ -166,12 +184,16 @@ PERCENTAGES = {
 
 @functools.cache
 def table(metric: str) -> PublishedTable:
-    """Return what the paper prints for a metric: fifteen data sets, seven methods.
+    """Return the published results by a metric, of seven methods on fifteen data sets.
 
     Parameters
     ----------
     metric : str
-        Out of :data:`imcc.metrics.METRICS`.
+        Name of the metric, one of :data:`imcc.metrics.METRICS`.
+
+    Returns
+    -------
+    PublishedTable
 
     Examples
     --------
@@ -192,7 +214,7 @@ def table(metric: str) -> PublishedTable:
         "ranks": cells[:, :, 2].astype(int),
     }
     for array in columns.values():
-        array.flags.writeable = False  # the table is made once, for everyone
+        array.flags.writeable = False  # the table is cached
     return PublishedTable(
         metric,
         METRICS[metric].greater_is_better,
@@ -204,7 +226,11 @@ def table(metric: str) -> PublishedTable:
 
 @functools.cache
 def datasets() -> tuple[PublishedDataset, ...]:
-    """Return the lines of Table 2, as printed.
+    """Return the rows of Table 2, as printed.
+
+    Returns
+    -------
+    tuple of PublishedDataset
 
     Examples
     --------

@@ -15,6 +15,7 @@ from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
 from imcc.report import _figures as figures
 from imcc.report import _sections as sections
+from imcc.report._labels import frequency_section
 from imcc.report._picture import Picture
 from imcc.report._reproduce import reproduction
 from imcc.report._results import OWN, Results, compare_with_paper
@@ -235,6 +236,7 @@ def render(results: Results, title: str | None = None) -> str:
         several=len(results.selections) > 1,
         panels=panels,
         sensitivity=list(page.sensitivity()),
+        labels=frequency_section(results.labels),
         datasets=list(page.datasets()),
         paper=page.paper(),
         verdicts=VERDICTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
     ALL_METRICS,
     EACH,
+    LABEL_RANGES,
     UNSEARCHED,
     Experiment,
     Failure,
@@ -79,6 +80,8 @@ class Results:
         The level of significance.
     panels : list of Panel
         For each metric that has values, one for each way of selecting settings.
+    labels : dict of str to Compared
+        By the frequency of labels, where runs have that record.
     """
 
     path: Path
@@ -90,6 +93,7 @@ class Results:
     control: str | None
     alpha: float
     panels: list[Panel]
+    labels: dict[str, Compared] = field(default_factory=dict)
 
     @property
     def scoring(self) -> str:
@@ -171,6 +175,7 @@ def gather(
             control=control,
             alpha=alpha,
             panels=list(_panels(source, runs, control, alpha, rope)),
+            labels=compare_by_frequency(source, alpha),
         )
 
 
@@ -271,6 +276,34 @@ def compare_common_runs(
             f"{counted(lost, 'run')} of repetitions that not all of the ranked methods have"
         )
     return Compared(scores, comparison, None, tuple(left_out), partial)
+
+
+def compare_by_frequency(store: Store, alpha: float) -> dict[str, Compared]:
+    """Compare the methods by the average precision of labels, in each range that has records.
+
+    Parameters
+    ----------
+    store : Store
+        Rows of earlier versions have no record.
+    alpha : float
+        The level of significance.
+
+    Returns
+    -------
+    dict of str to Compared
+        By the names of the ranges; without those in which nothing can be compared.
+    """
+    found = {}
+    for name in LABEL_RANGES:
+        scores = store.scores(name)
+        if not scores.counts.any():
+            continue
+        n_runs = scores.counts.sum(axis=0)
+        methods = [m for m, n in zip(scores.methods, n_runs, strict=True) if n]
+        compared = compare_common_runs(scores.select(methods=methods), alpha=alpha)
+        if compared.comparison is not None and len(compared.comparison.methods) > 1:
+            found[name] = compared
+    return found
 
 
 def _methods_left_out(

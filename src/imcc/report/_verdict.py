@@ -13,7 +13,7 @@ import numpy as np
 from imcc.comparison import Comparison
 from imcc.experiment import Run
 from imcc.report._cost import TimeRatio, gather_times, time_ratio
-from imcc.report._ranked import Gap, behind, gaps, not_different
+from imcc.report._ranked import DECIMALS, FEWEST, Gap, behind, gaps, not_different, shared
 from imcc.report._results import Compared
 from imcc.report._words import (
     capital,
@@ -215,8 +215,11 @@ def _lead(compared: Compared, comparison: Comparison, first: int, second: int) -
     nearest = found[0].method
     parts = [_difference(by_name[m], m == nearest and len(found) > 2) for m in shown]
     interval = ", with 95 % intervals" if by_name[following].half is not None else ""
+    near = ""
+    if nearest != following:
+        near = f", {signed(by_name[nearest].size.mean)} against {_name(nearest)}"
     return Answer(
-        f"{signed(by_name[following].size.mean)} against {_name(following)}",
+        f"{signed(by_name[following].size.mean)} against {_name(following)}{near}",
         f"Next is {_name(following)}, mean rank {_rank(ranks[second])}. Mean difference in "
         f"{metric_title(comparison.metric)}, positive where {_name(name)} is better{interval}: "
         f"{'; '.join(parts)}.",
@@ -269,19 +272,31 @@ def _tested(
         f"{_differs(_name(comparison.methods[first]), beaten, alike, comparison)} {level}."
         + _by_pairs(comparison, first, alike)
     )
-    return Answer(_against(len(beaten), len(rest)), text), alike, f"Friedman, {p_text(p)}"
+    short = _against(len(beaten), len(rest))
+    if alike and set(alike) == set(_differ_by_pairs(comparison, first, alike)):
+        short += ", pair by pair against all"
+    return Answer(short, text), alike, f"Friedman, {p_text(p)}"
+
+
+def _differ_by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> list[str]:
+    pairs = comparison.wilcoxon
+    if pairs is None:
+        return []
+    return [m for m in alike if pairs.significant[first, comparison.methods.index(m)]]
 
 
 def _by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> str:
     """Say what Wilcoxon's test, which does not depend on the other methods, finds of these."""
-    pairs = comparison.wilcoxon
-    if pairs is None or not alike:
+    if comparison.wilcoxon is None or not alike:
         return ""
-    significant = pairs.significant[first]
-    differ = [m for m in alike if significant[comparison.methods.index(m)]]
+    n = len(comparison.datasets)
+    if n < FEWEST:
+        return f" Pair by pair nothing can be found with {n} data sets (Wilcoxon's test)."
+    differ = _differ_by_pairs(comparison, first, alike)
     test = " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) "
     if not differ:
-        return test + ("it does not differ from any of these." if len(alike) > 1 else "neither.")
+        these = "any of these" if len(alike) > 1 else "it"
+        return f"{test}it does not differ from {these} either."
     same = [m for m in alike if m not in differ]
     text = f"{test}it differs from {joined(_name(m) for m in differ)}"
     return text + (f", not from {joined(_name(m) for m in same)}." if same else " as well.")
@@ -354,8 +369,10 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
         texts.append(f"It is not first on {_places(elsewhere)}.")
     elif n_sets > 1:
         texts.append(f"It is first, alone or in a tie, on all {n_sets} data sets.")
+    named = set(comparison.methods)
     for partial in compared.partial:
         if partial.ranks and partial.ranks[partial.method] < partial.ranks[winner]:
+            named.add(partial.method)
             texts.append(
                 f"{_name(partial.method)}, not ranked above, has a better mean rank on the "
                 f"{len(partial.datasets)} data sets that it has: "
@@ -363,6 +380,11 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
             )
             n_own = counted(len(partial.datasets), "data set")
             short.append(f"on the {n_own} of {_name(partial.method)}")
+    ahead = list(_ahead(compared, winner, [m for m in compared.scores.methods if m not in named]))
+    if ahead:
+        texts.append(f"Methods that are not ranked are ahead of it on {_places(ahead)}.")
+        if not elsewhere:
+            short.append(f"on {len(ahead)} of {counted(n_sets, 'data set')}")
     metrics = list(_other_metrics(winner, others))
     lost = [f"{title} ({name})" for title, name in metrics if name]
     if lost:
@@ -376,6 +398,26 @@ def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]
         "can be said about cost."
     ]
     return Answer(capital(joined(short)) or "No case found", " ".join(texts))
+
+
+def _ahead(
+    compared: Compared, winner: str, methods: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield data sets on which some methods have a better mean than the winner, with these.
+
+    Each over the splits that it shares with the winner.
+    """
+    scores = compared.scores
+    sign = 1 if scores.greater_is_better else -1
+    found: dict[str, list[str]] = {}
+    for method in methods:
+        runs = shared(scores, (winner, method))
+        for dataset, (own, other) in zip(runs.datasets, sign * runs.mean(), strict=True):
+            if round(other - own, DECIMALS) > 0:
+                found.setdefault(dataset, []).append(method)
+    for dataset in scores.datasets:
+        if dataset in found:
+            yield dataset, found[dataset]
 
 
 def _places(places: list[tuple[str, list[str]]]) -> str:

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import part, tell
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import IMCCClassifierCV
@@ -190,7 +191,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             labels=used,
             missing_words=self.missing_words,
         )
-        weights = self._choose_weights(table, schema, Y)
+        shares = self._shares(table, schema)
+        with part(0, shares, "weighing text against the other columns"):
+            weights = self._choose_weights(table, schema, Y)
         encoder = TableEncoder(
             kinds=self.kinds,
             date_formats=self.date_formats,
@@ -198,8 +201,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             missing_words=self.missing_words,
             weights=weights,
         )
-        features = encoder.fit_schema(table, schema)
-        classifier = self._classifier(encoder, features).fit(features, Y)
+        with part(1, shares, "turning columns into features"):
+            features = encoder.fit_schema(table, schema)
+        with part(2, shares, "fitting"):
+            classifier = self._classifier(encoder, features).fit(features, Y)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
@@ -391,6 +396,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         )
 
+    def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
+        """Return about how long the parts of a fit take, as measured: choose, encode, fit."""
+        n = table.num_rows
+        chooses = self.weights == "auto" and any(b.startswith("text ") for b in blocks_of(schema))
+        choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
+        slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
+        fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
+        return choose, 3e-4 * n, fit
+
     def _choose_weights(self, table: Any, schema: Schema, Y: np.ndarray) -> dict[str, float]:
         if isinstance(self.weights, Mapping):
             return {**WEIGHTS, **self.weights}
@@ -403,13 +417,14 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             return dict(WEIGHTS)
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
-        part, labels = table.take(rows), Y[rows]
+        sample, labels = table.take(rows), Y[rows]
         if not (labels > 0).any():
             return dict(WEIGHTS)
         scores = {}
-        for weight in _TEXT_WEIGHTS:
+        for number, weight in enumerate(_TEXT_WEIGHTS):
+            tell(number, len(_TEXT_WEIGHTS))
             tried = {**WEIGHTS, "text": weight}
-            features = TableEncoder(weights=tried).fit_schema(part, schema)
+            features = TableEncoder(weights=tried).fit_schema(sample, schema)
             ridge = IMCCClassifierCV(
                 alphas=(0.0,),
                 betas=(0.01, 0.1, 1.0, 10.0),
@@ -419,7 +434,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 refit=False,
                 random_state=0,
             )
-            scores[weight] = ridge.fit(features, labels).best_score_
+            with part(number, [1.0] * len(_TEXT_WEIGHTS)):
+                scores[weight] = ridge.fit(features, labels).best_score_
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
 
 

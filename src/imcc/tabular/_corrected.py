@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import asarray, to_numpy
+from imcc._utils import progress
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     check_count,
@@ -188,7 +189,9 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         if sample_weight is not None:
             more["sample_weight"] = check_sample_weight(sample_weight, rows.shape[0])
         self.estimator_ = clone(self.estimator)
-        held = np.array(self.estimator_.fit_held_out(X, y, **more))
+        shares = self._shares(*rows.shape, target.signs.shape[1])
+        with progress.part(0, shares):
+            held = np.array(self.estimator_.fit_held_out(X, y, **more))
         self._remember_target(target)
         kept = np.flatnonzero(np.isfinite(held).all(axis=1))
         weight = None if sample_weight is None else more["sample_weight"][kept]
@@ -199,9 +202,13 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         work = _Boosting(seen, held[kept], signs > 0, known, weight, self._settings())
         part = np.zeros(signs.shape)
         if not getattr(self.estimator_, "stopped_early_", False):
-            part = work.held_out(own_groups, self.n_jobs)
+            with progress.part(1, shares, "correcting by trees"):
+                part = work.held_out(own_groups, self.n_jobs)
         self.weight_, self.log_losses_ = work.choose(part)
-        self.trees_ = work.fit(self.n_jobs) if self.weight_ > 0 else {}
+        self.trees_ = {}
+        if self.weight_ > 0:
+            with progress.part(2, shares, "correcting by trees"):
+                self.trees_ = work.fit(self.n_jobs)
         if self.weight_ > 0:
             held[kept] += self.weight_ * part
         return held
@@ -252,6 +259,13 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
             raise InvalidArgumentError("features", f"must be numbers of features, got {chosen!r}")
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
             raise InvalidArgumentError("features", f"must be from 0 to {count - 1}, got {chosen}")
+
+    def _shares(self, n: int, n_features: int, n_labels: int) -> tuple[float, float, float]:
+        """Return about how long the parts of a fit take, as measured: classifier, folds, trees."""
+        seen = n_features if self.features is None else len(self.features)
+        cells = min(n, self.max_samples) * min(seen + n_labels, self.max_features)
+        trees = n_labels * self.n_trees * (6e-4 + 3e-8 * cells)
+        return 1e-3 * n**1.4 + 1e-9 * n**3, N_FOLDS * trees, trees
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -313,6 +327,7 @@ class _Boosting:
                 part[test, j] = trees.sums(self.seen[test])
             if number == 0 and self.best(part, test) == 0:
                 return np.zeros(self.start.shape)
+            progress.tell(number + 1, N_FOLDS)
         return part
 
     def fit(self, n_jobs: int | None) -> dict[int, Trees]:

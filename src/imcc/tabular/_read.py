@@ -14,6 +14,7 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
+from imcc._utils.progress import is_heard, tell
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
 from imcc.tabular._columns import arrow, is_text, release_memory
 
@@ -94,9 +95,13 @@ class TableFile:
         if self._is_parquet:
             return next(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
+        n_rows, expected = 0, self.estimated_rows() if is_heard() else None
         for part in self.parts():
             for name in part.column_names:
                 columns.setdefault(name, _Gathered()).add(part[name])
+            n_rows += part.num_rows
+            if expected is not None:
+                tell(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
         del part
         table = arrow().table({name: column.result() for name, column in columns.items()})
         release_memory()
@@ -137,7 +142,7 @@ class TableFile:
         """Return about how many rows there are, from the size; None if that cannot be said."""
         opened = self._opened()
         if self._is_parquet:
-            return None
+            return self._parquet_rows(opened)
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
             size = file.seek(0, os.SEEK_END)
@@ -298,6 +303,19 @@ class TableFile:
                 before = rows.line_num
 
     # Parquet
+
+    def _parquet_rows(self, opened: str | bytes) -> int | None:
+        """Return how many rows a file says it has; None if it is damaged: reading will say so."""
+        pa = arrow()
+        parquet = require("pyarrow.parquet", "tables", "Reading tables")
+        try:
+            return int(
+                parquet.read_metadata(
+                    opened if isinstance(opened, str) else pa.BufferReader(opened)
+                ).num_rows
+            )
+        except (pa.ArrowException, OSError):
+            return None
 
     def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
         pa = arrow()

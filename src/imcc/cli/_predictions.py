@@ -1,4 +1,4 @@
-"""Predictions for tables: part by part, with the ids of the rows."""
+"""Predictions, part by part: for tables, with the ids of the rows, and for other data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import contextlib
 import csv
 import gzip
 import io
+import math
 import os
-import sys
 import tempfile
 import warnings
 import zipfile
@@ -17,16 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.optional import require
+from imcc._utils.progress import told_to
 from imcc._utils.text import defused
-from imcc.cli._tables import check_extra, located, table_files, table_model
-from imcc.cli._terminal import json_text, print_result, stderr
+from imcc.cli._tables import check_extra, located, table_model
+from imcc.cli._terminal import json_text, print_result
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from imcc.tabular import TableClassifier, TableFile
+    from imcc.tabular import TableFile
 
 
 # Rows that are predicted at a time.
@@ -62,66 +63,123 @@ class Wanted:
     separator: str = "|"
     raw_csv: bool = False
 
+    @property
+    def word(self) -> str:
+        """What the number of a label is."""
+        return "probability" if self.proba else "score"
 
-def predict_table(
-    model: Any,
-    inputs: tuple[str, ...],
-    reading: dict[str, Any],
-    wanted: Wanted,
-    output: str | None,
-    *,
-    ignore_extra: bool,
-    quiet: bool,
-) -> int:
-    """Write the predictions for tables, and return the number of rows.
+    @property
+    def plural(self) -> str:
+        """What the numbers of labels are."""
+        return "probabilities" if self.proba else "scores"
 
-    Neither the table nor the predictions are held in memory as a whole.
+
+@dataclass(frozen=True)
+class Part:
+    """What is known about some rows.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the labels.
+    ids : dict of str to list
+        The columns of ids.
+    id_types : dict
+        Their types, if they are those of Arrow.
+    scores : ndarray of shape (n_rows, n_labels) or None
+        Scores or probabilities.
+    best : ndarray of int, shape (n_rows, k) or None
+        The numbers of the best labels.
+    predicted : ndarray of shape (n_rows, n_labels), or (n_rows,) for classes; or None
+    n_rows, total : int, int or None
+        How many rows these are, and of about how many.
     """
-    files = table_files(inputs, reading)
+
+    names: list[str]
+    ids: dict[str, list[Any]]
+    id_types: dict[str, Any]
+    scores: np.ndarray | None
+    best: np.ndarray | None
+    predicted: np.ndarray | None
+    n_rows: int
+    total: int | None
+
+
+def write_predictions(parts: Iterator[Part], wanted: Wanted, output: str | None) -> int:
+    """Write predictions part by part, and return the number of rows."""
     n_rows = 0
 
-    def parts() -> Iterator[dict[str, Any]]:
+    def counted() -> Iterator[Part]:
         nonlocal n_rows
-        with _progress(files, quiet) as moved, _warnings_once() as gather:
-            for predicted, size in _predicted(model, files, wanted, ignore_extra):
-                n_rows += size
-                moved(n_rows)
+        with _warnings_once() as gather:
+            for part in parts:
+                n_rows += part.n_rows
                 gather()
-                yield predicted
+                yield part
 
     if output is None:
-        for text in _texts(parts(), wanted):
+        for text in _texts(counted(), wanted):
             print_result(text)
     elif wanted.form in ("parquet", "xlsx"):
         write = _write_parquet if wanted.form == "parquet" else _write_xlsx
         with _appearing_whole(output) as temporary:
-            write(parts(), wanted, temporary)
+            write(counted(), wanted, temporary)
     else:
         with _appearing_whole(output) as temporary, _packing(temporary, output) as file:
-            for text in _texts(parts(), wanted):
+            for text in _texts(counted(), wanted):
                 file.write(text.encode("utf-8"))
     return n_rows
 
 
-def _predicted(
+def counted_rows(parts: Iterator[Part], report: Callable[..., None]) -> Iterator[Part]:
+    """Yield parts, and report how many rows are done."""
+    done = 0
+    while True:
+        with told_to(None):  # the model would say how far it is with these rows
+            part = next(parts, None)
+        if part is None:
+            return
+        done += part.n_rows
+        report(done, None if part.total is None else max(part.total, done), f"{done:,} rows")
+        yield part
+
+
+def predicted_tables(
     model: Any, files: Sequence[TableFile], wanted: Wanted, ignore_extra: bool
-) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield columns to write, part by part, and the rows in each."""
+) -> Iterator[Part]:
+    """Yield the predictions for tables; neither they nor the tables are in memory as a whole."""
     from imcc.tabular import TableError
 
     inner = table_model(model)
     assert inner is not None
     names = [str(name) for name in inner.label_names_]
+    counts = [file.estimated_rows() for file in files]
+    total = None if None in counts else sum(filter(None, counts))
     for file in files:
         start = 0
         for table in _slices(file.parts()):
             check_extra(inner, table.column_names, file.path, ignore_extra)
+            kept = [
+                name
+                for name in inner.schema_.of_kind("id")
+                if name in table.column_names and name not in names
+            ]
+            ids = {name: table[name].to_pylist() for name in kept}
+            types = {name: table[name].type for name in kept}
             try:
-                yield _columns(model, inner, names, table, wanted), table.num_rows
+                yield _predicted(model, table, table.num_rows, names, wanted, ids, types, total)
             except TableError as error:
                 row = None if error.row is None else error.row + start
                 raise located(error, file, row) from error
             start += table.num_rows
+
+
+def predicted_rows(model: Any, X: Any, names: Sequence[str], wanted: Wanted) -> Iterator[Part]:
+    """Yield the predictions for rows that are in memory: an array, a matrix or a data frame."""
+    n = X.shape[0]
+    for start in range(0, n, _ROWS):
+        rows = X.iloc[start : start + _ROWS] if hasattr(X, "iloc") else X[start : start + _ROWS]
+        yield _predicted(model, rows, rows.shape[0], list(names), wanted, {}, {}, n)
 
 
 def _slices(parts: Iterator[Any]) -> Iterator[Any]:
@@ -131,77 +189,112 @@ def _slices(parts: Iterator[Any]) -> Iterator[Any]:
             yield part.slice(start, _ROWS)
 
 
-def _columns(
-    model: Any, inner: TableClassifier, names: list[str], table: Any, wanted: Wanted
-) -> dict[str, Any]:
-    """Return the columns to write for some rows: ids first."""
+def _predicted(
+    model: Any,
+    rows: Any,
+    n_rows: int,
+    names: list[str],
+    wanted: Wanted,
+    ids: dict[str, list[Any]],
+    id_types: dict[str, Any],
+    total: int | None,
+) -> Part:
+    """Return what is to be written about some rows."""
     import numpy as np
 
-    from imcc.calibration import label_scores
+    from imcc.calibration import label_probabilities, label_scores
 
-    ids = {
-        name: table[name].to_pylist()
-        for name in inner.schema_.of_kind("id")
-        if name in table.column_names and name not in names
-    }
-    scores: np.ndarray | None = None
+    best_of = wanted.top or wanted.top_k
+    if wanted.top and (odd := [name for name in names if wanted.separator in name]):
+        raise InvalidArgumentError(
+            "top",
+            f"puts {wanted.separator!r} between labels, which is in the name of {odd[0]!r}: use "
+            + given("top_k"),
+        )
+    scores = best = predicted = None
     if wanted.proba:
-        scores = np.asarray(model.predict_proba(table))
-    elif wanted.scores or wanted.top or wanted.top_k:
-        scores = label_scores(model, table, len(names))
-    out: dict[str, Any] = {"ids": ids, "names": names, "scores": scores}
-    if scores is not None and (best_of := wanted.top or wanted.top_k):
-        out["best"] = np.argsort(-scores, axis=1, kind="stable")[:, :best_of]
-    if "best" not in out and (scores is None or wanted.form in ("json", "jsonl")):
-        out["predicted"] = np.asarray(model.predict(table))
-    return out
+        scores = label_probabilities(model, rows, len(names))
+    elif wanted.scores or best_of:
+        scores = label_scores(model, rows, len(names))
+    if scores is not None and best_of:
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :best_of]
+    if (best is None and scores is None) or wanted.form in ("json", "jsonl"):
+        predicted = np.asarray(model.predict(rows))
+    return Part(names, ids, id_types, scores, best, predicted, n_rows, total)
 
 
-def _flat(part: dict[str, Any], wanted: Wanted) -> dict[str, list[Any]]:
-    """Return a part as plain columns, for CSV and Parquet."""
-    names, scores = part["names"], part["scores"]
-    columns: dict[str, list[Any]] = dict(part["ids"])
-    word = "probability" if wanted.proba else "score"
-    if wanted.top is not None:
-        columns["tags"] = [
-            wanted.separator.join(names[j] for j in row) for row in part["best"].tolist()
-        ]
-    elif wanted.top_k is not None:
-        for k in range(part["best"].shape[1]):
-            best = part["best"][:, k]
-            columns[f"label{k + 1}"] = [names[j] for j in best]
-            if wanted.scores or wanted.proba:
-                columns[f"{word}{k + 1}"] = scores[range(len(best)), best].tolist()
-    elif scores is not None:
-        columns |= {name: scores[:, j].tolist() for j, name in enumerate(names)}
-    else:
-        columns |= {name: part["predicted"][:, j].tolist() for j, name in enumerate(names)}
-    return columns
+def _flat(part: Part, wanted: Wanted) -> dict[str, list[Any]]:
+    """Return a part as plain columns, for CSV, Parquet and sheets."""
+    import numpy as np
 
+    columns: dict[str, list[Any]] = {}
 
-def _records(part: dict[str, Any], wanted: Wanted) -> list[dict[str, Any]]:
-    """Return a part as one record per row, for JSON."""
-    names, scores = part["names"], part["scores"]
-    word = "probability" if wanted.proba else "score"
-    n_rows = len(part["best"] if "best" in part else part["predicted"])
-    rows = []
-    for i in range(n_rows):
-        row: dict[str, Any] = {name: values[i] for name, values in part["ids"].items()}
+    def add(name: str, values: list[Any]) -> None:
+        while name in part.ids:  # a column of ids has this name
+            name = f"predicted {name}"
+        columns[name] = values
+
+    names, scores, best, predicted = part.names, part.scores, part.best, part.predicted
+    if best is not None and scores is not None:
+        of_best = np.take_along_axis(scores, best, axis=1)
+        shown = wanted.scores or wanted.proba
         if wanted.top is not None:
-            row["tags"] = [names[j] for j in part["best"][i]]
-        elif "best" in part:
-            row["top"] = [{"label": names[j], word: float(scores[i, j])} for j in part["best"][i]]
+            join = wanted.separator.join
+            add("tags", [join(names[j] for j in row) for row in best.tolist()])
+            if shown:
+                add(wanted.plural, [join(map(repr, row)) for row in of_best.tolist()])
         else:
-            on = part["predicted"][i]
-            row["labels"] = [name for name, yes in zip(names, on, strict=True) if yes]
-            if scores is not None:
-                key = "probabilities" if wanted.proba else "scores"
-                row[key] = dict(zip(names, map(float, scores[i]), strict=True))
+            for k in range(best.shape[1]):
+                add(f"label{k + 1}", [names[j] for j in best[:, k]])
+                if shown:
+                    add(f"{wanted.word}{k + 1}", of_best[:, k].tolist())
+    elif scores is not None:
+        for j, name in enumerate(names):
+            add(name, scores[:, j].tolist())
+    elif predicted is not None and predicted.ndim == 1:
+        add("class", predicted.tolist())
+    elif predicted is not None:
+        for j, name in enumerate(names):
+            add(name, predicted[:, j].tolist())
+    return {**part.ids, **columns}
+
+
+def _records(part: Part, wanted: Wanted) -> list[dict[str, Any]]:
+    """Return a part as one record per row, for JSON."""
+    names, scores, best, predicted = part.names, part.scores, part.best, part.predicted
+    assert predicted is not None
+    rows = []
+    for i in range(part.n_rows):
+        row: dict[str, Any] = {name: _plain(values[i]) for name, values in part.ids.items()}
+        if predicted.ndim == 1:
+            row["class"] = predicted[i].item() if hasattr(predicted[i], "item") else predicted[i]
+        else:
+            row["labels"] = [name for name, on in zip(names, predicted[i], strict=True) if on]
+        if best is not None and scores is not None:
+            of_best = [float(scores[i, j]) for j in best[i]]
+            if wanted.top is None:
+                pairs = zip(best[i], of_best, strict=True)
+                row["top"] = [{"label": names[j], wanted.word: value} for j, value in pairs]
+            else:
+                row["tags"] = [names[j] for j in best[i]]
+                if wanted.scores or wanted.proba:
+                    row[wanted.plural] = of_best
+        elif scores is not None:
+            row[wanted.plural] = dict(zip(names, map(float, scores[i]), strict=True))
         rows.append(row)
     return rows
 
 
-def _texts(parts: Iterator[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
+def _plain(cell: Any) -> Any:
+    """Return an id as JSON has it: a date as text, and what is not a number as missing."""
+    if cell is None or isinstance(cell, (str, bool, int)):
+        return cell
+    if isinstance(cell, float):
+        return cell if math.isfinite(cell) else None
+    return str(cell)
+
+
+def _texts(parts: Iterator[Part], wanted: Wanted) -> Iterator[str]:
     """Yield the text of a file, piece by piece."""
     if wanted.form == "csv":
         for number, part in enumerate(parts):
@@ -235,7 +328,7 @@ def _csv_text(columns: dict[str, list[Any]], heading: bool, raw: bool) -> str:
     return buffer.getvalue()
 
 
-def _write_parquet(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -> None:
+def _write_parquet(parts: Iterator[Part], wanted: Wanted, path: str) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -243,7 +336,12 @@ def _write_parquet(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -
     waiting: list[Any] = []
     try:
         for part in parts:
-            table = pa.table(_flat(part, wanted))
+            types = part.id_types  # the first rows may have no id to tell it from
+            columns = {
+                name: pa.array(values, types.get(name))
+                for name, values in _flat(part, wanted).items()
+            }
+            table = pa.table(columns)
             writer = writer or pq.ParquetWriter(path, table.schema)
             waiting.append(table.cast(writer.schema))
             # What is known about groups of rows is kept until the end: so they are large.
@@ -263,7 +361,7 @@ _SHEET_ROWS, _SHEET_COLUMNS, _CELL_CHARACTERS = 2**20, 2**14, 32_767
 _LARGEST_INTEGER = 2**53
 
 
-def _write_xlsx(parts: Iterator[dict[str, Any]], wanted: Wanted, path: str) -> None:
+def _write_xlsx(parts: Iterator[Part], wanted: Wanted, path: str) -> None:
     """Write a sheet row by row; words are always words, also those that look like formulas."""
     xlsxwriter = require("xlsxwriter", "tables", "Writing .xlsx files")
     options = {
@@ -357,34 +455,6 @@ def _appearing_whole(path: str) -> Iterator[str]:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-@contextlib.contextmanager
-def _progress(files: Sequence[TableFile], quiet: bool) -> Iterator[Any]:
-    """Give a function that shows how many rows are done, on a terminal."""
-    console = stderr()
-    if quiet or not console.is_terminal or sys.stdout.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    total = sum(rows for file in files if (rows := file.estimated_rows()) is not None) or None
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} rows"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("predicting", total=total)
-        yield lambda done: bars.update(task, completed=done)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,150 @@
+"""imcc predict for models of every kind: the formats, the best labels, the probabilities."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import savemat
+from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+
+from imcc import IMCCClassifier
+from imcc.calibration import MultilabelCalibrator
+from imcc.datasets import Dataset, read, write
+from imcc.persistence import make_card, save_model
+from tests.cli.conftest import LABELS, make_data
+
+FORMS = ("csv", "json", "jsonl", "parquet", "xlsx")
+KINDS = ("arff", "svm", "npz", "mat")
+
+
+def as_frame(path):
+    """What a file of predictions says, whatever its format."""
+    if path.suffix == ".json":
+        return pd.DataFrame(json.loads(path.read_text()))
+    if path.suffix == ".jsonl":
+        return pd.DataFrame([json.loads(line) for line in path.read_text().splitlines()])
+    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".xlsx": pd.read_excel}
+    return readers[path.suffix](path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same rows in four formats, and a calibrated model of each; sparse for svmlight."""
+    for package in ("pyarrow", "openpyxl", "xlsxwriter", "skops"):
+        pytest.importorskip(package)
+    folder = tmp_path_factory.mktemp("kinds")
+    data = make_data(90)
+    new = data[60:]
+    write(new, folder / "new.arff")
+    write(new, folder / "new.svm")
+    write(new, folder / "new.npz")
+    savemat(folder / "new.mat", {"data": new.X, "target": new.Y.T})
+    models = {}
+    for kind in KINDS:
+        known = read(folder / f"new.{kind}")
+        train = Dataset(data.X[:60], data.Y[:60], known.feature_names, known.label_names, kind)
+        classifier = IMCCClassifier(4, random_state=0)
+        model = MultilabelCalibrator(classifier, cv=3).fit(train.X, train.Y)
+        save_model(model, folder / f"{kind}.skops", card=make_card(model, train))
+        models[kind] = (model, known)
+    return folder, models
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_best_labels_of_every_model_in_every_format(files, imcc, tmp_path, kind, form):
+    folder, models = files
+    model, known = models[kind]
+    X = known.X.toarray() if known.is_sparse else known.X
+    chances = model.predict_proba(X)
+    names = np.array(known.label_names)
+    best = np.argsort(-chances, axis=1, kind="stable")[:, :2]
+    start = ("predict", folder / f"{kind}.skops", folder / f"new.{kind}")
+    out = tmp_path / f"out.{form}"
+    imcc(*start, "--top", 2, "--proba", "-o", out)
+    found = as_frame(out)
+    tags, values = found["tags"].tolist(), found["probabilities"].tolist()
+    if not form.startswith("json"):
+        tags, values = [t.split("|") for t in tags], [v.split("|") for v in values]
+    assert tags == names[best].tolist()
+    np.testing.assert_allclose(
+        np.array(values, float), np.take_along_axis(chances, best, axis=1), rtol=1e-12
+    )
+    imcc(*start, "--proba", "-o", out, "--force")
+    found = as_frame(out)
+    rows = (
+        [list(row.values()) for row in found["probabilities"]]
+        if form.startswith("json")
+        else found[list(names)].to_numpy()
+    )
+    np.testing.assert_allclose(np.array(rows), chances, rtol=1e-12)
+    imcc(*start, "--top-k", 1, "--scores", "-o", out, "--force")
+    found = as_frame(out)
+    first = (
+        [row[0]["label"] for row in found["top"]]
+        if form.startswith("json")
+        else found["label1"].tolist()
+    )
+    assert first == names[best[:, 0]].tolist()
+    imcc(*start, "-o", out, "--force")
+    assert len(as_frame(out)) == 30
+
+
+def test_a_model_without_names_numbers_its_labels(imcc, tmp_path):
+    data = make_data(40)
+    model = MultiOutputClassifier(LogisticRegression()).fit(data.X, data.Y)
+    save_model(model, tmp_path / "m.skops")
+    nameless = Dataset(data.X, data.Y)
+    write(nameless, tmp_path / "new.npz")
+    shown = imcc("predict", tmp_path / "m.skops", tmp_path / "new.npz", "--top", 2, "--proba")
+    rows = shown.stdout.splitlines()
+    assert rows[0] == "tags,probabilities"
+    assert set(rows[1].split(",")[0].split("|")) <= {"label0", "label1", "label2"}
+
+
+def test_labels_with_the_separator_in_their_names_are_refused(imcc, pets, tmp_path):
+    text = (pets / "train.csv").read_text().replace("happy", "h|appy")
+    (tmp_path / "t.csv").write_text(text)
+    names = ("--labels", ",".join(["h|appy", *LABELS[1:]]), "--clusters", 4)
+    imcc("fit", tmp_path / "t.csv", *names, "-o", tmp_path / "m.skops")
+    start = ("predict", tmp_path / "m.skops", tmp_path / "t.csv")
+    assert "--top-k" in imcc(*start, "--top", 2, code=2).stderr
+    assert imcc(*start, "--top-k", 2).stdout.startswith("label1,label2\n")
+
+
+def test_a_column_of_ids_keeps_its_name(imcc, tmp_path):
+    frame = pd.DataFrame(make_data(60).X, columns=list("abcd"))
+    frame["tags"] = [f"key-{i:05}" for i in range(60)]
+    frame["y"] = (frame["a"] > 0).astype(int)
+    frame["z"] = (frame["b"] > 0).astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    start = ("fit", tmp_path / "t.csv", "--labels", "y,z", "--id", "tags", "--clusters", 4)
+    imcc(*start, "-o", tmp_path / "m.skops")
+    shown = imcc("predict", tmp_path / "m.skops", tmp_path / "t.csv", "--top", 1).stdout
+    assert shown.splitlines()[0] == "tags,predicted tags"
+    assert shown.splitlines()[1].startswith("key-00000,")
+
+
+def test_ids_of_parquet_files_keep_their_type(imcc, tmp_path):
+    """Also where the first thousands of rows have none."""
+    pytest.importorskip("pyarrow")
+    n = 5000
+    frame = pd.DataFrame(np.tile(make_data(50).X, (100, 1)), columns=list("abcd"))
+    frame["day"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(n), "h")
+    frame["y"] = (frame["a"] > 0).astype(int)
+    frame["z"] = (frame["b"] > 0).astype(int)
+    frame[:200].to_parquet(tmp_path / "t.parquet")
+    frame.loc[: n - 100, "day"] = pd.NaT
+    frame.to_parquet(tmp_path / "new.parquet")
+    start = ("fit", tmp_path / "t.parquet", "--labels", "y,z", "--id", "day", "--clusters", 2)
+    imcc(*start, "-o", tmp_path / "m.skops")
+    start = ("predict", tmp_path / "m.skops", tmp_path / "new.parquet")
+    for form in FORMS:
+        imcc(*start, "-o", tmp_path / f"out.{form}")
+    found = pd.read_parquet(tmp_path / "out.parquet")["day"]
+    assert str(found.dtype).startswith("datetime64")
+    assert found.isna().sum() == n - 99
+    last = json.loads((tmp_path / "out.json").read_text())[-1]
+    assert last["day"].startswith("2024-07-")
