@@ -189,7 +189,7 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         if sample_weight is not None:
             more["sample_weight"] = check_sample_weight(sample_weight, rows.shape[0])
         self.estimator_ = clone(self.estimator)
-        shares = self._shares(*rows.shape, target.signs.shape[1])
+        shares = self._shares(rows.shape[0], rows.shape[1], target.signs.shape[1])
         with progress.part(0, shares):
             held = np.array(self.estimator_.fit_held_out(X, y, **more))
         self._remember_target(target)
