@@ -34,6 +34,7 @@ see :mod:`imcc.datasets`.
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -41,6 +42,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -202,6 +204,63 @@ def mean_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def changes(rows: Sequence[dict[str, Any]], metric: str) -> dict[str, np.ndarray]:
+    """Return how much better each step is than the one before it, by data set."""
+    k, found = list(METRICS).index(metric), complete(rows)
+    sign = 1.0 if METRICS[metric].greater_is_better else -1.0
+    values = sign * np.stack(list(found.values()))[:, :, k]
+    return {step: values[:, i] - values[:, i - 1] for i, step in enumerate(STEPS) if i > 0}
+
+
+def interval_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the gain by each step with a 95 % interval over data sets, as Markdown."""
+    lines = [
+        "| gain, with 95 % intervals over sets | "
+        + " | ".join(name.replace("_", " ") for name in METRICS)
+        + " |",
+        "| --- |" + " --- |" * len(METRICS),
+    ]
+    for step in STEPS[1:]:
+        cells = []
+        for name in METRICS:
+            mean, half = _interval(changes(rows, name)[step])
+            text = f"{mean:+.4f} ± {half:.4f}"
+            cells.append(f"**{text}**" if abs(mean) > half else text)
+        lines.append(f"| {step} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _interval(gain: np.ndarray) -> tuple[float, float]:
+    """Return a mean and half of its 95 % interval (Student's t)."""
+    n = len(gain)
+    if n < 3:
+        return float(gain.mean()), float("inf")
+    half = student.ppf(0.975, n - 1) * gain.std(ddof=1) / np.sqrt(n)
+    return float(gain.mean()), float(half)
+
+
+def what_helps(rows: Sequence[dict[str, Any]]) -> str:
+    """Return in words which steps gain or lose by some metric, as far as the intervals tell."""
+    better: dict[str, list[str]] = {}
+    worse: dict[str, list[str]] = {}
+    for step in STEPS[1:]:
+        for name in METRICS:
+            mean, half = _interval(changes(rows, name)[step])
+            if abs(mean) > half:
+                (better if mean > 0 else worse).setdefault(step, []).append(name.replace("_", " "))
+    rest = [step for step in STEPS[1:] if step not in better and step not in worse]
+    parts = [
+        f"*{step}* is {word} by {', '.join(names)}"
+        for word, found in (("better", better), ("worse", worse))
+        for step, names in found.items()
+    ]
+    text = "Positive is better; bold where the interval is without zero. By that, "
+    text += ("; ".join(parts) or "no step makes a difference") + "."
+    if rest and parts:
+        text += f" Of {', '.join(f'*{step}*' for step in rest)} that cannot be said."
+    return "\n".join(textwrap.wrap(text, 110, break_on_hyphens=False))
+
+
 def data_table(rows: Sequence[dict[str, Any]], metric: str) -> str:
     """Return one metric of all data sets and steps, as Markdown."""
     k, found = list(METRICS).index(metric), complete(rows)
@@ -231,6 +290,7 @@ def page_text(rows: Sequence[dict[str, Any]]) -> str:
             f"split{'s' if most > 1 else ''} each.\nIn brackets: the change by the step, and the "
             "numbers of sets on which it is better and worse.",
             mean_table(rows),
+            *((interval_table(rows), what_helps(rows)) if found else ()),
             data_table(rows, "average_precision"),
         ]
     )
@@ -243,6 +303,16 @@ def with_rows(page: str, rows: Sequence[dict[str, Any]]) -> str:
     if not after:
         raise ValueError(f"the page must have the marks {BEGIN} and {END}")
     return f"{before}{BEGIN}\n\n{page_text(rows)}\n\n{END}{after}"
+
+
+def update_page(rows: Path, page: Path, check: bool = False) -> None:
+    """Write the part of a page that is made from rows, or fail if it is another one."""
+    old = page.read_text("utf-8")
+    new = with_rows(old, stored_rows(rows))
+    if check and new != old:
+        raise SystemExit(f"{page.name} is not what {rows.name} gives: run make reproduce")
+    if new != old:
+        page.write_text(new, "utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -272,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failures = run_all(runs, asked.output, asked.jobs, asked.device, asked.seconds)
     rows = stored_rows(asked.output)
     if asked.page is not None:
-        asked.page.write_text(with_rows(asked.page.read_text("utf-8"), rows), "utf-8")
+        update_page(asked.output, asked.page)
     print(mean_table(rows))
     for name in asked.by_data or ():
         print("\n" + data_table(rows, name))

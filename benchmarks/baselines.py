@@ -278,7 +278,7 @@ def ratio_table(names: list[str], n_labels: int) -> str:
     lines = [
         f"Old: {n_labels} labels timed, times the number of labels (and chains).",
         "",
-        "| | old, seconds | new, seconds | old / new |",
+        "| | separate, seconds | shared, seconds | separate / shared |",
         "| --- | --- | --- | --- |",
     ]
     for name in names:

@@ -20,8 +20,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import calibration, clustering_page
-from benchmarks.reproduction import calibrated, cost, labels, missing, paper, per_set, short, tests
+from benchmarks import ablation, calibration, clustering_page
+from benchmarks.reproduction import (
+    calibrated,
+    cost,
+    failing,
+    labels,
+    missing,
+    paper,
+    per_set,
+    short,
+    tests,
+)
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -33,9 +43,11 @@ from benchmarks.reproduction.rows import (
     prose,
     table,
 )
+from imcc.comparison import ScoreTable
 from imcc.experiment import Store
 from imcc.metrics import METRICS
 from imcc.report import draw_time
+from imcc.report._ranked import differences
 
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
@@ -45,6 +57,12 @@ MARKED = (
     RESULTS / "README.md",
     ROOT / "docs" / "probabilities.md",
     ROOT / "docs" / "baselines.md",
+)
+FRONT = ROOT / "docs" / "index.md"
+_CARD = re.compile(
+    r"(?<=\{grid-item-card\} )[^\n]*\naverage precision against LightGBM, "
+    r".*?(?= \[All comparisons\])",
+    re.S,
 )
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
 # The README shows these, in this order.
@@ -72,9 +90,12 @@ class Built:
         By the name of the file.
     blocks : dict of str to str
         The texts of the marked blocks.
+    card : str
+        The text of the front page that compares with LightGBM.
     """
 
     page: str = ""
+    card: str = ""
     figures: dict[str, Any] = field(default_factory=dict)
     blocks: dict[str, str] = field(default_factory=dict)
 
@@ -171,10 +192,12 @@ def build() -> Built:
             parts += paper.power(store)
             parts.append("\n### The cells of IMCC that are worse\n")
             parts += paper.failing(store)
+            parts.append("\n### The cells of the six that are worse\n")
+            parts += failing.failing(store, folder)
             parts.append("\n## Does calibration alone explain it?\n")
             parts += calibrated.calibration(tables)
             parts.append("\n## Rare and frequent labels\n")
-            parts += labels.frequencies(folder)
+            parts += labels.frequencies(store)
             parts.append("\n## Cost beside quality\n")
             parts += costs(store, built)
             parts.append("\n## Where the rows come from\n")
@@ -184,6 +207,7 @@ def build() -> Built:
             parts.append("\nOutside of the paper:\n")
             parts.append(cost.origins(outside, present(outside.scores("coverage")).methods))
             built.blocks = dict(blocks(store, outside))
+            built.card = card(tables["average_precision"])
     built.page = "\n".join(parts).rstrip() + "\n"
     return built
 
@@ -216,6 +240,23 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         yield name, cost.origins(source, present(source.scores("coverage")).methods)
 
 
+def card(scores: ScoreTable) -> str:
+    """Return what the front page says in large type, and the sentence below it."""
+    gap = differences(scores, CONTROL, "lightgbm")
+    n, wins = len(gap), int((gap > 0).sum())
+    return (
+        f"{gap.mean():+.4f}\naverage precision against LightGBM, mean over {n} of the paper's "
+        f"{len(scores.datasets)} data sets; better on\n{wins} of {n}."
+    )
+
+
+def front_page(text: str, built: Built) -> str:
+    """Return the front page with the number of the rows."""
+    if len(_CARD.findall(text)) != 1:
+        raise SystemExit("docs/index.md has no card that compares with LightGBM")
+    return _CARD.sub(lambda _: built.card, text)
+
+
 def filled(text: str, found: dict[str, str], where: str) -> str:
     """Return a text with its marked blocks filled."""
 
@@ -238,6 +279,8 @@ def stale(built: Built) -> list[Path]:
         for path in MARKED
         if filled((text := path.read_text("utf-8")), built.blocks, path.name) != text
     ]
+    if front_page(text := FRONT.read_text("utf-8"), built) != text:
+        found.append(FRONT)
     with tempfile.TemporaryDirectory() as name:
         for file, picture in built.figures.items():
             new = picture.save(Path(name) / file).read_text("utf-8")
@@ -272,10 +315,13 @@ def main() -> None:
     PAGE.write_text(built.page, "utf-8")
     for path in MARKED:
         path.write_text(filled(path.read_text("utf-8"), built.blocks, path.name), "utf-8")
+    FRONT.write_text(front_page(FRONT.read_text("utf-8"), built), "utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}, {len(built.figures)} figures and the marked blocks")
 
 
 if __name__ == "__main__":
     main()
     # Other pages that are written from rows.
-    clustering_page.main(["--check"] if "--check" in sys.argv else [])
+    checked = ["--check"] if "--check" in sys.argv else []
+    clustering_page.main(checked)
+    ablation.update_page(RESULTS / "ablation.csv", ROOT / "docs" / "ensemble.md", bool(checked))

@@ -30,11 +30,11 @@ from imcc.experiment import Run, Store, Study, TaskKey, load_experiment, merge, 
 #: The experiments that come with the package and whose rows the page shows, in this order.
 EXPERIMENTS = ("paper", "outside")
 #: Studies that are programs of their own: the file of their rows, the module, and whether it takes
-#: ``--jobs`` and ``--device``.  All take ``-o``, and do not compute again what is in that file.
-#: (What ``label_frequency.csv`` adds to older rows is in all rows that are computed anew.)
+#: ``--device``.  All take ``-o`` and ``--jobs``, and do not compute again what is in that file.
 STUDIES = {
     "clustering.csv": ("benchmarks.clustering", True),
     "ablation.csv": ("benchmarks.ablation", True),
+    "failing_cells.csv": ("benchmarks.failing_cells", False),
 }
 OUT = Path("reproduce-full")
 
@@ -178,10 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _imcc(["experiment", "export", str(store), "-o", str(store.with_suffix(".csv")), "--force"])
         if code:  # failed, stopped, or out of time: what there is was exported
             return code
-    for file, (module, parallel) in STUDIES.items():
+    for file, (module, on_device) in STUDIES.items():
         command = [sys.executable, "-m", module, "-o", str(options.output / file)]
-        if parallel:
-            command += ["--jobs", str(options.jobs), *where]
+        command += ["--jobs", str(options.jobs), *(where if on_device else ())]
         code = subprocess.run(command, check=False).returncode
         if code:
             return code

@@ -128,6 +128,15 @@ def displayed_formula(self, node):
     raise nodes.SkipNode
 
 
+def trim_code(_app, doctree):
+    """Drop the empty line at the end of a code block, which doctest needs and a reader does not."""
+    for node in doctree.findall(nodes.literal_block):
+        if node.rawsource == node.astext():  # else it has markup, such as a parsed literal
+            node.rawsource = node.rawsource.rstrip()
+            node.children = [nodes.Text(node.rawsource)]
+
+
 def setup(app):
+    app.connect("doctree-read", trim_code)
     # Formulas as MathML, which browsers show by themselves: the pages need no network.
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))

@@ -2,9 +2,9 @@
 Virtual examples in two dimensions
 ==================================
 
-IMCC clusters the training rows and adds one *virtual example* per cluster. Its features are the
-mean of the features of its cluster, its labels the mean of their labels. Here are rows with two
-features and three labels, and the virtual examples that 12 clusters give.
+IMCC clusters the training rows and adds one *virtual example* per cluster. Its features and
+labels are the means of the features and labels of the rows in the cluster. This example shows rows
+with two features and three labels, and the virtual examples of 12 clusters.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 from imcc import IMCCClassifier
 
 # %%
-# Each label is on in one half-plane, so that a row carries between zero and three labels.
+# Each label covers one half-plane, so a row has between zero and three labels.
 rng = np.random.default_rng(0)
 X = rng.normal(size=(240, 2))
 directions = np.array([[1.0, 0.3], [-0.6, 1.0], [-0.2, -1.0]])

@@ -4,7 +4,7 @@ How alpha and gamma bend the boundary
 
 ``alpha`` weights the virtual examples, ``gamma`` the penalty on the distance between the output of
 a row and the output of its centre. At ``alpha = gamma = 0`` the model is kernel ridge regression.
-The picture shows where the score of one label is zero, for nine settings.
+The figure shows where the score of one label is zero, for nine settings.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ grid_x, grid_y = np.meshgrid(np.linspace(-2, 3, 90), np.linspace(-1.6, 2.1, 70))
 points = np.column_stack([grid_x.ravel(), grid_y.ravel()])
 
 # %%
-# With a small ``beta`` kernel ridge follows single rows (top left). Both terms make the boundary
+# With a small ``beta``, kernel ridge regression overfits (top left). Both terms make the boundary
 # smoother: ``alpha`` by fitting the means, ``gamma`` by making the output constant in a cluster.
 figure, panels = plt.subplots(3, 3, figsize=(7.4, 6.2), sharex=True, sharey=True)
 for axes, (alpha, gamma) in zip(
@@ -31,8 +31,9 @@ for axes, (alpha, gamma) in zip(
         10, alpha=alpha, beta=0.003, gamma=gamma, width_scale=0.3, random_state=0
     ).fit(X, Y)
     scores = clf.decision_function(points)[:, 0].reshape(grid_x.shape)
-    axes.contourf(grid_x, grid_y, scores, levels=[-9, 0, 9], colors=["#2f7fc1", "#e0812f"],
-                  alpha=0.28)  # fmt: skip
+    axes.contourf(
+        grid_x, grid_y, scores, levels=[-9, 0, 9], colors=["#2f7fc1", "#e0812f"], alpha=0.28
+    )
     axes.contour(grid_x, grid_y, scores, levels=[0], colors="#8c8c8c", linewidths=1.2)
     axes.scatter(*X.T, c=np.where(moon, "#e0812f", "#2f7fc1"), s=7)
     axes.scatter(*clf.cluster_centers_.T, s=26, marker="D", color="#c44e79")

@@ -3,7 +3,7 @@ The search surface
 ==================
 
 :class:`~imcc.IMCCClassifierCV` scores a whole grid of settings exactly, from one eigendecomposition
-per fold, kernel and width. So the surface over the parameters can be looked at as a whole.
+per fold, kernel and width. This example plots the scores over the whole grid.
 """
 
 import time
@@ -34,7 +34,7 @@ print("best:", {name: search.best_params_[name] for name in ("alpha", "beta", "g
 print(f"average precision of the best: {search.best_score_:.4f}")
 
 # %%
-# Average precision against two parameters at a time; the third one has the best value.
+# Average precision against two parameters at a time, with the third one at its best value.
 table = search.to_frame()
 figure, panels = plt.subplots(1, 3, figsize=(9.4, 3.3))
 low, high = np.quantile(table["mean_test_score"], [0.1, 1.0])
@@ -56,5 +56,5 @@ figure.colorbar(image, ax=panels, shrink=0.8, label="average precision")
 plt.show()
 
 # %%
-# ``beta`` matters most. A large ``gamma`` can stand in for a large ``beta``, because the pull smooths
-# as well; ``alpha`` changes little over many orders of magnitude.
+# ``beta`` matters most. A large ``gamma`` has an effect similar to a large ``beta``, because it also
+# smooths the model; ``alpha`` has little effect over many orders of magnitude.

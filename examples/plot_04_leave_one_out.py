@@ -5,7 +5,7 @@ Leave-one-out against folds
 Every row can be scored by the model that was trained on all the others, without fitting one model
 per row: for kernel ridge regression a single eigendecomposition gives all leave-one-out scores.
 :class:`~imcc.KernelEnsembleClassifier` chooses its members by them. This example checks the formula
-against plain refits, and compares the estimate with that of folds.
+against refitting, and compares leave-one-out with five-fold cross-validation.
 """
 
 import matplotlib.pyplot as plt
@@ -50,18 +50,28 @@ one_by_one = refitted(1.0, every_row)[::30]
 print("largest difference from ten refits:", abs(leave_one_out(1.0)[::30] - one_by_one).max())
 
 # %%
-# Five folds train on 80 % of the rows, so they judge a model with less data; and another shuffling
-# gives another estimate. Leave-one-out has neither: there is one estimate, of all rows but one.
+# With five folds, models are trained on only 80 % of the rows, and the estimate depends on how the
+# rows are shuffled. Leave-one-out trains on all rows but one, and there is only one estimate.
 penalties = 10.0 ** np.linspace(-2, 2, 13)
 exact = [average_precision(Y, leave_one_out(penalty)) for penalty in penalties]
 figure, axes = plt.subplots()
 for seed in range(6):
     splits = list(KFold(5, shuffle=True, random_state=seed).split(X))
     folds = [average_precision(Y, refitted(penalty, splits)) for penalty in penalties]
-    axes.plot(penalties, folds, color="#8c8c8c", alpha=0.7, linewidth=1,
-              label="five folds, six shufflings" if seed == 0 else None)  # fmt: skip
+    axes.plot(
+        penalties,
+        folds,
+        color="#8c8c8c",
+        alpha=0.7,
+        linewidth=1,
+        label="five folds, six shufflings" if seed == 0 else None,
+    )
 axes.plot(penalties, exact, marker="o", color="#2f7fc1", label="leave-one-out, exact")
-axes.set(xscale="log", xlabel="penalty", ylabel="average precision",
-         title="Estimates from 300 rows of yeast")  # fmt: skip
+axes.set(
+    xscale="log",
+    xlabel="penalty",
+    ylabel="average precision",
+    title="Estimates from 300 rows of yeast",
+)
 axes.legend()
 plt.show()

@@ -3,8 +3,8 @@ Calibration before and after
 ============================
 
 The scores of a least-squares model are estimates of probabilities on the scale from -1 to +1, but
-they are pulled to the middle by the penalty. :class:`~imcc.calibration.MultilabelCalibrator` learns
-a map from held-out scores to probabilities for each label.
+the penalty shrinks them towards the middle. :class:`~imcc.calibration.MultilabelCalibrator` fits a
+map from held-out scores to probabilities for each label.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ after = clf.predict_proba(test.X)
 before = probabilities_before_calibration(clf, test.X, train.Y.shape[1])
 
 # %%
-# All labels together: the rows in ten groups of equal size by their probability, and the share of
-# them that has the label. On the diagonal, a probability of 0.3 is right for 30 % of the rows.
+# The probabilities of all labels are divided into ten groups of equal size. For calibrated
+# probabilities, the share of rows that have the label equals the mean probability (diagonal).
 figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.7), sharey=True)
 truth = np.asarray(test.Y).ravel()
 for axes, (name, estimated) in zip(
@@ -38,9 +38,11 @@ panels[0].set_ylabel("share with the label")
 plt.show()
 
 # %%
-# In numbers, with 95 % intervals by the bootstrap over rows:
+# The same in numbers, with 95 % bootstrap confidence intervals:
 found = diagnose_probabilities(test.Y, after, before=before, label_names=test.label_names)
 for name in ("log_loss", "brier", "calibration_error"):
     old, new = getattr(found.before, name), getattr(found, name)
-    print(f"{name:18} before {old.value:.4f}, after {new.value:.4f} "
-          f"(from {new.low:.4f} to {new.high:.4f})")  # fmt: skip
+    print(
+        f"{name:18} before {old.value:.4f}, after {new.value:.4f} "
+        f"(from {new.low:.4f} to {new.high:.4f})"
+    )

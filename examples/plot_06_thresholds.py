@@ -2,8 +2,8 @@
 Thresholds for rare labels
 ==========================
 
-A label is predicted where its score is at least 0. The scores of a rare label seldom reach that, so
-its recall is low. :class:`~imcc.TunedThresholds` chooses one threshold per label on held-out scores.
+A label is predicted if its score is at least 0. The scores of a rare label seldom reach 0, so its
+recall is low. :class:`~imcc.TunedThresholds` chooses one threshold per label on held-out scores.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ plt.show()
 print(f"macro F1: {plain.mean():.3f} at 0, {chosen.mean():.3f} with chosen thresholds")
 
 # %%
-# Precision, recall and F1 of one rare label against the threshold. The dashed line is the chosen
-# threshold; it was chosen on the training rows, so it is near the best one here, not at it.
+# Precision, recall and F1 of one rare label against the threshold. The dashed line is the threshold
+# chosen on the training rows, which is close to the best one on the test rows.
 rare = order[-3]
 scores = tuned.decision_function(test.X)
 curve = threshold_curve(test.Y, scores, label_names=test.label_names)[rare]

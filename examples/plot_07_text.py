@@ -2,8 +2,8 @@
 Tagging text
 ============
 
-From texts with tags to probabilities for new texts. The texts are the descriptions of scikit-learn's
-own classes, the tags what kind of class it is and what it can do. Nothing has to be downloaded.
+This example trains a tagger on short texts and predicts the tags of a new text. The texts are the
+descriptions of scikit-learn's classes; the tags say what kind of class it is and what it can do.
 """
 
 import re
@@ -21,8 +21,7 @@ from imcc import KernelEnsembleClassifier
 from imcc.metrics import evaluate
 
 # %%
-# One text per class: the description before its list of parameters. The names of parameters and
-# tags are not in it, but what they are about is.
+# There is one text per class: the part of its docstring before the list of parameters.
 TAGS = {
     "classifier": lambda c: issubclass(c, ClassifierMixin),
     "regressor": lambda c: issubclass(c, RegressorMixin),
@@ -57,7 +56,7 @@ for metric, value in evaluate(Y_test, model.decision_function(texts_test)).items
     print(f"{metric:18} {value:.3f}")
 
 # %%
-# A text of our own:
+# Predict the tags of a new text:
 new = [
     "Linear model with an L1 penalty for continuous targets, fitted by coordinate descent.",
     "Groups the samples around centroids that are updated with random mini batches.",

@@ -2,8 +2,8 @@
 Pictures with several attributes
 ================================
 
-Two handwritten digits in one small picture, and the labels say which digits it shows and whether
-their sum is even. The pictures are made from scikit-learn's own digits.
+Each picture shows two handwritten digits. The labels say which digits it shows and whether their sum
+is even. The pictures are made from scikit-learn's digits data set.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,8 @@ from imcc import KernelEnsembleClassifier
 from imcc.metrics import evaluate
 
 # %%
-# Digits of the first 1000 pictures are used for training, the others for testing, so that no
-# handwriting is in both.
+# The first 1000 digits are used for training pictures and the others for test pictures, so that no
+# digit occurs in both.
 digits = load_digits()
 rng = np.random.default_rng(0)
 
@@ -39,8 +39,8 @@ for metric, value in evaluate(Y_new, scores).items():
     print(f"{metric:18} {value:.3f}")
 
 # %%
-# The digits are found. Whether the sum is even is a parity of all of them, which no smooth function
-# of the pixels tells: its probability stays in the middle, as it should.
+# The digits are recognised. Whether their sum is even cannot be learned by a smooth function of the
+# pixels, so the probability of this label stays close to 1/2, as it should.
 chances = clf.predict_proba(new_pictures.reshape(300, -1))
 figure, panels = plt.subplots(2, 4, figsize=(8.4, 3.6), height_ratios=[1.2, 1])
 for column in range(4):

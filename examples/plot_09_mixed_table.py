@@ -1,9 +1,9 @@
 """
-A table with words, numbers, dates and gaps
+A table with text, dates and missing values
 ===========================================
 
-:class:`~imcc.TableClassifier` finds out what the columns of a table are, prepares them with
-scikit-learn's transformers and fits a classifier on the result.
+:class:`~imcc.TableClassifier` detects the kind of each column of a table, preprocesses the columns
+with scikit-learn's transformers, and fits a classifier.
 """
 
 import matplotlib.pyplot as plt
@@ -50,14 +50,14 @@ labels = pd.DataFrame(
 table.head()
 
 # %%
-# No preprocessing by hand. ``schema_`` says what each column was taken for.
+# No manual preprocessing is needed. ``schema_`` shows the detected kind of each column.
 model = TableClassifier(random_state=0).fit(table[:220], labels[:220])
 for column in model.schema_:
     print(f"{column.name:10} {column.kind}")
 
 # %%
-# Probabilities for the other rows. Missing ages make the label "senior" uncertain, and the
-# probabilities show it.
+# Probabilities for the other rows. If the age is missing, the label "senior" is uncertain, and the
+# probabilities show this.
 chances = model.predict_proba(table[220:])
 figure, panels = plt.subplots(1, 4, figsize=(8.8, 3.0), sharey=True)
 missing = table["age"][220:].isna().to_numpy()
@@ -65,8 +65,9 @@ for axes, name, column in zip(panels, labels, chances.T, strict=True):
     truth = labels[name][220:].to_numpy()
     spread = rng.uniform(-0.16, 0.16, len(truth))
     axes.scatter(truth + spread, column, s=9, color="#2f7fc1", label="age known")
-    axes.scatter((truth + spread)[missing], column[missing], s=14, color="#e0812f",
-                 label="age missing")  # fmt: skip
+    axes.scatter(
+        (truth + spread)[missing], column[missing], s=14, color="#e0812f", label="age missing"
+    )
     axes.axhline(0.5, color="#8c8c8c", linewidth=0.8)
     axes.set_xticks([0, 1], ["no", "yes"])
     axes.set(title=name, xlim=(-0.4, 1.4), ylim=(-0.03, 1.03))

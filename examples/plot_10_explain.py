@@ -32,8 +32,8 @@ axes.set(xlabel="contribution to the score", title=f"Class4: score {found.score:
 plt.show()
 
 # %%
-# A weight also says what would have happened had a training label been different: no refit is
-# needed to know it, and a refit agrees.
+# The weights also show how the score would change if a training label were different. Refitting the
+# model gives the same result.
 row = next(part for part in parts if part.kind == "row")
 cluster = clf.assignment_[row.index]
 share = 1 / clf.cluster_sizes_[cluster]

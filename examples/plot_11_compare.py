@@ -2,8 +2,8 @@
 Comparing methods with a critical difference diagram
 ====================================================
 
-Four methods on ten data sets with five splits each; ranks, tests, and the diagram that shows which
-methods differ significantly. The data sets are generated.
+This example compares four methods on ten generated data sets with five splits each, and draws a
+diagram that shows which methods differ significantly.
 """
 
 from sklearn.datasets import make_multilabel_classification

@@ -2,9 +2,9 @@
 A stream larger than memory
 ===========================
 
-With ``approximation="nystroem"`` (or ``"fourier"``, or the linear kernel) ``fit`` takes any source of
-chunks that can be read several times: files, folders, or a function that makes them. The memory does
-not grow with the number of rows.
+With ``approximation="nystroem"`` (or ``"fourier"``, or the linear kernel) ``fit`` accepts any source of
+chunks that can be read several times: files, folders, or a function that generates them. The memory
+does not grow with the number of rows.
 """
 
 import tracemalloc
@@ -19,7 +19,7 @@ WEIGHTS = np.random.default_rng(0).normal(size=(20, 6))
 
 
 # %%
-# Chunks of 2000 rows, made when they are asked for; no list of them is ever kept.
+# Chunks of 2000 rows are generated on demand and not kept.
 def make_chunk(number):
     rng = np.random.default_rng(number)
     X = rng.normal(size=(2000, 20))
@@ -34,7 +34,7 @@ def stream(n_chunks):
 X_test, Y_test = make_chunk(10_000)
 
 # %%
-# The same settings on more and more rows.
+# Fit the same model on more and more rows.
 rows, precision, peak = [], [], []
 for n_chunks in (1, 4, 16, 64, 128):
     clf = IMCCClassifier(32, beta=0.1, approximation="nystroem", n_components=100, random_state=0)
@@ -44,11 +44,13 @@ for n_chunks in (1, 4, 16, 64, 128):
     tracemalloc.stop()
     rows.append(2000 * n_chunks)
     precision.append(average_precision(Y_test, clf.decision_function(X_test)))
-    print(f"{rows[-1]:6} rows: average precision {precision[-1]:.4f}, peak {peak[-1]:.0f} MiB, "
-          f"all rows would be {rows[-1] * 26 * 8 / 2**20:.1f} MiB")  # fmt: skip
+    print(
+        f"{rows[-1]:6} rows: average precision {precision[-1]:.4f}, peak {peak[-1]:.0f} MiB, "
+        f"all rows would be {rows[-1] * 26 * 8 / 2**20:.1f} MiB"
+    )
 
 # %%
-# More rows make the model better, and its memory stays where it was.
+# With more rows the model improves, and the memory stays the same.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2))
 left.plot(rows, precision, marker="o")
 left.set(xscale="log", xlabel="rows", ylabel="average precision on 2000 other rows")

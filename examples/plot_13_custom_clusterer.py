@@ -2,8 +2,8 @@
 A clusterer of your own
 =======================
 
-``clusterer`` takes anything with scikit-learn's ``fit`` and ``labels_``. Here one clusters the rows by
-their features, as usual, one by agglomeration, and one splits the rows at medians, like a tree.
+``clusterer`` accepts any estimator with ``fit`` and ``labels_``. This example compares k-means (the
+default), agglomerative clustering, and a clusterer that splits the rows at medians, like a tree.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from imcc.metrics import average_precision
 
 
 # %%
-# A clusterer is a class with ``fit`` that sets ``labels_``. Parameters are those of ``__init__``, so
-# that scikit-learn can clone it.
+# A clusterer is a class with a method ``fit`` that sets ``labels_``. As in scikit-learn, ``__init__``
+# only stores the parameters, so that the clusterer can be cloned.
 class MedianSplits(ClusterMixin, BaseEstimator):
     """Split at the median of the feature with the largest variance, ``depth`` times."""
 
@@ -66,4 +66,4 @@ for axes, (name, arguments) in zip(panels, clusterers.items(), strict=True):
 plt.show()
 
 # %%
-# The choice of clusters changes the virtual examples, and on most data little else.
+# The clusterer changes the virtual examples, but on most data it has little effect on the accuracy.

@@ -1,5 +1,6 @@
 """The commands on the page about the command line do what the page says."""
 
+import csv
 import os
 import re
 import shutil
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "command_line.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "command_line.md"
 
 
 def shape(text):
@@ -50,3 +52,50 @@ def test_the_page_is_true(tmp_path, monkeypatch):
             assert found[0] == expected[0]
         seen += 1
     assert seen == 11
+
+
+def first_model():
+    """Yield the commands of the first page: the table to try, and all of its shell blocks."""
+    text = (DOCS / "first_model.md").read_text("utf-8")
+    yield re.search(r"`(imcc datasets example [^`]+)`", text)[1]
+    for block in re.findall(r"```sh\n(.*?)```", text, re.S):
+        for line in block.splitlines():
+            if command := line.partition("  #")[0].strip():
+                yield command
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell")
+def test_the_commands_of_the_first_page(tmp_path):
+    for package in ("click", "rich", "pandas", "pyarrow", "skops"):
+        pytest.importorskip(package)
+    function = f'imcc() {{ "{sys.executable}" -m imcc "$@"; }}\n'
+    shown = {}
+    for command in first_model():
+        done = subprocess.run(
+            ["bash", "-c", function + command],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=600,
+            env={**os.environ, "COLUMNS": "100"},
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        shown[command.split()[1] if "datasets" not in command else command.split()[2]] = done.stdout
+        for file in re.findall(r"-o (\S+)", command):
+            assert (tmp_path / file).stat().st_size > 1000, command
+    assert list(shown) == ["example", "describe", "tune", "predict"]
+    text = (DOCS / "first_model.md").read_text("utf-8")
+    labels = re.search(r"imcc tune .*--labels (\S+)", text)[1].split(",")
+    # What the columns are, and what becomes of them.
+    heading = shown["describe"].splitlines()[1].split("  ")
+    found = [words.strip() for words in heading if words]
+    assert found == ["column", "kind", "missing", "examples", "what becomes of it"]
+    assert "In words: " in shown["tune"]
+    with open(tmp_path / "probabilities.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    with open(tmp_path / "customers.csv", newline="", encoding="utf-8") as file:
+        given = list(csv.reader(file))
+    assert rows[0] == ["ticket", *labels]
+    assert [row[0] for row in rows[1:]] == [row[0] for row in given[1:]]
+    assert all(0 < float(cell) < 1 for row in rows[1:] for cell in row[1:])

@@ -114,6 +114,33 @@ def test_the_map_for_contributors_is_this_order():
     assert re.findall(r"^.{17}(\w+) ", drawn, re.M) == PACKAGES[:-1]
 
 
+# Files that a contributor would write.
+TO_WRITE = {"cli/_name.py", "datasets/_name.py"}
+
+
+def test_what_the_text_for_contributors_names_is_there():
+    """Files, "file: function" and "module.function", in the code that they are said to be in."""
+    repository = ROOT.parent.parent
+    text = " ".join((repository / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    files = {path.as_posix(): (ROOT / path).read_text() for path in modules()}
+    named = set(re.findall(r"`([\w/]+\.py)(?:: (\w+))?`", text))
+    dotted = re.findall(r"`([a-z_]+)\.(?!py`)(\w+)`", text)
+    named |= {(f"{module}.py", name) for module, name in dotted if module != "model"}
+    assert len(named) > 50
+    for file, name in named:
+        package = file.removesuffix(".py") + "/"
+        found = [
+            code
+            for path, code in files.items()
+            if f"/{path}".endswith(f"/{file}") or path.startswith(package)
+        ]
+        if name and found and f"{package}{name}.py" not in files:
+            pattern = rf"^\s*(def|class) {name}\b|^{name}\b.* ="
+            assert any(re.search(pattern, code, re.M) for code in found), f"{file}: {name}"
+        elif not found and file not in TO_WRITE:
+            assert (repository / file).is_file(), file
+
+
 INNER = [p for p in modules() if package(p) != "__init__"]
 
 

@@ -148,7 +148,7 @@ def test_codings_and_containers_make_no_difference():
 @pytest.mark.parametrize(
     ("truth", "scores", "message"),
     [
-        ([[0, 2]], [[1.0, 2.0]], "y_true must hold labels coded"),
+        ([[0, 2]], [[1.0, 2.0]], "y_true must contain labels coded"),
         ([[0, 1]], [[1.0, np.nan]], "scores contains NaN"),
         ([[0, 1]], [[1.0, 2.0, 3.0]], "same shape"),
         ([0, 1], [[1.0, 2.0]], "two-dimensional"),

@@ -83,5 +83,5 @@ def test_other_metrics_leave_them_out():
     assert macro_f1(truth, predicted) == pytest.approx(np.mean(expected))
     cells = ~np.isnan(truth)
     assert micro_f1(truth, predicted) == pytest.approx(f1_score(truth[cells], predicted[cells]))
-    with pytest.raises(ValueError, match="nothing but NaN"):
+    with pytest.raises(ValueError, match="only NaN"):
         evaluate(np.full((2, 2), np.nan), np.zeros((2, 2)))

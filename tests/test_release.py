@@ -27,10 +27,15 @@ def test_the_citation_has_the_version_of_the_package():
 def test_the_workflow_runs_what_ci_runs_on_every_supported_python():
     workflow = text(".github", "workflows", "ci.yml")
     assert "run: bash .ci/run" in workflow
+    # The folder that the tests read is the one that the data files are downloaded to.
+    assert re.search(r"IMCC_DATA_MIRROR: (\$.*)", workflow)[1] in re.findall(
+        r"IMCC_DATA_HOME: (.*)", workflow
+    )
+    assert "fetch_datasets(" in workflow
     versions = re.findall(r'"(3\.\d+)"', re.search(r"python-version: \[(.*)\]", workflow)[1])
     classifiers = tomllib.loads(text("pyproject.toml"))["project"]["classifiers"]
     named = {line.rpartition(" ")[2] for line in classifiers if re.search(r":: 3\.\d+$", line)}
-    assert set(versions) <= named
+    assert set(versions) == named
     assert versions[0] == "3.11"
 
 

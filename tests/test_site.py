@@ -45,13 +45,6 @@ def test_the_numbers_of_the_front_page_are_those_of_their_sources():
     assert f"a million rows in {line[1]} on 2 cores" in readme
 
 
-def test_other_libraries_have_the_numbers_that_were_measured():
-    measured = text("results", "other_libraries.md").splitlines()
-    shown = [row for row in text("docs", "compared_with.md").splitlines() if "| emotions |" in row]
-    assert len(shown) >= 6
-    assert set(shown) <= set(measured)
-
-
 def inventory(path):
     """The names of an inventory, and the page of each."""
     head, _, packed = path.read_bytes().partition(b"using zlib.\n")
@@ -100,4 +93,24 @@ def test_broken_links_and_anchors_are_found(tmp_path):
         "a.html: no anchor for b.html#gone",
         "a.html: no file for c.html",
         "a.html: no file for no.png",
+    ]
+
+
+def test_pictures_of_the_gallery_are_shown_on_the_fitting_page_only(tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    core = pytest.importorskip("docutils.core")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    gallery = import_module("gallery")
+    with plt.rc_context():
+        gallery.use_style(None, None)
+        plt.plot([1, 2])
+        paths = iter([str(tmp_path / "a.png")])
+        names = {"image_path_iterator": paths, "example_globals": {}}
+        source = gallery.light_and_dark(None, names, {"src_dir": str(tmp_path)})
+    assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a_dark.png"}
+    html = core.publish_parts(source, writer="html5")["body"]
+    shown = re.findall(r'<img [^>]*class="([^"]*)" src="/([^"]*)"', html)
+    assert shown == [
+        ("sphx-glr-single-img only-light", "a.png"),
+        ("sphx-glr-single-img only-dark", "a_dark.png"),
     ]

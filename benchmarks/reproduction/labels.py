@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproduction.rows import CONTROL, RESULTS, files, listed, present, prose, table
+from benchmarks.reproduction.rows import CONTROL, listed, present, prose, table
 from imcc.comparison import Comparison, ScoreTable, compare, effect_size
-from imcc.experiment import LABEL_RANGES, Store, load_experiment, merge
+from imcc.experiment import LABEL_RANGES, Store
 from imcc.report._labels import RANGE_TITLES
 from imcc.report._ranked import FEW, differences, not_different, shared, split_methods
-
-#: Rows of the first split with the record by frequency; see ``benchmarks.label_frequency``.
-FILE = RESULTS / "label_frequency.csv"
-
-
-def opened(folder: Path, experiment: str = "paper") -> Store:
-    """Return a new store with all rows of an experiment that have the record by frequency.
-
-    Where a row of ``results/label_frequency.csv`` has other numbers than the committed row of the
-    same run (of another device), the record belongs to the former.
-    """
-    store = Store.create(folder / f"{experiment}-labels.sqlite", load_experiment(experiment))
-    if experiment == "paper" and FILE.exists():
-        merge(store, [FILE])
-    merge(store, files(experiment))
-    return store
 
 
 def tables(store: Store) -> dict[str, ScoreTable]:
@@ -46,10 +29,9 @@ def compared(found: dict[str, ScoreTable]) -> dict[str, Comparison]:
     return result
 
 
-def frequencies(folder: Path, experiment: str = "paper") -> Iterator[str]:
+def frequencies(store: Store) -> Iterator[str]:
     """Yield who is best in each range, the means of each method, and the control's differences."""
-    with opened(folder, experiment) as store:
-        found = tables(store)
+    found = tables(store)
     ranked = compared(found)
     if not ranked:
         yield prose("No two methods have rows with the record by frequency of labels yet.")
@@ -58,7 +40,8 @@ def frequencies(folder: Path, experiment: str = "paper") -> Iterator[str]:
         "The average precision of each label by itself (how well the test rows are ordered by the "
         "label's score), as a mean over the labels of a data set, by the share of the training "
         "rows that have the label. A data set counts in a range where it has such labels. Labels "
-        "that no training row or no test row has are left out."
+        "that no training row or no test row has are left out. Older rows have no such record: "
+        f"these are {_counts(found)}."
     )
     for name, result in ranked.items():
         yield "* " + prose(_winner(name, result)).replace("\n", "\n  ").rstrip() + "\n"
@@ -90,6 +73,20 @@ def frequencies(folder: Path, experiment: str = "paper") -> Iterator[str]:
     )
 
 
+def _counts(found: dict[str, ScoreTable]) -> str:
+    """Return how many runs have the record, in all and of how many methods."""
+    runs = {
+        (dataset, method, int(r))
+        for scores in found.values()
+        for i, dataset in enumerate(scores.datasets)
+        for j, method in enumerate(scores.methods)
+        for r in np.flatnonzero(np.isfinite(scores.values[i, j]))
+    }
+    n_methods = len({method for _, method, _ in runs})
+    n_sets = len({dataset for dataset, _, _ in runs})
+    return f"{len(runs)} runs of {n_methods} methods on {n_sets} data sets"
+
+
 def _winner(name: str, result: Comparison) -> str:
     first = [
         result.methods[i]
@@ -111,7 +108,8 @@ def _winner(name: str, result: Comparison) -> str:
     alike = not_different(result, first[0])
     if not alike:
         return text + " By Nemenyi's test all others are significantly different."
-    return text + f" By Nemenyi's test {listed(alike)} are not significantly different from it."
+    verb = "is" if len(alike) == 1 else "are"
+    return text + f" By Nemenyi's test {listed(alike)} {verb} not significantly different from it."
 
 
 def _mean(result: Comparison, method: str) -> str:

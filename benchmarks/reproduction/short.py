@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.reproduction import cost, paper
+from benchmarks.reproduction import cost, labels, paper
 from benchmarks.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
 from benchmarks.reproduction.tests import Tables
 from imcc.comparison import Comparison, bayesian_signed_rank
 from imcc.experiment import EACH, Store
 from imcc.report._cost import PLACES, gather_times, ratio
+from imcc.report._labels import RANGE_TITLES
 from imcc.report._ranked import DECIMALS, FEWEST, behind, gaps, not_different
 
 METRIC = "average_precision"
@@ -21,6 +22,8 @@ def short(store: Store, tables: Tables, compared: Mapping[str, Comparison]) -> I
         yield _item(_who(compared[METRIC]))
         yield _item(_how_much(tables))
         yield _item(_not_first(compared))
+    if ranked := labels.compared(labels.tables(store)):
+        yield _item(_rare(ranked))
     yield _item(_reproduced(store))
     yield _item(_cost(store)) + "\n"
 
@@ -75,6 +78,24 @@ def _not_first(compared: Mapping[str, Comparison]) -> str:
             places.append(f"{WORDS[metric]}: {', '.join(cells)}")
     text = f"**Where not?** `{CONTROL}` is first, alone or in a tie, in {n - n_behind} of {n} cells"
     return text + (f"; not by {'; by '.join(places)}." if places else ".")
+
+
+def _rare(ranked: Mapping[str, Comparison]) -> str:
+    parts = []
+    for name, found in ranked.items():
+        best = found.order[0]
+        place = ""
+        if CONTROL in found.methods and found.methods[best] != CONTROL:
+            own = found.mean_ranks[found.methods.index(CONTROL)]
+            place = f"; `{CONTROL}` {own:.2f}"
+        parts.append(
+            f"of {RANGE_TITLES[name]} of the rows `{found.methods[best]}` "
+            f"({found.mean_ranks[best]:.2f} of {len(found.methods)} methods{place})"
+        )
+    return (
+        "**On rare labels?** The best average rank, by the average precision of each label by "
+        f"itself, has on labels {'; '.join(parts)}."
+    )
 
 
 def _reproduced(store: Store) -> str:

@@ -21,6 +21,7 @@ from imcc.report._ranked import (
     DECIMALS,
     FEW,
     FEWEST,
+    calibrated,
     differences,
     rank_among,
     shared,
@@ -94,6 +95,7 @@ def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
     )
     if split.partial:
         yield from _partial(tables, split.complete, split.partial)
+        yield from _together(tables, split.complete)
     if split.few:
         verb = "has" if len(split.few) == 1 else "have"
         yield f"\n{listed(split.few)} {verb} too few data sets to be ranked.\n"
@@ -119,6 +121,55 @@ def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]
             cells.append(text + (f" ({by_name[CONTROL]:.2f})" if CONTROL in by_name else ""))
         rows.append([method, f"{n}", f"{len(complete) + 1}", *cells])
     yield table(["average rank", "data sets", "methods", *(TITLES[m] for m in tables)], rows)
+
+
+def largest_group(scores: ScoreTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return data sets and methods without a gap, as many cells as possible.
+
+    Of the k data sets on which most methods have rows, with the methods that have all of them, the
+    k with the largest product; methods with calibrated scores are left out, as in the ranking.
+    """
+    plain = [m for m in scores.methods if not calibrated(m, scores.methods)]
+    have = scores.select(methods=plain).counts > 0
+    order = np.argsort(-have.sum(axis=1), kind="stable")
+    best: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    for k in range(FEW, len(order) + 1):
+        rows = np.sort(order[:k])
+        methods = tuple(m for m, all_ in zip(plain, have[rows].all(axis=0), strict=True) if all_)
+        if k * len(methods) >= len(best[0]) * len(best[1]):
+            best = tuple(scores.datasets[i] for i in rows), methods
+    return best
+
+
+def _together(tables: Tables, complete: tuple[str, ...]) -> Iterator[str]:
+    """Yield the ranks of more methods on fewer data sets, where that is another group."""
+    datasets, methods = largest_group(next(iter(tables.values())))
+    if set(methods) <= set(complete) or len(datasets) < FEW:
+        return
+    found = {
+        metric: compare(shared(scores.select(datasets=datasets), methods))
+        for metric, scores in tables.items()
+    }
+    some = next(iter(found.values()))
+    lacking = [d for d in next(iter(tables.values())).datasets if d not in some.datasets]
+    where = f"without {listed(lacking)}" if len(lacking) < len(datasets) else listed(datasets)
+    yield "\n" + prose(
+        f"More methods on fewer data sets: all {len(methods)} that share the {len(some.datasets)} "
+        f"data sets ({where}), ranked together, with the p of Friedman's test."
+    )
+    order = sorted(
+        methods, key=lambda m: np.mean([c.mean_ranks[c.methods.index(m)] for c in found.values()])
+    )
+    rows = [
+        [m, *(f"{c.mean_ranks[c.methods.index(m)]:.2f}" for c in found.values())] for m in order
+    ]
+    rows.append(
+        [
+            "(Friedman's p)",
+            *("none" if c.friedman is None else f"{c.friedman.f_p:.1e}" for c in found.values()),
+        ]
+    )
+    yield table(["average rank", *(TITLES[m] for m in found)], rows)
 
 
 def against_all(tables: Tables, control: str = CONTROL) -> dict[str, list[str]]:

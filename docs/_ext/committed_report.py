@@ -6,16 +6,17 @@ They are large and made from ``results/`` in seconds, so they are not in the rep
 import tempfile
 from pathlib import Path
 
+import matplotlib as mpl
 from sphinx.util import logging
 
 from imcc.experiment import Store, load_experiment, merge
 from imcc.report import write_report
 
 ROOT = Path(__file__).parents[2]
-# The experiments, with the titles of their reports and further files with records of the same rows.
+# The experiments, with the titles of their reports.
 REPORTS = {
-    "paper": ("The paper's fifteen data sets", ("label_frequency.csv",)),
-    "outside": ("Five data sets outside of the paper", ()),
+    "paper": "The paper's fifteen data sets",
+    "outside": "Five data sets outside of the paper",
 }
 
 
@@ -24,16 +25,16 @@ def write(folder, names=tuple(REPORTS)):
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
-        title, more = REPORTS[name]
         results = ROOT / "results"
         files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
-        files += [results / file for file in more if (results / file).exists()]
         with (
+            # The report's figures place their parts themselves; the gallery's style is not for them.
+            mpl.rc_context(mpl.rcParamsDefault),
             tempfile.TemporaryDirectory() as place,
             Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,
         ):
             merge(store, files)
-            written.append(write_report(store, folder / f"{name}.html", title=title))
+            written.append(write_report(store, folder / f"{name}.html", title=REPORTS[name]))
     return written
 
 

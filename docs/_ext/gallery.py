@@ -60,9 +60,9 @@ def light_and_dark(block: Any, block_vars: dict[str, Any], gallery_conf: Any) ->
         title = " ".join(_title(figure).split())
         for file, name in ((light, "only-light"), (dark, "only-dark")):
             where = PurePosixPath("/", file.relative_to(gallery_conf["src_dir"]).as_posix())
+            # Not image-sg: it writes the first class only, and both pictures would be seen.
             parts.append(
-                f"\n.. image-sg:: {where}\n   :alt: {title}\n   :srcset: {where}\n"
-                f"   :class: sphx-glr-single-img {name}\n"
+                f"\n.. image:: {where}\n   :alt: {title}\n   :class: sphx-glr-single-img {name}\n"
             )
     plt.close("all")
     return "".join(parts)

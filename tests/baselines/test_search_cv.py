@@ -260,5 +260,5 @@ def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch)
         return replace(solution, W=solution.W * (np.nan if weights.beta == 2.0 else 1.0))
 
     monkeypatch.setattr(search_cv, "solve", broken)
-    with pytest.raises(ValueError, match=r"not finite, the first one .*'beta': 2\.0"):
+    with pytest.raises(ValueError, match=r"not finite, first .*'beta': 2\.0"):
         LLSFCV(**AXES[LLSFCV], cv=3).fit(X, Y)

@@ -151,7 +151,7 @@ def test_tuned_thresholds_leave_unknown_labels_out():
     ).thresholds
     assert prefit.thresholds_[1] == expected[0]
     # A classifier that takes no unknown labels says so itself.
-    with pytest.raises(ValueError, match="LLSF takes no labels that are not known"):
+    with pytest.raises(ValueError, match="LLSF does not support unknown labels"):
         TunedThresholds(LLSF(), cv=3).fit(X, Y)
 
 

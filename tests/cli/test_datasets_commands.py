@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from imcc._utils.config import config_context
 from imcc.cli._app import app
 from imcc.datasets import Dataset, load_dataset, read, write
 
@@ -167,7 +168,7 @@ def test_encoding_and_warnings(tmp_path):
     (tmp_path / "l.csv").write_bytes("größe,y\n1,0\n".encode("latin-1"))
     result = imcc("describe", tmp_path / "l.csv", "--labels", "y")
     assert result.exit_code == 1
-    assert "not UTF-8: say what it is with --encoding latin-1" in result.stderr
+    assert "not UTF-8: specify the encoding with --encoding latin-1" in result.stderr
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--encoding", "latin-1")
     assert result.stderr == ""
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--nominal", "onehot")
@@ -219,9 +220,10 @@ def test_problems_have_exit_codes_and_no_tracebacks(tmp_path):
 
 
 def test_fetch_what_is_here():
-    result = good("fetch", "yeast")
+    with config_context(progress_after=0.0):
+        result = good("fetch", "yeast")
     assert re.fullmatch(r"yeast: .*yeast\.csv\.gz\n", result.stdout)
-    assert re.search(r"yeast\.csv\.gz .*840\.8/840\.8 kB", result.stderr)
+    assert re.fullmatch(r"fetching: \S*yeast\.csv\.gz, 841 kB: 100% done.*\n", result.stderr)
     found = json.loads(good("fetch", "yeast", "--json").stdout)
     assert found["failed"] == {}
     assert Path(found["fetched"]["yeast"][0]).is_file()

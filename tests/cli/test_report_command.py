@@ -136,4 +136,4 @@ def test_options_of_the_tables(store, tmp_path):
 def test_control_and_alpha(store):
     page = run(store, "-o", "-", "--control", METHODS[2], "--alpha", "0.2").output
     assert f"to both sides of {METHODS[2]} (diamond)" in page
-    assert "Level of significance 0.2" in page
+    assert "Significance level 0.2" in page

@@ -97,7 +97,7 @@ class TestBayesianSignedRank:
             ({"differences": [np.nan]}, "at least one number"),
             ({"rope": -0.1}, "rope must be a finite number >= 0"),
             ({"prior_strength": 0}, "prior_strength must be a finite number > 0"),
-            ({"n_samples": 0}, "n_samples must be a whole number >= 1"),
+            ({"n_samples": 0}, "n_samples must be an integer >= 1"),
         ],
     )
     def test_wrong_arguments(self, arguments, message):

@@ -257,8 +257,8 @@ def test_second_fit_leaves_nothing_of_the_first(small_problem):
     ("parameters", "message"),
     [
         ({"approximation": "rff"}, "approximation must be one of 'nystroem', 'fourier'"),
-        ({"approximation": "nystroem", "n_components": 0}, "n_components must be a whole number"),
-        ({"n_components": 1.5}, "n_components must be a whole number"),
+        ({"approximation": "nystroem", "n_components": 0}, "n_components must be an integer"),
+        ({"n_components": 1.5}, "n_components must be an integer"),
         ({"landmarks": "random"}, "landmarks have no effect with approximation=None"),
         (
             {"approximation": "fourier", "landmarks": np.eye(5)},

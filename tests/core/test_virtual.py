@@ -93,13 +93,13 @@ def test_other_clusterers_are_used_as_they_are(rows, clusterer):
 def test_an_explicit_number_is_passed_on(rows):
     assignment = assign_rows(rows, 6, AgglomerativeClustering(3), seed=0)
     assert assignment.max() == 5
-    with pytest.raises(ValueError, match=r"n_clusters=6 cannot be passed on.*DBSCAN"):
+    with pytest.raises(ValueError, match=r"n_clusters=6 cannot be set.*DBSCAN"):
         assign_rows(rows, 6, DBSCAN(), seed=0)
 
 
 def test_noise_rows_become_clusters_of_their_own(rows):
     labels = [-1, 0, -1] + [7] * 37
-    with pytest.warns(UserWarning, match="left 2 of 40 rows out as noise"):
+    with pytest.warns(UserWarning, match="marked 2 of 40 rows as noise"):
         assignment = assign_rows(rows, None, FixedClusters(labels), 0)[:, 0]
     sizes = np.bincount(assignment)
     assert sorted(sizes) == [1, 1, 1, 37]

@@ -188,7 +188,7 @@ def test_bad_arguments_are_named(toy, tmp_path):
     (tmp_path / "toy.csv").write_text("a,b\n1,0\n")
     with pytest.raises(ValueError, match="cannot be read as a stream"):
         open_stream(tmp_path / "toy.csv")
-    with pytest.raises(ValueError, match="chunk_rows must be a whole number"):
+    with pytest.raises(ValueError, match="chunk_rows must be an integer"):
         open_stream(npz, chunk_rows=0)
     with pytest.raises(ValueError, match="labels' is for parquet files, but these are npz"):
         open_stream(npz, labels=["one"])
@@ -197,7 +197,7 @@ def test_bad_arguments_are_named(toy, tmp_path):
     with pytest.raises(ValueError, match="index_base' is for svmlight files"):
         open_stream(parquet, index_base="one")
     write_npz(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
-    with pytest.raises(DataFormatError, match=r"odd\.npz.*feature_names are others"):
+    with pytest.raises(DataFormatError, match=r"odd\.npz.*feature_names differ"):
         open_stream([npz, tmp_path / "odd.npz"])
 
 

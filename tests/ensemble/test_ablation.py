@@ -96,7 +96,23 @@ def test_tables_use_the_splits_that_have_all_steps():
     assert ablation.data_table(rows, "average_precision").count("\n") == 2
 
 
-def test_the_page_is_made_from_the_committed_rows():
+def test_which_steps_help_by_their_intervals():
+    gains = [0.01, 0.012, 0.014]  # of one step, on three sets; the others change nothing
+    rows = [
+        row(data, 0, step, 0.5 + (gain if i >= 2 else 0.0))
+        for data, gain in zip(("yeast", "scene", "image"), gains, strict=True)
+        for i, step in enumerate(ablation.STEPS)
+    ]
+    mean, half = np.mean(gains), 4.302653 * np.std(gains, ddof=1) / 3**0.5
+    assert f"| + kernels | **{-mean:+.4f} ± {half:.4f}** |" in ablation.interval_table(rows)
+    assert f"**{mean:+.4f} ± {half:.4f}** |" in ablation.interval_table(rows)
+    text = " ".join(ablation.what_helps(rows).split())
+    assert "*+ kernels* is better by average precision" in text
+    assert "*+ kernels* is worse by one error, hamming loss, ranking loss, coverage" in text
+    assert text.endswith("*+ virtual examples* that cannot be said.")
+
+
+def test_the_page_is_made_from_the_committed_rows(tmp_path):
     root = Path(__file__).parents[2]
     rows = ablation.stored_rows(root / "results" / "ablation.csv")
     page = (root / "docs" / "ensemble.md").read_text("utf-8")
@@ -105,6 +121,12 @@ def test_the_page_is_made_from_the_committed_rows():
     assert ablation.with_rows(page, rows) == page
     with pytest.raises(ValueError, match="marks"):
         ablation.with_rows("no marks", rows)
+    other = tmp_path / "page.md"
+    other.write_text(page.replace("| + views | ", "| + views | 9"), "utf-8")
+    with pytest.raises(SystemExit, match=r"is not what ablation\.csv gives"):
+        ablation.update_page(root / "results" / "ablation.csv", other, check=True)
+    ablation.update_page(root / "results" / "ablation.csv", other)
+    assert other.read_text("utf-8") == page
 
 
 def test_no_run_is_begun_after_the_time(tmp_path, capsys):

@@ -568,7 +568,7 @@ def test_bad_weights_and_groups(data):
     X, Y = data
     with pytest.raises(ValueError, match="sample_weight must be 120"):
         fast().fit(X, Y, sample_weight=[1.0])
-    with pytest.raises(ValueError, match="zero for every row"):
+    with pytest.raises(ValueError, match="zero for all rows"):
         fast().fit(X, Y, sample_weight=np.zeros(120))
     with pytest.raises(ValueError, match="groups"):
         fast().fit(X, Y, groups=np.zeros(120))

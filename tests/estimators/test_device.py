@@ -300,9 +300,9 @@ def test_no_gpu_is_reported(small_problem):
         pytest.skip("there is a GPU")
     X, Y, *_ = small_problem
     for make in (IMCCClassifier, IMCCClassifierCV):
-        with pytest.raises(RuntimeError, match=r"device='cuda': torch .* finds no GPU here"):
+        with pytest.raises(RuntimeError, match=r"device='cuda': torch .* finds no GPU"):
             make(device="cuda").fit(X, Y)
-    with pytest.raises(ValueError, match="device='gpu' is not a device of torch"):
+    with pytest.raises(ValueError, match="device='gpu' is not a valid device of torch"):
         IMCCClassifier(device="gpu").fit(X, Y)
     with pytest.raises(ValueError, match="device must be None or a name such as 'cuda', got 0"):
         IMCCClassifier(device=0).fit(X, Y)

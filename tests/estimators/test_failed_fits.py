@@ -37,9 +37,13 @@ def state(estimator):
     ("rows", "labels", "message"),
     [
         # Fails after the features and their names are read.
-        (pd.DataFrame(X[:, :2], columns=["a", "b"]), Y[:-1], "as many rows|inconsistent"),
+        (
+            pd.DataFrame(X[:, :2], columns=["a", "b"]),
+            Y[:-1],
+            "the same number of rows|inconsistent",
+        ),
         (np.full((30, 2), np.nan), Y, "NaN"),
-        (X[:, :2], np.full((30, 3), 7), "must hold labels"),
+        (X[:, :2], np.full((30, 3), 7), "must contain labels"),
     ],
     ids=["lengths", "nan", "labels"],
 )
@@ -68,7 +72,7 @@ def test_a_failed_partial_fit_changes_nothing():
     clf = IMCCClassifier(n_clusters=3, kernel="linear", random_state=0).partial_fit(X, Y)
     before, coef = state(clf), clf.coef_.copy()
     for rows, labels, message in [
-        (X, Y[:-1], "as many rows"),
+        (X, Y[:-1], "the same number of rows"),
         (X[:, :2], Y, "2 features"),
         (X, Y[:, :2], "2 labels"),
         (X * np.nan, Y, "NaN"),

@@ -13,7 +13,7 @@ from imcc._core.clustering import k_means
 from imcc._core.kernels import RBFKernel
 from tests.naive import imcc as naive
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row")
+pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes have no rows")
 
 PROTOTYPES = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 0.5, 2.0]])
 MODELS = {
@@ -218,7 +218,7 @@ def test_k_means_of_a_device_takes_weights():
         ([], "must be 60 finite numbers .* shape .0,.$"),
         (np.full(60, np.nan), "must be 60 finite numbers"),
         (-np.ones(60), "must be 60 finite numbers .* from -1 to -1"),
-        (np.zeros(60), "zero for every row"),
+        (np.zeros(60), "zero for all rows"),
         (np.ones((60, 1)), "1D array"),
         (["a"] * 60, "must be numbers"),
     ],

@@ -10,7 +10,7 @@ from imcc.baselines import LLSF, LLSFCV
 from imcc.metrics import get_scorer
 from tests.estimators.test_sample_weight import MODELS, model
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row")
+pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes have no rows")
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +106,14 @@ def test_what_cannot_be_done_is_said(partly_known):
         IMCCClassifier(3, span="augmented").fit(X, Y)
     gone = Y.copy()
     gone[:, 1] = np.nan
-    with pytest.raises(ValueError, match=r"nothing but NaN in column 1"):
+    with pytest.raises(ValueError, match=r"only NaN in column 1"):
         IMCCClassifier(3).fit(X, gone)
     with pytest.raises(ValueError, match="infinity"):
         IMCCClassifier(3).fit(X, np.where(np.isnan(Y), np.inf, Y))
     with pytest.raises(ValueError, match=r"coded \{0, 1\}"):
         IMCCClassifier(3).fit(X, Y + 1)
     for estimator in (LLSF(), LLSFCV()):
-        with pytest.raises(ValueError, match=r"y contains NaN: .* takes no labels"):
+        with pytest.raises(ValueError, match=r"y contains NaN: .* does not support unknown labels"):
             estimator.fit(X, Y)
     with pytest.raises(ValueError, match="y contains NaN"):
         IMCCClassifier(3, kernel="linear").partial_fit(X, Y)

@@ -96,6 +96,39 @@ def test_rows_of_other_data_are_refused_before_anything_is_computed(mine, rows, 
     with pytest.raises(StoreError, match=r"the data of 'pets' differ from those.* same splits"):
         join_rows(experiment, ["mine"], [rows], tmp_path / "mine.sqlite")
     assert not log.exists()
+    assert not list(tmp_path.glob("mine.sqlite*"))
+
+
+def test_one_name_and_one_path_are_not_letters(mine, rows, tmp_path):
+    experiment, _ = mine
+    path = tmp_path / "mine.sqlite"
+    assert join_rows(experiment, "mine", str(rows), path).n_new == 6
+    with Store(path) as store:
+        assert merge(store, rows).n_known == 6
+        assert merge(store, str(rows)).n_known == 6
+    experiment.subset(methods=["mine"], n_repeats=1).run(path, isolate=False)
+    with Store(path) as store:
+        one = scores_beside(store, "mine", "coverage")
+        assert one.methods == scores_beside(store, ["mine"], "coverage").methods
+
+
+def test_a_store_that_exists_gets_all_rows_or_none(mine, rows, tmp_path):
+    experiment, _ = mine
+    path = tmp_path / "mine.sqlite"
+    head, *lines = rows.read_text().splitlines()
+    part = tmp_path / "part.csv"
+    name = head.split(",").index("method")
+    dice = [line for line in lines if line.split(",")[name] == "dice"]
+    part.write_text("\n".join([head, *dice]) + "\n")
+    join_rows(experiment, "mine", part, path)
+    cells = dice[0].split(",")
+    cells[head.split(",").index("coverage")] = "0.123"
+    others = [line for line in lines if line not in dice]
+    rows.write_text("\n".join([head, ",".join(cells), *dice[1:], *others]) + "\n")
+    with pytest.raises(StoreError, match="1 results with other values"):
+        join_rows(experiment, "mine", rows, path)
+    with Store(path, read_only=True) as store:
+        assert {run.key.method for run in store.runs()} == {"dice"}
 
 
 def test_rows_that_contradict_the_store_are_refused(mine, rows, tmp_path):
@@ -164,7 +197,7 @@ def test_a_file_of_methods(tmp_path):
         ("", r"a file of methods must have \[methods.NAME\].* it has nothing"),
         ('datasets = ["yeast"]\n[methods.imcc]', "it has datasets, methods"),
         ("[methods", "'m.toml' is not valid TOML"),
-        ('[methods.x]\nestimator = "nobody"', "method 'x' must be a known name"),
+        ('[methods.x]\nestimator = "nobody"', "method 'x' must be one of"),
         ('allow = "a b"\n[methods.imcc]', "allow must be names of packages"),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_critical_difference_longer_than_the_axis(results):
     placed, whole = boxes(draw_critical_difference(few))
     assert any("longer than the axis" in text for text, _ in placed)
     assert all(inside(whole, box) for _, box in placed)
-    with pytest.raises(ValueError, match="no ranks to test"):
+    with pytest.raises(ValueError, match="no tests of ranks"):
         draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
 
 

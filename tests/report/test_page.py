@@ -256,7 +256,7 @@ def test_control_alpha_and_title_have_an_effect(stores, pages):
     assert "to both sides of imcc (diamond)" in pages("three")
     other = build_report(stores("three"), control="extra_trees", alpha=0.2, title="My <title>")
     assert "to both sides of extra_trees (diamond)" in other
-    assert "Level of significance 0.2" in other
+    assert "Significance level 0.2" in other
     assert ["h1", "My <title>"] in Page(other).headings
     with pytest.raises(ValueError, match="control must be one of"):
         build_report(stores("three"), control="nobody")

@@ -324,23 +324,23 @@ def test_a_metric_without_rows_to_judge(small_problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alphas": []}, "alphas must have at least one value"),
+        ({"alphas": []}, "alphas must contain at least one value"),
         ({"alphas": [-1]}, "alphas must be a finite number >= 0"),
         ({"betas": [0]}, "betas must be a finite number > 0"),
         ({"gammas": [np.inf]}, "gammas must be a finite number >= 0"),
-        ({"n_clusters": [0]}, "n_clusters must be a whole number"),
+        ({"n_clusters": [0]}, "n_clusters must be an integer"),
         ({"width_scales": [0]}, "width_scales must be a finite number > 0"),
         ({"kernels": ["gauss"]}, "kernel must be a callable or one of"),
         ({"kernels": ["linear"], "width": 2.0}, "has no width"),
         ({"scoring": "no_such"}, "scoring must be one of"),
-        ({"scoring": []}, "scoring must name"),
-        ({"scoring": ["coverage", "coverage"]}, "scoring must name different metrics"),
-        ({"scoring": ["coverage", "one_error"]}, "refit must name the metric"),
+        ({"scoring": []}, "scoring must contain"),
+        ({"scoring": ["coverage", "coverage"]}, "scoring must contain at least one metric"),
+        ({"scoring": ["coverage", "one_error"]}, "refit must be the name of the metric"),
         ({"refit": "coverage"}, "refit must be True or False"),
         ({"span": "all"}, "span must be one of"),
         ({"progress": "bar"}, "progress must be True, False or a callable"),
         ({"cv": 1}, "k-fold"),
-        ({"clusterer": DBSCAN()}, "cannot be passed on"),
+        ({"clusterer": DBSCAN()}, "cannot be set"),
     ],
 )
 def test_bad_parameters_are_named(small_problem, parameters, message):
@@ -535,5 +535,5 @@ def test_verbose_says_what_is_searched_and_chosen(small_problem, capsys):
     )
     search.set_params(verbose=2).fit(X, Y)
     assert "imcc search: 3 of 3 parts done" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="verbose must be a whole number"):
+    with pytest.raises(ValueError, match="verbose must be an integer"):
         search.set_params(verbose=-1).fit(X, Y)

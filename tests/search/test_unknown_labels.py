@@ -21,7 +21,7 @@ from tests.naive import logistic as naive
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the best setting is at the edge"),
-    pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row"),
+    pytest.mark.filterwarnings("ignore:.*prototypes have no rows"),
     pytest.mark.filterwarnings("ignore:.*more than the distinct training rows"),
 ]
 LANDMARKS = np.random.default_rng(3).normal(size=(7, 5)) * 2
@@ -200,5 +200,5 @@ def test_what_cannot_be_done_is_said(partly_known):
         IMCCClassifierCV(**FEW, scoring="roc_auc").fit(X, constant)
     gone = Y.copy()
     gone[:60, 1] = np.nan
-    with pytest.raises(ValueError, match=r"label 1 .*known of no training row"):
+    with pytest.raises(ValueError, match=r"label 1 .*unknown in all training rows"):
         IMCCClassifierCV(**AXES, cv=[(np.arange(60), np.arange(60, 90))]).fit(X, gone)

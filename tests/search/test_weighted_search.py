@@ -10,7 +10,7 @@ from imcc.metrics import METRICS, Judge, evaluate
 from tests.backends import BACKENDS, array
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*prototypes are the nearest of no row"),
+    pytest.mark.filterwarnings("ignore:.*prototypes have no rows"),
     pytest.mark.filterwarnings("ignore:the best setting is at the edge"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]

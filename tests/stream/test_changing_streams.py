@@ -94,7 +94,7 @@ def test_fewer_rows():
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 @pytest.mark.parametrize("lloyd_passes", [0, 1])
 def test_values_that_are_not_finite_in_a_later_pass_are_named(kind, value, lloyd_passes):
-    where = r"chunk 2, row 5 of it \(row 45 of all\), column 2"
+    where = r"chunk 2, row 5 of the chunk \(row 45 of all\), column 2"
     for from_pass in range(1, 2 + lloyd_passes):
         stream = Changing(changed((45, 2), value), from_pass)
         message = where if not np.isfinite(value) else r"column 2"

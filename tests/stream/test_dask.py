@@ -228,17 +228,19 @@ def test_bad_input_is_named(small_problem):
     refused(unknown, labels, r"X is a Dask array with unknown chunk sizes.*compute_chunk_sizes")
     refused(rows, labels[rows[:, 0] > 0], "y is a Dask array with unknown chunk sizes")
     refused(rows, None, "y must be passed")
-    refused(rows, labels[:80], "as many rows: X has 90, y has 80")
+    refused(rows, labels[:80], "the same number of rows: X has 90, y has 80")
     refused(rows[:, 0], labels, "X must have two dimensions")
     refused(rows[:0], labels[:0], "the Dask collection has no rows")
-    refused(rows, labels, "cannot be trained on a stream", IMCCClassifier())
-    refused(rows, labels, "IMCCClassifierCV needs arrays", IMCCClassifierCV())
+    refused(rows, labels, "does not support streams", IMCCClassifier())
+    refused(rows, labels, "IMCCClassifierCV does not support streams", IMCCClassifierCV())
     frames = [dd.from_pandas(pd.DataFrame(X), npartitions=k) for k in (2, 3)]
-    refused(*frames, "y has 3 partitions and X has 2")
+    refused(*frames, "y has 3 partitions, but X has 2")
     bad = X.copy()
     bad[70, 2] = np.inf
-    refused(on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of it \(row 70 of all\), column 2")
-    refused(rows, labels + 2, r"chunk \d .*y must hold labels coded")
+    refused(
+        on_dask(bad, Y, 30)[0], labels, r"chunk 2, row 10 of the chunk \(row 70 of all\), column 2"
+    )
+    refused(rows, labels + 2, r"chunk \d .*y must contain labels coded")
     clf.fit(rows, labels)
     with pytest.raises(ValueError, match="X has 4 features, but IMCCClassifier is expecting 5"):
         clf.predict(rows[:, :4])

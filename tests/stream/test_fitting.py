@@ -174,7 +174,7 @@ def test_memory_mapped_arrays(small_problem, tmp_path, config, kind):
         clf = IMCCClassifier(**parameters).fit(mapped[0], y)
         np.testing.assert_allclose(coefficients(clf), coefficients(expected), atol=1e-8)
     assert list(clf.label_names_) == list("abcd")
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match="the same number of rows"):
         IMCCClassifier(**parameters).fit(mapped[0], Y[:-1])
 
 
@@ -246,11 +246,11 @@ def test_one_class_a_row(small_problem, names):
         for X_part, y_part in cut(X[order], y[order], CUTS[3]):
             later.partial_fit(X_part, y_part, classes=names)
     np.testing.assert_allclose(coefficients(later), coefficients(expected), atol=1e-8)
-    with pytest.raises(ValueError, match="classes must be given in the first call"):
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
         IMCCClassifier(**parameters).partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"chunk 10 .*the class .*other.* is none of those"):
+    with pytest.raises(ValueError, match=r"chunk 10 .*the class .*other.* is unknown"):
         later.partial_fit(X[:1], ["other"])
-    with pytest.raises(ValueError, match="which classes there are is known at its end"):
+    with pytest.raises(ValueError, match="its classes are known only at its end"):
         IMCCClassifier(**parameters).fit(iter([(X, y)]))
 
 
@@ -302,10 +302,10 @@ def test_prototypes_as_clusterer(small_problem):
     distances = np.linalg.norm(X[:, np.newaxis] - X[:4], axis=2)
     np.testing.assert_array_equal(clf.assignment_, distances.argmin(axis=1))
     far = np.vstack([X[:4], [[1e3] * 5]])
-    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes have no rows"):
         some = IMCCClassifier(clusterer=far).fit(X, Y)
     np.testing.assert_allclose(some.dual_coef_, clf.dual_coef_)
-    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes are the nearest of no row"):
+    with pytest.warns(ConvergenceWarning, match="1 of 5 prototypes have no rows"):
         stream = IMCCClassifier(clusterer=far, kernel="linear").fit(cut(X, Y, CUTS[1]))
     assert stream.cluster_centers_.shape == (4, 5)
     shifted = IMCCClassifier(clusterer=X[:4] + 1e6).fit(X + 1e6, Y)
@@ -315,12 +315,12 @@ def test_prototypes_as_clusterer(small_problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"clusterer": np.ones(5)}, "holds one prototype per row"),
+        ({"clusterer": np.ones(5)}, "must contain one prototype per row"),
         ({"clusterer": np.full((2, 5), np.nan)}, "finite numbers"),
         ({"clusterer": np.ones((2, 3))}, "have 3 features"),
         ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters=3, but 2 prototypes"),
-        ({"lloyd_passes": -1}, "lloyd_passes must be a whole number >= 0"),
-        ({"lloyd_passes": 1.5}, "lloyd_passes must be a whole number >= 0"),
+        ({"lloyd_passes": -1}, "lloyd_passes must be an integer >= 0"),
+        ({"lloyd_passes": 1.5}, "lloyd_passes must be an integer >= 0"),
     ],
     ids=str,
 )
@@ -356,18 +356,21 @@ def test_bad_streams_are_named(small_problem):
     refused(iter(chunks), "can be read only once.*partial_fit")
     refused([], "the stream is empty")
     refused(iter([]), "the stream is empty", IMCCClassifier(**fixed(small_problem, "linear")))
-    refused([chunks[0], (X[:, :4], Y)], r"chunk 1 \(from row 30 on\) has 4 features.* have 5")
-    refused([chunks[0], (X, Y[:, :3])], r"chunk 1 .* has 3 labels, but the chunks before it have 4")
-    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class per row, but the chunks before it")
+    refused([chunks[0], (X[:, :4], Y)], r"chunk 1 \(starting at row 30\) has 4 features.* have 5")
+    refused([chunks[0], (X, Y[:, :3])], r"chunk 1 .* has 3 labels, but the previous chunks have 4")
+    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class per row, but the previous chunks")
     refused(
-        [chunks[0], (X, Y[:-1])], r"chunk 1 .*as many rows: X has 90, y has the shape \(89, 4\)"
+        [chunks[0], (X, Y[:-1])],
+        r"chunk 1 .*the same number of rows: X has 90, y has the shape \(89, 4\)",
     )
-    refused([chunks[0], (X, Y + 2)], "chunk 1 .*y must hold labels coded")
+    refused([chunks[0], (X, Y + 2)], "chunk 1 .*y must contain labels coded")
     refused([chunks[0], (X, None)], "chunk 1 .*it has no labels")
-    refused([chunks[0], X], "chunk 1 of the stream is no pair")
+    refused([chunks[0], X], "chunk 1 of the stream must be a pair")
     refused([chunks[0], (np.char.add(X.astype(str), "x"), Y)], "chunk 1 .*could not convert string")
-    refused(chunks, "cannot be trained on a stream.*approximation='nystroem'", IMCCClassifier())
-    refused(chunks, "KMeans cannot be used on a stream", clone(clf).set_params(clusterer=KMeans()))
+    refused(chunks, "does not support streams.*approximation='nystroem'", IMCCClassifier())
+    refused(
+        chunks, "KMeans is not supported for streams", clone(clf).set_params(clusterer=KMeans())
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -375,7 +378,7 @@ def test_the_row_that_is_not_finite_is_named(small_problem, sparse):
     X, Y = small_problem[0].copy(), small_problem[1]
     X[80, 3] = np.nan
     rows = sp.csr_matrix(X) if sparse else X
-    message = r"NaN or infinite: chunk 3, row 3 of it \(row 80 of all\), column 3"
+    message = r"NaN or infinite: chunk 3, row 3 of the chunk \(row 80 of all\), column 3"
     for clf in (
         IMCCClassifier(4, **KINDS["nystroem"]),
         IMCCClassifier(**fixed(small_problem, "linear")),
@@ -399,7 +402,7 @@ def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
         ((X, Y[:, :3]), "chunk 1 .* has 3 labels"),
         ((X, Y[:, 0]), "chunk 1 .*one class per row"),
         ((bad, Y), "infinity"),
-        ((X, Y[:-1]), "as many rows"),
+        ((X, Y[:-1]), "the same number of rows"),
     ):
         with pytest.raises(ValueError, match=message):
             clf.partial_fit(*chunk)
@@ -410,7 +413,9 @@ def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
 
 def test_the_search_needs_arrays(small_problem):
     X, Y, *_ = small_problem
-    with pytest.raises(ValueError, match=r"IMCCClassifierCV needs arrays.*search on a sample"):
+    with pytest.raises(
+        ValueError, match=r"IMCCClassifierCV does not support streams.*search on a sample"
+    ):
         IMCCClassifierCV(approximation="nystroem").fit(cut(X, Y, CUTS[2]))
 
 

@@ -104,7 +104,7 @@ def test_labels_in_every_form():
         assert "tags" not in model.feature_names_in_
     with pytest.raises(ValueError, match="names columns that the table does not have"):
         TableClassifier(IMCC).fit(frame, "labels")
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match="the same number of rows"):
         TableClassifier(IMCC).fit(frame, labels[:10])
     with pytest.raises(TableError, match="must be 0 or 1"):
         TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
@@ -150,7 +150,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     frame, labels = table(80)
     model = TableClassifier(IMCC).fit(frame, labels)
     before = model.predict(frame)
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match="the same number of rows"):
         model.fit(frame[:10], labels)
     np.testing.assert_array_equal(model.predict(frame), before)
 

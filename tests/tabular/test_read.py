@@ -55,11 +55,11 @@ def test_names_with_commas_quotes_and_umlauts(tmp_path):
 def test_encodings(tmp_path):
     assert read_table(written(tmp_path, "\ufeffä,b\n1,2\n")).column_names == ["ä", "b"]
     latin = written(tmp_path, "ä,b\nö,2\n", encoding="latin-1")
-    with pytest.raises(DataFormatError, match="say what it is with encoding='latin-1'"):
+    with pytest.raises(DataFormatError, match="specify the encoding with encoding='latin-1'"):
         read_table(latin)
     assert read_table(latin, encoding="latin-1").to_pydict() == {"ä": ["ö"], "b": ["2"]}
     late = written(tmp_path, "a,b\n" + "1,2\n" * 40_000 + "ö,2\n", encoding="latin-1")
-    with pytest.raises(DataFormatError, match="say what it is with encoding='latin-1'"):
+    with pytest.raises(DataFormatError, match="specify the encoding with encoding='latin-1'"):
         read_table(late)
 
 

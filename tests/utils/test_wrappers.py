@@ -4,19 +4,21 @@ from sklearn.feature_selection import RFE
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._utils.wrappers import (
     best_setting,
     describe,
+    first_step_with,
     first_with,
     innermost,
     layers,
     transformers,
+    without_outer,
     without_search,
 )
-from imcc.calibration import TunedThresholds
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
 SEARCH = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0)
 
@@ -90,3 +92,23 @@ def test_best_setting(nested):
     assert type(model[-1]) is IMCCClassifier
     assert not hasattr(model[-1], "classes_")
     assert model[-1].beta == search.best_params_["beta"]
+
+
+def test_the_step_that_has_an_attribute():
+    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
+    inner = make_pipeline(MinMaxScaler(), pipeline)
+    assert first_step_with(inner, "with_mean") is pipeline.steps[0][1]
+    assert first_step_with(inner, "feature_range") is inner.steps[0][1]
+    assert first_step_with(inner, "alpha") is None  # the last step is not the first
+
+
+def test_wrappers_of_some_kinds_are_taken_off(small_problem):
+    X, Y, *_ = small_problem
+    model = IMCCClassifier(4, random_state=0).fit(X, Y)
+    tuned = TunedThresholds(model, cv="prefit").fit(X, Y)
+    calibrated = MultilabelCalibrator(tuned, cv="prefit").fit(X, Y)
+    assert without_outer(model, TunedThresholds) is model
+    assert without_outer(calibrated, TunedThresholds) is calibrated
+    assert without_outer(calibrated, MultilabelCalibrator) is calibrated.estimator_
+    both = (TunedThresholds, MultilabelCalibrator)
+    assert without_outer(calibrated, both) is calibrated.estimator_.estimator_

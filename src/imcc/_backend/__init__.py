@@ -1,1 +1,1 @@
-"""NumPy, torch and CuPy behind one interface; the only package that names them."""
+"""Common interface to NumPy, torch and CuPy; no other package uses torch and CuPy directly."""

@@ -1,20 +1,19 @@
-"""Which library an array is of, and what the libraries do differently.
+"""Library of an array, and differences between the libraries.
 
-The rest of the package is written once, in names of the Python array API; what a library does in
-its own way is handled here, in :mod:`imcc._backend.device` and in :mod:`imcc._backend.linalg`, and
-nowhere else:
+The rest of imcc uses the names of the Python array API.  Differences between the libraries are
+handled only here, in :mod:`imcc._backend.device` and in :mod:`imcc._backend.linalg`:
 
 =================  ================================  =======================================
-job                NumPy                             torch, CuPy, array_api_strict
+operation          NumPy                             torch, CuPy, array_api_strict
 =================  ================================  =======================================
-namespace          NumPy itself                      that of array-api-compat
-eigenvectors       LAPACK's ``evd``, in place        the library's own
-Cholesky, solves   LAPACK and BLAS, in place         the library's own
+namespace          NumPy                             array-api-compat
+eigenvectors       LAPACK ``evd``, in place          function of the library
+Cholesky, solves   LAPACK and BLAS, in place         function of the library
 membership         CSR matrix                        dense 0/1 matrix
-blocks             what fits a core's cache          large, bounded by the free memory
+blocks             size of the cache of a core       large, limited by the free memory
 =================  ================================  =======================================
 
-NumPy arrays and SciPy's sparse matrices need nothing but NumPy and SciPy.
+NumPy arrays and SciPy sparse matrices need no package other than NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from imcc._utils.optional import require
 
 Array = Any  # an array of any of the libraries
 
-#: The libraries whose arrays are used as they are; all others are turned into NumPy's.
+#: The libraries whose arrays are used directly; all others are converted to NumPy.
 LIBRARIES = ("torch", "cupy", "array_api_strict")
 
 
 class _Numpy:
-    """NumPy under the names of the array API, which NumPy 1.26 does not all have."""
+    """NumPy with the names of the array API, some of which NumPy 1.26 lacks."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -61,29 +60,29 @@ _NUMPY = _Numpy()
 
 
 def library(x: Any) -> str:
-    """Return the name of the library an array is of: "numpy" for all that is turned into that."""
+    """Return the name of the library of an array; "numpy" for all that is converted to NumPy."""
     name = type(x).__module__.partition(".")[0]
     return name if name in LIBRARIES else "numpy"
 
 
 def is_numpy(x: Any) -> bool:
-    """Whether an array is, or is to be turned into, one of NumPy's or SciPy's."""
+    """Whether an array is, or will be converted to, a NumPy or SciPy array."""
     return library(x) == "numpy"
 
 
 def namespace(x: Any) -> Any:
-    """Return the functions of the library an array is of, under the names of the array API."""
+    """Return the array API namespace of an array."""
     if is_numpy(x):
         return _NUMPY
     compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
     return compat.array_namespace(x)
 
 
-# Where arrays live.
+# Moving arrays.
 
 
 def to_numpy(x: Any) -> Any:
-    """Bring an array to the host; NumPy's and SciPy's are given back as they are."""
+    """Copy an array to the host; NumPy and SciPy arrays are returned unchanged."""
     match library(x):
         case "torch":
             return x.detach().cpu().numpy()
@@ -95,15 +94,16 @@ def to_numpy(x: Any) -> Any:
 
 
 def asarray(values: Any, like: Any, dtype: str | None = None) -> Any:
-    """Return values as an array of the library and on the device of another one.
+    """Return values as an array in the library and on the device of another array.
 
     Parameters
     ----------
     values : array of any library, sequence or number
         Sparse matrices become dense, except for NumPy.
     like : array
-    dtype : str, optional
-        Name of the type ("float64", ...); by default that of the values.
+        Determines library and device.
+    dtype : str, default=None
+        Name of the dtype ("float64", ...); None keeps that of the values.
     """
     if is_numpy(like):
         return to_numpy(values) if dtype is None else np.asarray(to_numpy(values), dtype=dtype)
@@ -113,21 +113,21 @@ def asarray(values: Any, like: Any, dtype: str | None = None) -> Any:
         return values if dtype is None else xp.astype(values, getattr(xp, dtype), copy=False)
     host = to_numpy(values)
     host = host.toarray() if sp.issparse(host) else np.asarray(host, dtype=dtype)
-    # A copy: the libraries may share memory with NumPy, whose arrays may be read-only.
+    # A copy, because the libraries may share memory with NumPy arrays, which may be read-only.
     return to_device(xp.asarray(np.array(host)), like)
 
 
 def to_device(x: Any, like: Any) -> Any:
-    """Move an array to where another array of the same library is."""
+    """Move an array to the device of another array of the same library."""
     compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
     where = compat.device(like)
     return x if compat.device(x) == where else compat.to_device(x, where)
 
 
 def moved_record(record: Any, like: Any) -> Any:
-    """Return a dataclass of which the arrays are of the library and on the device of another.
+    """Return a dataclass with all arrays in the library and on the device of another array.
 
-    Those of dataclasses in it, too.
+    Nested dataclasses are converted as well.
     """
     moved = {}
     for field in fields(record):
@@ -143,7 +143,7 @@ def moved_record(record: Any, like: Any) -> Any:
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
-    """Return float64 zeros beside another array."""
+    """Return float64 zeros in the library and on the device of another array."""
     if is_numpy(like):
         return np.zeros(shape)
     xp = namespace(like)
@@ -151,7 +151,7 @@ def zeros(shape: tuple[int, ...], like: Any) -> Any:
 
 
 def eye(n: int, like: Any) -> Any:
-    """Return the float64 identity beside another array."""
+    """Return the float64 identity matrix in the library and on the device of another array."""
     if is_numpy(like):
         return np.eye(n)
     xp = namespace(like)
@@ -159,26 +159,26 @@ def eye(n: int, like: Any) -> Any:
 
 
 def astype(x: Any, dtype: str) -> Any:
-    """Return an array (or CSR matrix) in a type, as it is when it has that type already."""
+    """Return an array (or CSR matrix) with a dtype, without a copy if it already has it."""
     xp = namespace(x)
     return xp.astype(x, getattr(xp, dtype), copy=False)
 
 
 def signs(on: Any) -> Any:
-    """Return 1.0 where something is on and -1.0 where it is not."""
+    """Return 1.0 where a boolean array is True and -1.0 elsewhere."""
     return np.where(on, 1.0, -1.0) if is_numpy(on) else 2.0 * astype(on, "float64") - 1.0
 
 
 def one_hot(assignment: Any, n_columns: int, like: Any) -> Any:
-    """Return the 0/1 matrix with a one for each (row, entry of that row).
+    """Return the 0/1 matrix with a one for each (row, entry of the row).
 
     Parameters
     ----------
-    assignment : array of int, shape (n_samples, n_clusterings)
-        On the host, or where ``like`` is; entries of a row are different.
+    assignment : array of int of shape (n_samples, n_clusterings)
+        On the host or on the device of ``like``; the entries of a row are distinct.
     n_columns : int
     like : array
-        The matrix is beside it: a CSR matrix for NumPy, a dense one elsewhere.
+        Determines library and device: a CSR matrix for NumPy, otherwise a dense one.
     """
     n_rows, n_entries = assignment.shape
     if is_numpy(like):
@@ -196,12 +196,12 @@ def one_hot(assignment: Any, n_columns: int, like: Any) -> Any:
 
 
 def dense(x: Any) -> Any:
-    """Return a dense array; only SciPy's matrices are not."""
+    """Return a dense array; SciPy matrices are converted."""
     return x.toarray() if sp.issparse(x) else x
 
 
 def side_by_side(parts: list[Any]) -> Any:
-    """Return matrices next to each other: a CSR matrix of SciPy's, a dense one elsewhere."""
+    """Concatenate matrices horizontally: a CSR matrix for NumPy, otherwise a dense one."""
     if is_numpy(parts[0]):
         return sp.hstack(parts, format="csr")
     return namespace(parts[0]).concat(parts, axis=1)
@@ -213,40 +213,40 @@ def transposed(x: Any) -> Any:
 
 
 def take(x: Any, index: Any, axis: int) -> Any:
-    """Return some entries along an axis, given by their numbers beside the array, none negative."""
+    """Return entries along an axis by non-negative indices on the device of the array."""
     if library(x) == "torch":
-        # array-api-compat would first look for negative numbers, in three more calls.
+        # array-api-compat would check for negative indices, with three more calls.
         return importlib.import_module("torch").index_select(x, axis, index)
     return namespace(x).take(x, index, axis=axis)
 
 
 def take_rows(x: Any, rows: np.ndarray) -> Any:
-    """Return some rows, given by their numbers on the host, as a copy."""
+    """Return a copy of some rows by their indices on the host."""
     return x[rows] if is_numpy(x) else take(x, asarray(rows, x), 0)
 
 
 def submatrix(x: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
-    """Return the entries where some rows and columns cross, as a copy."""
+    """Return a copy of the submatrix of some rows and columns."""
     if is_numpy(x):
         return x[np.ix_(rows, columns)]
     return take(take_rows(x, rows), asarray(columns, x), 1)
 
 
-# Arithmetic, in place where the library can.
+# Arithmetic, in place where the library supports it.
 
 
 def multiplied(x: Any, scale: Any, out: Any) -> Any:
-    """Return x * scale; for NumPy in ``out``, which spares it the making of large arrays."""
+    """Return x * scale; for NumPy in ``out``, which avoids the allocation of large arrays."""
     return np.multiply(x, scale, out=out) if is_numpy(x) else x * scale
 
 
 def divided(x: Any, scale: Any) -> Any:
-    """Return x / scale, rows next to each other in memory."""
+    """Return x / scale in C order."""
     return np.divide(x, scale, order="C") if is_numpy(x) else x / scale
 
 
 def scaled_rows(x: Any, factors: Any) -> Any:
-    """Return a dense array or CSR matrix whose rows are multiplied by factors, (n_rows,)."""
+    """Return a dense array or CSR matrix with rows multiplied by factors of shape (n_rows,)."""
     if not sp.issparse(x):
         return x * factors[:, None]
     out = x.copy()
@@ -265,10 +265,10 @@ def exp_in_place(x: Any) -> None:
 
 
 def at_least(x: Any, bound: float) -> Any:
-    """Return the larger of the entries and a number."""
+    """Return the elementwise maximum of an array and a number."""
     if is_numpy(x):
         return np.maximum(x, bound)
-    # A number that is made on the device: one that has to get there keeps the device waiting.
+    # The number is created on the device, because copying it there would synchronise.
     xp = namespace(x)
     return xp.maximum(x, xp.full((), bound, dtype=x.dtype, device=x.device))
 

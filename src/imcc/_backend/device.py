@@ -1,4 +1,4 @@
-"""Devices: moving arrays to them, their free memory, and errors when it is used up."""
+"""Devices: moving arrays, free memory, and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from imcc._utils.optional import require
 
 
 def on_device(X: Any, device: str | None) -> Any:
-    """Return rows where they are to be worked on: on the device, or where they are.
+    """Return rows on a device, or unchanged if the device is None.
 
     Parameters
     ----------
     X : array or CSR matrix
     device : str or None
-        As torch names it ("cuda", "cuda:1", "cpu").  torch is used, or else CuPy.
+        Name of the device in torch ("cuda", "cuda:1", "cpu").  CuPy is used if torch is not
+        installed.
     """
     return X if device is None or library(X) == "cupy" else asarray(X, _named(device))
 
 
 def _named(device: Any) -> Any:
-    """Return an array without entries on a device, the name being checked."""
+    """Return an empty array on a device, after checking its name."""
     if not isinstance(device, str):
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
     require("array_api_compat", "gpu", f"device={device!r}")
@@ -40,16 +41,16 @@ def _named(device: Any) -> Any:
 
 
 class ChunkMover:
-    """Brings the chunks of a stream to a device, one after the other.
+    """Moves the chunks of a stream to a device, one after the other.
 
-    On the way to a GPU through torch, a chunk travels while the GPU works on the one before:
-    through memory that the GPU reads by itself (page-locked), in a separate queue.  The host
-    waits when it is a chunk or two ahead, so that the chunks on the device stay few.
+    With torch on a GPU, a chunk is copied while the GPU processes the previous one, from
+    page-locked memory and in a separate CUDA stream.  The host waits if it is ``chunks_ahead``
+    chunks ahead, so that only few chunks are on the device.
 
     Parameters
     ----------
     device : str or None
-        As for :func:`on_device`; None leaves everything where it is.
+        As for :func:`on_device`; None does not move anything.
     """
 
     def __init__(self, device: str | None) -> None:
@@ -70,15 +71,15 @@ class ChunkMover:
         if self._copies is None:
             self._copies = torch.cuda.Stream(device)
         work = torch.cuda.current_stream(device)
-        # When the device gets here, it is done with all arrays that were moved before.
+        # When the device reaches this event, it has processed all arrays that were moved before.
         self._begun.append(work.record_event())
         if len(self._begun) > get_config().chunks_ahead:
             self._begun.popleft().synchronize()
         with warnings.catch_warnings():
-            # It is only read.
+            # The array is only read.
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             source = torch.from_numpy(x)
-        # torch keeps both pieces of memory until the queues that use them are through with them.
+        # torch keeps both buffers until the CUDA streams that use them are done.
         locked = torch.empty(source.shape, dtype=source.dtype, pin_memory=True).copy_(source)
         with torch.cuda.stream(self._copies):
             moved = locked.to(device, non_blocking=True)
@@ -88,15 +89,15 @@ class ChunkMover:
 
 
 def device_name(device: str) -> str:
-    """Return a device's name with that of the hardware, if torch has it; for records."""
-    torch = sys.modules.get("torch")  # whoever worked on the device has imported it
+    """Return the name of a device with that of the hardware, if torch knows it; for records."""
+    torch = sys.modules.get("torch")  # already imported if the device was used
     if torch is None or not device.startswith("cuda"):
         return device
     return f"{device}: {torch.cuda.get_device_name(device)}"
 
 
 def _empty_on(device: str) -> Any:
-    """Return an array with no entries on a device, or say why that cannot be."""
+    """Return an empty array on a device, or raise an error that tells why it is unavailable."""
     try:
         torch = importlib.import_module("torch")
     except ModuleNotFoundError:
@@ -104,17 +105,17 @@ def _empty_on(device: str) -> Any:
     try:
         where = torch.device(device)
     except RuntimeError as error:
-        raise ValueError(f"device={device!r} is not a device of torch: {error}") from error
+        raise ValueError(f"device={device!r} is not a valid device of torch: {error}") from error
     if where.type == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
-            f"device={device!r}: torch {torch.__version__} finds no GPU here; use device=None to "
-            "compute on the CPU, or install a torch that is built for this machine's GPU"
+            f"device={device!r}: torch {torch.__version__} finds no GPU; use device=None to "
+            "compute on the CPU, or install a build of torch for the GPU of this machine"
         )
     try:
         return torch.empty(0, dtype=torch.float64, device=where)
     except (RuntimeError, TypeError, AssertionError) as error:
         raise RuntimeError(
-            f"device={device!r} cannot hold float64 arrays, which the solution needs: {error}"
+            f"device={device!r} does not support float64, which is needed: {error}"
         ) from error
 
 
@@ -135,13 +136,13 @@ def _empty_of_cupy(device: str) -> Any:
             return cupy.empty(0)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise RuntimeError(
-            f"device={device!r}: CuPy finds no such GPU here ({error}); use device=None to compute "
-            "on the CPU"
+            f"device={device!r}: CuPy finds no such GPU ({error}); use device=None to compute on "
+            "the CPU"
         ) from error
 
 
 def synchronize(x: Any) -> None:
-    """Wait until a device has done its work, so that its time can be measured."""
+    """Wait until a device has finished, so that its time can be measured."""
     if library(x) == "torch" and x.is_cuda:
         importlib.import_module("torch").cuda.synchronize(x.device)
     elif library(x) == "cupy":
@@ -150,16 +151,16 @@ def synchronize(x: Any) -> None:
 
 # Memory.
 
-HOST_REMEDY = ", or NumPy's arrays and device=None for the memory of the host"
+HOST_REMEDY = ", or use NumPy arrays and device=None to compute in the memory of the host"
 
 
 def free_bytes(like: Any) -> float:
-    """Return the memory that may be used on the device of an array; infinite on the host."""
+    """Return the available memory in bytes of the device of an array; infinite on the host."""
     if not is_numpy(like) and (allowed := get_config().device_memory) is not None:
         return allowed
     if library(like) == "torch" and like.is_cuda:
         cuda = importlib.import_module("torch").cuda
-        # memory_reserved and memory_allocated would each sort all of the statistics first.
+        # memory_reserved and memory_allocated would each sort all statistics first.
         stats = cuda.memory_stats_as_nested_dict(like.device)
         held, used = (
             stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes")
@@ -173,10 +174,10 @@ def free_bytes(like: Any) -> float:
 
 
 def block_entries(like: Any) -> int | None:
-    """Return how many entries a block of work may have beside an array; None for NumPy.
+    """Return the maximum number of entries of a block on the device of an array; None for NumPy.
 
-    A core works fastest on what its cache holds, which is for the work itself to know; a device
-    wants blocks as large as its memory allows.
+    On the CPU, blocks should fit into the cache and are chosen by the caller; on a device, they
+    should be as large as the memory allows.
     """
     if is_numpy(like):
         return None
@@ -184,14 +185,14 @@ def block_entries(like: Any) -> int | None:
     return max(1, int(min(config.device_entries, free_bytes(like) * config.device_share / 8)))
 
 
-# Where the control group of a process says how much memory it may use.
+# Files with the memory limit of the control group of the process.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def host_bytes() -> float:
-    """Return the memory of this machine, or what the process may use of it; infinite if unknown.
+    """Return the memory in bytes of this machine or control group; infinite if unknown.
 
-    What other programs use is not subtracted: it changes, and most of it can be freed.
+    Memory used by other programs is not subtracted, because it changes and can often be freed.
     """
     if (allowed := get_config().host_memory) is not None:
         return allowed
@@ -210,29 +211,29 @@ def host_bytes() -> float:
 
 
 def require_memory(n_bytes: float, like: Any, what: str, remedy: str) -> None:
-    """Refuse work that cannot fit, before it is begun.
+    """Raise a MemoryError if a computation does not fit into memory, before it starts.
 
     Parameters
     ----------
     n_bytes : float
-        What the work needs.
+        Memory that the computation needs.
     like : array
-        Beside which it is done: on a device, or on the host.
+        Determines the device.
     what, remedy : str
-        For the message.
+        What needs the memory, and what to do, for the message.
     """
     if is_numpy(like):
-        there, where = host_bytes(), f"of memory, and this machine has {_gib(host_bytes())}"
+        there, where = host_bytes(), f"of memory, but this machine has {_gib(host_bytes())}"
     else:
         there, remedy = free_bytes(like), remedy + HOST_REMEDY
-        where = f"on the device, of which {_gib(there)} are free"
+        where = f"on the device, but {_gib(there)} are free"
     if n_bytes > there:
         raise MemoryError(f"{what} needs about {_gib(n_bytes)} {where}: {remedy}")
 
 
 @contextmanager
 def explained_memory_errors(what: str, remedy: str) -> Iterator[None]:
-    """Turn a library's own out-of-memory error into one that says what to do."""
+    """Convert the out-of-memory error of a library to one that tells what to do."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Factorisations and solves, each by what is fastest in the library an array is of."""
+"""Factorisations and solvers, with the fastest function of each library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from imcc._utils.config import get_config
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
-    """Return ascending eigenvalues and eigenvectors; NumPy's matrix is overwritten."""
+    """Return ascending eigenvalues and eigenvectors; a NumPy matrix is overwritten."""
     if is_numpy(A):
         return scipy.linalg.eigh(A, driver="evd", overwrite_a=True, check_finite=False)
     values, vectors = namespace(A).linalg.eigh(A)
@@ -23,12 +23,12 @@ def eigh(A: Any) -> tuple[Any, Any]:
 
 def solve(A: Any, B: Any) -> Any:
     """Solve A X = B for stacks of matrices."""
-    # NumPy's solver, not SciPy's: each has its own threads, and in a search, where products
-    # and systems take turns thousands of times, the two pools slow each other down threefold.
+    # NumPy's solver instead of SciPy's: each has its own thread pool, and in a search, where
+    # products and solves alternate thousands of times, two pools take three times as long.
     if is_numpy(A):
         return np.linalg.solve(A, B)
     xp = namespace(A)
-    if library(A) == "cupy":  # it does not repeat right sides by itself
+    if library(A) == "cupy":  # does not broadcast right-hand sides
         B = xp.broadcast_to(B, (*A.shape[:-2], *B.shape[-2:]))
     return xp.linalg.solve(A, B)
 
@@ -36,7 +36,7 @@ def solve(A: Any, B: Any) -> Any:
 def cholesky(A: Any) -> Any:
     """Return the lower Cholesky factor of a symmetric matrix, which is overwritten.
 
-    What stands above the diagonal is left as it is found.
+    Entries above the diagonal are not changed.
 
     Raises
     ------
@@ -44,13 +44,13 @@ def cholesky(A: Any) -> Any:
         If the matrix is not positive definite.
     """
     if is_numpy(A):
-        # Its transpose is the same matrix in LAPACK's order: nothing is copied.
+        # The transpose is the same matrix in the order of LAPACK, so that nothing is copied.
         factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return factor
         raise np.linalg.LinAlgError("the matrix is not positive definite")
-    # The libraries would make a second matrix of the same size, if not a third.  So, one block of
-    # columns after the other: take off what the columns before it explain, then factorise.
+    # The libraries would allocate further matrices of the same size.  So the factor is computed one
+    # block of columns at a time: subtract the contribution of previous columns, then factorise.
     n, step = A.shape[0], get_config().device_columns
     for start in range(0, n, step):
         end = min(start + step, n)
@@ -71,20 +71,20 @@ def _small_cholesky(A: Any) -> Any:
         if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
             raise
         raise np.linalg.LinAlgError("the matrix is not positive definite") from error
-    if not bool(xp.isfinite(factor[-1, -1])):  # CuPy says it with NaN
+    if not bool(xp.isfinite(factor[-1, -1])):  # CuPy returns NaN instead
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     return factor
 
 
 def cholesky_solve(factor: Any, B: Any) -> Any:
-    """Solve A X = B, given the lower Cholesky factor of A."""
+    """Solve A X = B with the lower Cholesky factor of A."""
     if is_numpy(factor):
         return lapack.dpotrs(factor, B, lower=1)[0]
     return triangular_solve(factor, triangular_solve(factor, B), transposed=True)
 
 
 def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
-    """Solve L X = B, or L^T X = B, for a lower triangle; what is above it is not used."""
+    """Solve L X = B, or L^T X = B, for a lower triangular matrix; the upper part is ignored."""
     match library(L):
         case "torch":
             linalg = importlib.import_module("torch.linalg")
@@ -99,6 +99,6 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
 
 def symmetric_product(A: Any, B: Any) -> Any:
     """Return A B for a symmetric matrix A."""
-    # SciPy's product, not NumPy's: each of the two has its own threads, which keep a core busy for
-    # a while after each call, and slow each other down when they take turns.
+    # SciPy's product instead of NumPy's: each has its own thread pool, whose threads stay busy for
+    # a while after each call, so that alternating between them is slow.
     return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B

@@ -5,16 +5,16 @@ For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pa
     z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
     t_j = mean of y_i over Z_j        (Eq. 2)
 
-Several clusterings may be used at once; their virtual examples are stacked.  Where rows have
-weights, both means are weighted, and the size of a cluster is the weight of its members: a row of
-weight 2 is two rows.
+Several clusterings can be used together; their virtual examples are stacked.  If rows have weights,
+both means are weighted, and the size of a cluster is the total weight of its members: a row of
+weight 2 is equivalent to two rows.
 
-NumPy's rows are clustered by scikit-learn's k-means, which refuses arrays on a device; those are
-clustered by :func:`k_means`: greedy k-means++ starts, then Lloyd's steps until nothing changes.
-Both do the same thing, with the same tolerance and the same way of filling empty clusters, but draw
-their random numbers differently: they find different local optima.  On a device the work is
-products of matrices in blocks of rows, in an order that does not change from run to run: the same
-seed gives the same clusters on the same device.
+NumPy arrays are clustered by the k-means of scikit-learn, which does not support arrays on a
+device.  These are clustered by :func:`k_means`: greedy k-means++ initialisation, then Lloyd steps
+until nothing changes.  Both are the same algorithm, with the same tolerance and the same handling
+of empty clusters, but they draw different random numbers and find different local optima.  On a
+device, matrix products are computed in blocks of rows in a fixed order, so that the same seed gives
+the same clusters on the same device.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class VirtualExamples:
-    """Centres, soft labels and who belongs where.
+    """Centres, soft labels and clusters of the rows.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class VirtualExamples:
 
 
 def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
-    """Return the 0/1 matrix P with a one for each (row, cluster of that row).
+    """Return the 0/1 matrix P with a one for each (row, cluster of the row).
 
-    A CSR matrix, or a dense one beside an array ``like`` that is not NumPy's.
+    It is a CSR matrix for NumPy, otherwise a dense one on the device of ``like``.
     """
     return one_hot(assignment, n_clusters, assignment if like is None else like)
 
@@ -134,12 +134,12 @@ def virtual_examples(
         Labels as -1 and +1.
     assignment : ndarray of shape (n_samples, n_clusterings)
         As made by :func:`assign_rows`: every index from 0 to the largest occurs.
-    weights : array of shape (n_samples,), optional
-        Beside the rows; means and sizes are then weighted.
+    weights : array of shape (n_samples,), default=None
+        Row weights, on the device of the rows; means and sizes are then weighted.
     """
     n_clusters = int(assignment.max()) + 1
     P = membership_matrix(assignment, n_clusters, X)
-    # SciPy's products are in float64 by themselves, without a copy of the rows.
+    # SciPy computes these products in float64 without a copy of the rows.
     rows = X if is_numpy(X) else astype(X, "float64")
     if weights is not None:
         P = scaled_rows(P, weights)
@@ -166,18 +166,18 @@ def assign_rows(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        NumPy's rows are clustered by scikit-learn's k-means, rows on a device there, by
+        NumPy arrays are clustered by the k-means of scikit-learn, arrays on a device by
         :func:`k_means`.
     n_clusters : int, sequence of int or None
-        A sequence gives one clustering per entry.  None leaves the number to the
-        clusterer (32 for the k-means that is used without one).
+        A sequence gives one clustering per entry.  None means the number that the clusterer is
+        configured with (32 for k-means without a clusterer).
     clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
-        None is k-means with k-means++ starts; an array is prototypes, and each row belongs to the
-        nearest.  A clusterer always works on the host.
+        None is k-means with k-means++ initialisation; an array contains prototypes, and each row
+        belongs to the nearest one.  A clusterer is always fitted on the host.
     seed : int
         The k-th clustering is seeded with the k-th number drawn from it.
-    weights : ndarray of shape (n_samples,), optional
-        Weights of the rows, on the host, for k-means and for clusterers whose ``fit`` takes
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights, on the host, for k-means and for clusterers whose ``fit`` accepts
         ``sample_weight``.
 
     Returns
@@ -197,14 +197,14 @@ def assign_rows(
 
 
 def split_n_clusters(n_clusters: Any) -> list[int | None]:
-    """Return the number of clusters of each clustering, checked."""
+    """Check and return the number of clusters of each clustering."""
     if n_clusters is None:
         return [None]
     if isinstance(n_clusters, (numbers.Number, str)):
         return [check_count("n_clusters", n_clusters)]
     counts = [check_count("n_clusters", count) for count in n_clusters]
     if not counts:
-        raise ValueError("n_clusters must name at least one number of clusters, got none")
+        raise ValueError("n_clusters must contain at least one number of clusters, got none")
     return list(counts)
 
 
@@ -227,7 +227,7 @@ def _cluster_once(
     if n_clusters is not None:
         if "n_clusters" not in parameters:
             raise ValueError(
-                f"n_clusters={n_clusters} cannot be passed on: the clusterer "
+                f"n_clusters={n_clusters} cannot be set: the clusterer "
                 f"{type(model).__name__} has no parameter n_clusters; use n_clusters=None to let "
                 "it decide"
             )
@@ -269,16 +269,16 @@ def _k_means(
 
 
 def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
-    """Return prototypes that were given as the clusterer, checked."""
+    """Check and return prototypes that were passed as the clusterer."""
     numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
     if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
         raise ValueError(
-            "clusterer, as an array, holds one prototype per row and finite numbers; got shape "
-            f"{clusterer.shape} and type {clusterer.dtype}"
+            "clusterer, as an array, must contain one prototype per row and finite numbers; got "
+            f"shape {clusterer.shape} and type {clusterer.dtype}"
         )
     if clusterer.shape[1] != n_features:
         raise ValueError(
-            f"the prototypes given as clusterer have {clusterer.shape[1]} features, and the rows "
+            f"the prototypes passed as clusterer have {clusterer.shape[1]} features, but the rows "
             f"have {n_features}"
         )
     if n_clusters not in (None, len(clusterer)):
@@ -290,7 +290,7 @@ def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: 
 
 
 def nearest(X: Features, prototypes: Array) -> Array:
-    """Return the index of the nearest prototype (Euclidean) of each row, where the rows are."""
+    """Return the index of the nearest prototype (Euclidean) of each row, on their device."""
     xp, prototypes = namespace(X), asarray(prototypes, X)
     # Around their mean, the products that distances come from are small.  Sparse rows stay put.
     origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
@@ -306,10 +306,10 @@ def nearest(X: Features, prototypes: Array) -> Array:
 
 
 def warn_if_empty(n_clusters: int, n_found: int) -> None:
-    """Say so when prototypes have no rows: they are left out."""
+    """Warn if prototypes have no rows; they are not used."""
     if n_found < n_clusters:
         warnings.warn(
-            f"{n_clusters - n_found} of {n_clusters} prototypes are the nearest of no row: "
+            f"{n_clusters - n_found} of {n_clusters} prototypes have no rows: "
             f"{n_found} clusters are used",
             ConvergenceWarning,
             stacklevel=3,
@@ -327,10 +327,10 @@ def _read_labels(model: Any, X: Features) -> Any:
 
 
 def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
-    """Check a clusterer's labels; number the clusters 0, 1, ...; give noise rows their own.
+    """Check the labels of a clusterer, and number the clusters 0, 1, ...
 
-    A noise row (-1, as DBSCAN has them) becomes a cluster with one member: it has no centre but
-    itself, so nothing pulls its output elsewhere.
+    A noise row (-1, as from DBSCAN) becomes a cluster with one member: it is its own centre, so
+    that the gamma term has no effect on it.
     """
     labels = np.asarray(labels)
     if labels.shape != (n_samples,) or labels.dtype.kind not in "iu":
@@ -345,8 +345,8 @@ def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
     noise = labels == -1
     if noise.any():
         warnings.warn(
-            f"the clusterer {name} left {noise.sum()} of {n_samples} rows out as noise (-1): each "
-            "of them is a cluster",
+            f"the clusterer {name} marked {noise.sum()} of {n_samples} rows as noise (-1): each of "
+            "them becomes a cluster",
             UserWarning,
             stacklevel=2,
         )

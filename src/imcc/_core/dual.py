@@ -1,17 +1,17 @@
-r"""One setting of the exact kernel model, by Cholesky: no eigenvectors needed.
+r"""A single setting of the exact kernel model by Cholesky factorisation, without eigenvectors.
 
 In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form of
 :mod:`imcc._core.solver` reads ::
 
     A = M^-1 (Y + [J, P] C),        J = K^-1 k(X, Z),
 
-where J holds the coefficients of the centres' projections on the span of the rows.  So a fit is a
-Cholesky factorisation of M and one of K.  K may be singular (rows that occur twice): J is solved
-with K + eps I and refined, and the part of the centres that is missed is measured.
-For the augmented span no J is needed.
+where J contains the coefficients of the projections of the centres on the span of the rows.  A fit
+needs a Cholesky factorisation of M and one of K.  K may be singular (duplicate rows): J is solved
+with K + eps I and refined, and the missing part of the centres is measured.  The augmented span
+does not need J.
 
-For rows with weights w and R = diag(sqrt(w)), the same holds with R K R, k(Z, X) R, R Y and R P in
-the places of K, k(Z, X), Y and P; the coefficients of the rows are then R A.
+For rows with weights w and R = diag(sqrt(w)), the same holds with R K R, k(Z, X) R, R Y and R P
+instead of K, k(Z, X), Y and P; the coefficients of the rows are then R A.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from imcc._backend.linalg import cholesky, cholesky_solve, symmetric_product
 from imcc._core.clustering import VirtualExamples
 from imcc._core.solver import ClusterTerms, eliminate_one
 
-# eps, relative to the mean diagonal of K: small enough for a refinement or two to reach rounding
-# where K has eigenvalues above 1e-6, large enough for K + eps I to be factorised always.
+# eps, relative to the mean diagonal of K: small enough that one or two refinements reach rounding
+# precision if eigenvalues of K are above 1e-6, large enough that K + eps I can be factorised.
 JITTER = 1e-10
 MAX_REFINEMENTS = 4
-# Largest influence on the solution, relative, that a missed part of a centre may have.
+# Maximum relative influence of the missing part of a centre on the solution.
 TOLERANCE = 1e-9
 
 
@@ -61,26 +61,27 @@ def solve_dual(
     gamma: float,
     K_between: Array | None = None,
 ) -> DualSolution:
-    """Solve one setting.
+    """Solve a single setting.
 
-    Where ``virtual`` has weights, K, K_centers and signs are those of rows scaled by their roots.
+    If ``virtual`` has weights, K, K_centers and signs are those of rows scaled by the square roots
+    of their weights.
 
     Parameters
     ----------
-    K : array of shape (n_samples, n_rows)
-        Kernel matrix of the training rows.  It is overwritten, except when an error is raised.
-    K_centers : array of shape (c, n_rows)
+    K : array of shape (n_samples, n_samples)
+        Kernel matrix of the training rows.  It is overwritten, unless an error is raised.
+    K_centers : array of shape (c, n_samples)
     signs : array of shape (n_samples, q)
     virtual : VirtualExamples
     alpha, beta, gamma : float
-    K_between : array of shape (c, c), optional
-        Kernel values between the centres: asks for the augmented span.
+    K_between : array of shape (c, c), default=None
+        Kernel matrix of the centres, for the augmented span.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         If K has negative eigenvalues, or is so ill-conditioned that the solution would not be
-        good to about nine digits: the spectral solver is then the one to use.
+        accurate to about nine digits.  Use the spectral solver then.
     """
     xp, n, c = namespace(K), K.shape[0], virtual.sizes.shape[0]
     terms = ClusterTerms.of(virtual)
@@ -121,11 +122,11 @@ def solve_dual(
 
 
 def _project(K: Array, K_centers: Array, weights: Array) -> Array:
-    """Return J with K J = k(X, Z), good enough for the weights that the centres have.
+    """Return J with K J = k(X, Z), with an accuracy that depends on the weights of the centres.
 
-    With R = k(X, Z) - K J, the part of phi(z) within the span of the rows that J misses has the
-    squared norm r^T K^+ r, measured with K + eps I; times the weight of z, it bounds the relative
-    change of the solution.
+    With R = k(X, Z) - K J, the missing part of phi(z) in the span of the rows has the squared norm
+    r^T K^+ r, measured with K + eps I; times the weight of z, it bounds the relative change of the
+    solution.
     """
     xp = namespace(K)
     factor = _factorise(_with_jitter(K))
@@ -139,7 +140,7 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
             return inside
     raise np.linalg.LinAlgError(
         "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
-        f"the solution would be off by about {influence:.0e} of its size"
+        f"the relative error of the solution would be about {influence:.0e}"
     )
 
 

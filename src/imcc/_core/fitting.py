@@ -43,15 +43,15 @@ from imcc._core.statistics import Statistics, constant_labels
 from imcc._utils.progress import tell
 from imcc._utils.validation import Features, Target, check_finite_result
 
-# n x n matrices that an exact fit holds at a time, by solver, as measured: the kernel matrix and
-# its factor, or the kernel matrix, its eigenvectors and what their computation needs.
+# Measured number of n x n matrices in memory during an exact fit, by solver: the kernel matrix and
+# its factor, or the kernel matrix, its eigenvectors and the workspace of the decomposition.
 FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
 
 # Seconds that the parts of a fit take on one core, as measured for 500 to 6000 rows of 60 features:
 # clustering per row; kernel matrix and factorisation per pair and triple of rows.
 _CLUSTERING, _SQUARE, _CUBE = 2e-5, 1.3e-7, 3.5e-11
 
-# From so many patterns of known rows on, a fit with unknown labels says what it costs.
+# Number of patterns of known rows above which a fit with unknown labels issues a warning.
 MANY_PATTERNS = 20
 
 
@@ -92,13 +92,13 @@ class FitSettings:
 
     @property
     def has_features(self) -> bool:
-        """Whether the model is one on features of finite dimension, which does not grow."""
+        """Whether the size of the model does not depend on the number of rows."""
         return self.approximation is not None or self.kernel.is_linear
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit gives, in arrays of the kind that was given.
+    """Result of a fit, in arrays of the library of the input.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def finished(
     assignment: np.ndarray | None = None,
     weighted: bool = False,
 ) -> FittedModel:
-    """Add the labels that do not vary, and return results of the kind that was given.
+    """Add constant labels to the intercept, and return results in the library of the input.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def fit_arrays(
     with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
         rows = on_device(X, settings.device)
         if not settings.has_features:
-            # Before rows are clustered, which may take long.
+            # Before the rows are clustered, which may take long.
             _require_room(rows, settings.solver, settings.kernel)
         weights = None if sample_weight is None else asarray(sample_weight, rows)
         if target.known is not None:
@@ -263,7 +263,7 @@ def fit_assigned(
     constants = constant_labels(column_sums(signs), float(X.shape[0]))
     signs = signs - constants
     virtual = virtual_examples(X, signs, assignment, weights)
-    # What overflows is an error of check_model, not a warning here.
+    # Overflow raises an error in check_model instead of a warning here.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return fit_model(X, signs, virtual, settings, landmarks), virtual, constants
 
@@ -277,7 +277,7 @@ def _fit_known(
     landmarks: Features | None,
     weights: Array | None,
 ) -> tuple[Model, VirtualExamples, Array]:
-    """Do it where some labels are not known, one pattern of known rows after the other."""
+    """Fit with unknown labels, one pattern of known rows after the other."""
     on_host, n_labels = to_numpy(signs), signs.shape[1]
     patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
     pattern_of = pattern_of.ravel()
@@ -309,20 +309,20 @@ def _fit_known(
 
 
 def _check_span(span: str) -> None:
-    """Refuse the augmented span where some labels are not known."""
+    """Raise an error for the augmented span if some labels are unknown."""
     if span != "train":
         raise ValueError(
-            f"span={span!r} cannot be used with labels that are not known (NaN in y): "
-            "the centres are other ones for each pattern of known rows; use span='train'"
+            f"span={span!r} is not supported with unknown labels (NaN in y), because the centres "
+            "differ between patterns of known rows; use span='train'"
         )
 
 
 def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
-    """Say what unknown labels cost where they have many patterns."""
+    """Warn if unknown labels have many patterns, which takes long."""
     if n_patterns > MANY_PATTERNS:
         warnings.warn(
-            f"the labels are known in {n_patterns} different sets of rows: each costs a "
-            f"factorisation of its own{where}, about as much as where all labels are known; fewer "
+            f"the labels are known in {n_patterns} different sets of rows: each needs a separate "
+            f"factorisation{where} and takes about as long as a fit with all labels known; fewer "
             "labels, or labels that are unknown in the same rows, take less time",
             UserWarning,
             stacklevel=stacklevel,
@@ -331,7 +331,7 @@ def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> N
 
 @dataclass(frozen=True)
 class _SharedFit:
-    """What fits on different parts of the same rows share.
+    """Data shared by fits on different subsets of the same rows.
 
     Attributes
     ----------
@@ -360,7 +360,7 @@ class _SharedFit:
 
     @property
     def of_rows(self) -> bool:
-        """Whether coefficients are of rows, not of features."""
+        """Whether there is a coefficient per row instead of per feature."""
         return self.feature_map is None
 
     @classmethod
@@ -399,7 +399,7 @@ class _SharedFit:
         return coef, intercept
 
     def model(self, coef: Array, intercept: Array) -> Model:
-        """Make a model of the coefficients of all labels."""
+        """Return the model with the coefficients of all labels."""
         if self.feature_map is not None:
             return self.feature_map.model(coef, intercept)
         return KernelModel(
@@ -415,7 +415,7 @@ class _SharedFit:
 
 
 def _columns(assignment: np.ndarray) -> np.ndarray:
-    """Return the clusters of rows as users see them: a vector for a single clustering."""
+    """Return the clusters of the rows, as a vector for a single clustering."""
     return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
@@ -426,7 +426,7 @@ def fit_model(
     settings: FitSettings,
     landmarks: Features | None = None,
 ) -> Model:
-    """Fit the kind of model that the settings ask for."""
+    """Fit the model of the settings."""
     if not settings.has_features:
         return fit_kernel(X, signs, virtual, settings)
     feature_map = _fit_map(X, virtual, settings, landmarks)
@@ -471,7 +471,7 @@ def _solve_on_features(
 def check_model(
     model: Model, setting: Setting, X: Features | None = None, names: Any = None
 ) -> None:
-    """Refuse a model that is not finite, and say what it comes from."""
+    """Raise an error if a model is not finite."""
     what = f"the coefficients of the model with {setting}"
     for part in (model.intercept, *model.coefficients.values()):
         check_finite_result(part, what, X=X, names=names)
@@ -484,7 +484,7 @@ def _solve_wide(
     feature_map: FeatureMap,
     settings: FitSettings,
 ) -> tuple[Array, Array]:
-    """Return W and b of features that are as many as the rows: in the dual, K = Psi Psi^T."""
+    """Return W and b for at least as many features as rows, in the dual with K = Psi Psi^T."""
     _require_room(X, settings.solver, settings.kernel)
     rows, centers = feature_map.transform(X), feature_map.transform(virtual.centers)
     inner = LinearKernel("linear").base
@@ -507,7 +507,7 @@ def solve_features(
     setting: Setting,
     solver: str,
 ) -> tuple[Array, Array]:
-    """Return W and b for features of which the sums are known; "auto" is Cholesky."""
+    """Return W and b from sums of features; "auto" is Cholesky."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
         return solve_primal(sums, of_centers, terms, *weights)
@@ -588,7 +588,7 @@ def _solve_scaled(
     setting: Setting,
     solver: str,
 ) -> tuple[Array, Array, Array]:
-    """Do it for scaled rows: "auto" is Cholesky, and spectral where that would lose digits."""
+    """Solve for scaled rows; "auto" is Cholesky, or spectral where that would lose accuracy."""
     weights = (setting.alpha, setting.beta, setting.gamma)
     if solver != "spectral":
         try:
@@ -604,17 +604,17 @@ def _solve_scaled(
     cross = kernel_map.train_sums(signs.T)
     problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
     inner, intercept, outer = solve_spectral(problem, *weights)
-    # phi(z) outside the span is phi(z) less its projection, which the rows express.
+    # phi(z) outside the span is phi(z) minus its projection, which is a combination of the rows.
     inner = inner - problem.factors[: outer.shape[0], :].T @ outer
     return kernel_map.basis @ inner, outer, intercept
 
 
 def _require_room(X: Features, solver: str, kernel: Kernel) -> None:
-    """Refuse an exact model that does not fit into the memory, before it is begun."""
+    """Raise an error for an exact model that does not fit into memory, before it starts."""
     n_bytes = 8.0 * FIT_MATRICES[_chosen_solver(solver, kernel)] * X.shape[0] ** 2
     require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)
 
 
 def _chosen_solver(solver: str, kernel: Kernel) -> str:
-    """Return the solver; "auto" is the spectral one for a kernel that may be indefinite."""
+    """Return the solver; "auto" is spectral for a kernel that may be indefinite."""
     return "spectral" if solver == "auto" and not kernel.is_semidefinite else solver

@@ -1,8 +1,8 @@
 """Kernels, and the rule for their width.
 
-A kernel is evaluated in two steps, so that a search over widths and folds pays for the first step
-once: ``base`` is what does not depend on the width (distances, or the kernel itself when it has no
-width), ``finish`` turns it into kernel values, in place.
+A kernel is evaluated in two steps, so that a search over widths and folds computes the first step
+only once: ``base`` does not depend on the width (distances, or the kernel itself if it has no
+width), and ``finish`` converts it to kernel values in place.
 
 ==========  =========================================  ==============================
 name        k(x, x')                                   distance that the width is in
@@ -12,14 +12,14 @@ laplacian   ``exp(-|x - x'|_1 / width)``               Manhattan
 chi2        ``exp(-sum (x - x')^2/(x + x') / width)``  additive chi-squared
 ==========  =========================================  ==============================
 
-The paper's rule takes the mean distance over all pairs of training rows as the width.  With weights
-w of the rows it is ::
+In the rule of the paper, the width is the mean distance over all pairs of training rows.  With row
+weights w, it is ::
 
     sum_ij w_i w_j d_ij / (N^2 - sum_i w_i min(w_i, 1)),        N = sum_i w_i,
 
-which for whole weights is the mean over the pairs of rows that are repeated so often (of which
-w_i (w_i - 1) pairs are of one row with itself), and for weights up to 1 the mean over pairs of
-different rows, weighted by w_i w_j.
+For integer weights, this is the mean over the pairs of repeated rows (of which w_i (w_i - 1) pairs
+are copies of the same row); for weights up to 1, it is the mean over pairs of different rows,
+weighted by w_i w_j.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MIN_WIDTH, MAX_WIDTH = 1e-150, 1e150
 
 
 def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
-    """Split rows into slices of about so many entries each (``kernel_entries`` by default)."""
+    """Split rows into slices with about ``entries`` entries (by default ``kernel_entries``)."""
     step = max(1, (entries or get_config().kernel_entries) // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -135,7 +135,7 @@ class WidthKernel(Kernel):
         return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
 
     def mean_distance_of(self, X: Features, weights: Array | None = None) -> float:
-        """Return the same for rows, without the matrix of all pairs."""
+        """Return the mean distance of rows, without the matrix of all pairs."""
         n, total = X.shape[0], 0.0
         for block in row_blocks(n, n, block_entries(X)):
             # Distances are symmetric: those to later rows count with the later rows.
@@ -228,7 +228,7 @@ class Chi2Kernel(WidthKernel):
 
 
 def _pair_weight(weights: Array) -> float:
-    """Return how many ordered pairs weighted rows make; see the formula above."""
+    """Return the (weighted) number of ordered pairs; see the formula above."""
     w = np.asarray(to_numpy(weights), dtype=np.float64)
     return float(w.sum() ** 2 - (w * np.minimum(w, 1.0)).sum())
 
@@ -293,12 +293,12 @@ _NAMED: dict[str, type[Kernel]] = {
 
 
 def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """Return the kernel of a name or callable; an unknown name is an error that lists them."""
+    """Return the kernel with a name, or of a callable; raise an error for an unknown name."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
-            "kernel='precomputed' cannot be used: the virtual examples are means of training rows, "
-            "and their kernel values do not follow from those of the rows; pass the rows and a "
-            "kernel name or a callable"
+            "kernel='precomputed' is not supported: the virtual examples are means of training "
+            "rows, and their kernel values do not follow from those of the rows; pass the rows "
+            "and the name of a kernel or a callable"
         )
     if not callable(kernel) and kernel not in (*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS):
         names = ", ".join(sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS}))
@@ -314,7 +314,7 @@ def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> 
 
 
 def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
-    """Check the kernel and its width together; return the kernel."""
+    """Check the kernel and its width, and return the kernel."""
     resolved = resolve_kernel(kernel, kernel_params)
     check_number("width_scale", width_scale, above=0)
     if isinstance(width, str):
@@ -340,11 +340,11 @@ def choose_width(
     base : array of shape (n_samples, n_samples)
         ``kernel.base(X)``.
     width : "mean_distance" or float
-        The paper's rule or a number.
+        The rule of the paper, or a number.
     width_scale : float
-        A factor on it.
-    weights : array of shape (n_samples,), optional
-        Of the rows.
+        Factor by which it is multiplied.
+    weights : array of shape (n_samples,), default=None
+        Row weights.
     """
     if not isinstance(kernel, WidthKernel):
         return None
@@ -370,12 +370,12 @@ def final_width(width: float, width_scale: float, n_rows: int) -> float:
 
 
 def check_scaled_width(width: float, width_scale: float) -> None:
-    """Refuse a width whose square, or the inverse of it, is no number."""
+    """Raise an error for a width whose square, or its inverse, is 0 or infinite."""
     scaled = width * width_scale
     if not MIN_WIDTH <= scaled <= MAX_WIDTH:
         size = "small" if scaled < 1 else "large"
         raise ValueError(
-            f"the kernel's width is too {size} to compute with: width {width:g} times width_scale "
+            f"the width of the kernel is too {size}: width {width:g} times width_scale "
             f"{width_scale:g} is {scaled:g}, which is not between {MIN_WIDTH:g} and {MAX_WIDTH:g}; "
             "a width of about the mean distance between rows is a good start "
             "(width='mean_distance', width_scale=1)"

@@ -1,4 +1,4 @@
-r"""From scores to probabilities: one logistic map per label, slopes shrunk towards each other.
+r"""Logistic maps from scores to log-odds, one per label, with slopes shrunk to a common slope.
 
 For label j the log-odds of a row with score f are ``a_j f + c_j`` (Platt 1999), fitted to held-out
 scores.  Rare labels do not determine their slope, so the slopes are shrunk towards each other.
@@ -36,7 +36,7 @@ from imcc._backend.device import block_entries
 from imcc._core.kernels import row_blocks
 from imcc._utils.validation import check_number
 
-#: How strongly slopes are pulled to the common one, per squared standard deviation of the scores.
+#: Precision of the prior of the slopes, per squared standard deviation of the scores.
 PRECISION = 0.2
 #: Rows, half of them positive, that are added at a label's mean score.
 PRIOR_COUNT = 1.0
@@ -63,7 +63,7 @@ class LogisticMaps:
     offset : array of shape (n_labels,)
         Log-odds at score 0.
     common_slope : float
-        The slope that the others are pulled to, per unit of the score.
+        The slope that the others are shrunk towards, per unit of the score.
     scale : float
         s, the common standard deviation of the scores.
     """
@@ -87,7 +87,7 @@ class LogisticMaps:
         Returns
         -------
         ndarray of shape (n_labels,)
-            On the host; -inf where all scores have them, inf where none has.
+            On the host; -inf if all scores have at least these log-odds, inf if none has.
         """
         slope, offset = to_numpy(self.slope), to_numpy(self.offset)
         missing = np.asarray(log_odds, dtype=np.float64) - offset
@@ -121,13 +121,13 @@ def fit_logistic_maps(
     ----------
     scores : array of shape (n_samples, n_labels)
         Scores of rows that the model was not trained on (held-out folds or leave-one-out).  They
-        decide library and device.
+        determine library and device.
     on : array of bool, shape (n_samples, n_labels)
         The labels.
     sample_weight : array of shape (n_samples,), optional
         How many rows each row counts for, at least 0.
     known : array of bool, shape (n_samples, n_labels), optional
-        False where a label is not known; such cells take no part, whatever their score.
+        False where a label is unknown; such entries are ignored.
     precision : float
         Of the prior of the slopes, above 0.
     prior_count : float
@@ -240,7 +240,7 @@ class _Problem:
             squares += to_numpy(xp.sum(apart, axis=0))
         counted = float(totals.sum())
         scale = float(np.sqrt(squares.sum() / counted)) if counted > 0 else 0.0
-        # Scores that do not vary, but for rounding, say nothing: any unit is as good.
+        # Scores that are constant up to rounding are not informative: any unit is fine.
         if scale <= 1e-12 * max(1e-300, float(np.abs(centers).max(initial=0.0))):
             scale = 1.0
         return cls(moved, labels, weights, centers, scale, positives, totals, prior_count, entries)

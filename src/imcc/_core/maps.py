@@ -1,24 +1,23 @@
-r"""Feature maps psi, between the rows and the one linear solver.
+r"""Feature maps psi, which reduce all models to a linear model.
 
 ===========  ===============================================================  ==============
 map          psi(x)                                                           for
 ===========  ===============================================================  ==============
-IdentityMap  ``x``, moved by the mean of the training rows                    linear
+IdentityMap  ``x`` minus the mean of the training rows                        linear
 KernelMap    ``diag(lam)^(-1/2) Q^T k(X, x)``, ``K = Q diag(lam) Q^T``        any kernel
 NystroemMap  ``diag(lam)^(-1/2) Q^T k(L, x)``, ``k(L, L) = Q diag(lam) Q^T``  any kernel
 FourierMap   ``sqrt(2/m) [cos(x Omega), sin(x Omega)]``                       rbf, laplacian
 ===========  ===============================================================  ==============
 
-The kernel map is the paper's restriction W = phi(X)^T A to the span of the training rows: a linear
-model W on psi gives the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It works on kernel values
-that already exist.  Nyström's map [1]_ is the kernel map with m landmarks L in place of all
-rows; with all rows as landmarks it *is* the exact one, as a map of rows.  The columns of Omega are
-drawn from the kernel's Fourier transform [2]_: normal for the rbf kernel, Cauchy for the laplacian,
-with the scale 1 / width.
+The kernel map is the restriction W = phi(X)^T A of the paper to the span of the training rows: a
+linear model W on psi has the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It is applied to
+kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead of all rows; with
+all rows as landmarks, it is exact.  The columns of Omega are drawn from the Fourier transform of
+the kernel [2]_: normal for the rbf kernel, Cauchy for the laplacian kernel, with the scale
+1 / width.
 
-All that a fit needs of the rows is sums over them (:mod:`imcc._core.statistics`), and
-:class:`FeatureMap` is all that it needs of a map.  An approximation is fitted on a sample of the
-rows.
+A fit only needs sums over the rows (:mod:`imcc._core.statistics`) and the interface
+:class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
 
 References
 ----------
@@ -67,32 +66,32 @@ from imcc._utils.validation import Features, check_choice, check_count
 
 APPROXIMATIONS = ("nystroem", "fourier")
 LANDMARKS = ("kmeans", "random")
-# Average precision stays within 0.005 of the exact model's (benchmarks/approximation.py).
+# Average precision is within 0.005 of that of the exact model (benchmarks/approximation.py).
 DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
-# A similarity that is no kernel has eigenvalues below -INDEFINITE times the largest one.
+# A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
 
 class FeatureMap(Protocol):
-    """A map of finite dimension: all that fits, searches and streams need of it.
+    """Interface of feature maps of finite dimension for fits, searches and streams.
 
-    An implementation is a dataclass, whose arrays move to a device by themselves.
+    Implementations are dataclasses, whose arrays are moved to a device automatically.
     """
 
     def entries_per_row(self, X: Features) -> int:
-        """Return how many numbers :meth:`to_sum` makes of a row."""
+        """Return the number of entries of :meth:`to_sum` per row."""
 
     def to_sum(self, X: Features) -> Features:
-        """Map rows to what is summed over them, in float64."""
+        """Map rows to the values that are summed, in float64."""
 
     def of_sums(self, sums: Statistics) -> Statistics:
-        """Turn the sums over :meth:`to_sum` into those over the features."""
+        """Convert the sums over :meth:`to_sum` to the sums over the features."""
 
     def transform(self, X: Features) -> Features:
         """Map rows to features."""
 
     def model(self, weights: Array, intercept: Array) -> Model:
-        """Make a model of weights (r, q) on the features and an intercept (q,)."""
+        """Return the model with weights (r, q) of the features and an intercept (q,)."""
 
 
 def feature_sums(
@@ -102,10 +101,10 @@ def feature_sums(
     membership: Array,
     weights: Array | None = None,
 ) -> Statistics:
-    """Sum over rows, block by block, what a map needs to be summed.
+    """Sum the values ``feature_map.to_sum`` over rows, in blocks.
 
-    Sums over parts of the rows add up; ``feature_map.of_sums`` makes those over the features of
-    them.
+    Sums over parts of the rows can be added; ``feature_map.of_sums`` converts them to the sums over
+    the features.
 
     Parameters
     ----------
@@ -211,11 +210,11 @@ class KernelMap:
 
 
 def warn_if_indefinite(negative: float) -> None:
-    """Say so when a matrix was not that of a kernel: its negative part has been left out."""
+    """Warn if a kernel matrix is indefinite; its negative part is ignored."""
     if negative > INDEFINITE:
         warnings.warn(
             "the kernel is not positive semi-definite: the negative part of its matrix "
-            f"({negative:.1g} of the largest eigenvalue) is left out",
+            f"({negative:.1g} of the largest eigenvalue) is ignored",
             UserWarning,
             stacklevel=2,
         )
@@ -230,14 +229,14 @@ class NystroemMap:
     kernel : Kernel
     width : float or None
     origin : array of shape (n_features,) or None
-        Subtracted from all rows before they meet the kernel.
+        Subtracted from all rows before the kernel is computed.
     landmarks : array or CSR matrix of shape (m, n_features)
-        Moved by the origin.
+        The landmarks minus the origin.
     basis : array of shape (m, rank)
         Q diag(lam)^(-1/2).
     late : bool
-        Whether the sums are taken over kernel values and rotated at the end, which saves a product
-        as large as the sums themselves.  Only where k(L, L) is well conditioned.
+        Whether kernel values are summed and the sums rotated at the end, which saves a product as
+        expensive as the sums.  Only if k(L, L) is well-conditioned.
     """
 
     kernel: Kernel
@@ -251,7 +250,7 @@ class NystroemMap:
     def fit(
         cls, kernel: Kernel, width: float | None, origin: Array | None, landmarks: Features
     ) -> NystroemMap:
-        """Decompose the landmarks' kernel matrix."""
+        """Decompose the kernel matrix of the landmarks."""
         moved = landmarks
         if origin is not None:
             moved = landmarks - namespace(landmarks).astype(origin, landmarks.dtype)
@@ -282,7 +281,7 @@ class NystroemMap:
         return self._kernel_values(X) @ self.basis
 
     def model(self, weights: Array, intercept: Array) -> KernelModel:
-        """Make a model of weights on the features, which become those of the landmarks."""
+        """Return the model with weights of the features, converted to weights of the landmarks."""
         return KernelModel(
             kernel=self.kernel,
             width=self.width,
@@ -310,7 +309,7 @@ class FourierMap:
         Omega.
     width : float
     n_components : int
-        m, the number of features; an odd one leaves the last sine out.
+        m, the number of features; for an odd number, the last sine is omitted.
     """
 
     frequencies: Array
@@ -341,7 +340,7 @@ class FourierMap:
         return self.n_components
 
     def to_sum(self, X: Features) -> Array:
-        """Map rows to what is summed over them: the features, in float64."""
+        """Map rows to the values that are summed: the features, in float64."""
         return self.transform(_double(X))
 
     def of_sums(self, sums: Statistics) -> Statistics:
@@ -355,7 +354,7 @@ class FourierMap:
 
 @dataclass(frozen=True)
 class Approximation:
-    """An approximation of a kernel, before it has seen rows.
+    """An approximation of a kernel, before it is fitted.
 
     Attributes
     ----------
@@ -375,27 +374,27 @@ class Approximation:
 
     @property
     def needs_sample(self) -> bool:
-        """Whether the map depends on the rows at all."""
+        """Whether the map depends on the rows."""
         by_rule = self.kernel.has_width and isinstance(self.width, str)
         return by_rule or (self.kind == "nystroem" and isinstance(self.landmarks, str))
 
     @property
     def sample_size(self) -> int:
-        """How many rows the map is fitted on."""
+        """Number of rows that the map is fitted on."""
         config = get_config()
         return max(config.width_rows, config.rows_per_landmark * self.n_components)
 
     def choose_landmarks(self, sample: Features, seed: int) -> Features:
-        """Return the landmarks, where the sample is; they do not depend on kernel and width.
+        """Return the landmarks, on the device of the sample; they do not depend on the kernel.
 
-        "random" draws rows; "kmeans" takes k-means centres, which cover the rows more evenly.  All
-        rows are taken if there are no more of them than ``n_components``.  k-means works on the
-        host, also for a sample on a device: the sample is small, and the landmarks are the same.
+        "random" draws rows; "kmeans" uses k-means centres, which cover the rows more evenly.  All
+        rows are used if there are at most ``n_components``.  k-means always runs on the host, since
+        the sample is small, so that the landmarks do not depend on the device.
         """
         if not isinstance(self.landmarks, str):
             if self.landmarks.shape[1] != sample.shape[1]:
                 raise ValueError(
-                    f"landmarks have {self.landmarks.shape[1]} features, and the rows have "
+                    f"landmarks have {self.landmarks.shape[1]} features, but the rows have "
                     f"{sample.shape[1]}"
                 )
             return asarray(self.landmarks, sample)
@@ -425,7 +424,7 @@ class Approximation:
         width_scale : float
         seed : int
         landmarks : array or CSR matrix, optional
-            What :meth:`choose_landmarks` gave, if that has been done already.
+            Result of :meth:`choose_landmarks`, if it was called before.
         weights : array of shape (n,), optional
             Weights of the sample's rows, for the width.
         """
@@ -463,14 +462,14 @@ def mean_distance_width(
 def check_approximation(
     approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any, span: str
 ) -> Approximation | None:
-    """Check what belongs to an approximation, together; None if there is none."""
+    """Check the parameters of an approximation; return None if there is none."""
     by_name = isinstance(landmarks, str)
     if by_name:
         check_choice("landmarks", landmarks, LANDMARKS)
     if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
         raise ValueError(
             f"landmarks have no effect with approximation={approximation!r}: set "
-            "approximation='nystroem', or leave them at 'kmeans'"
+            "approximation='nystroem', or keep landmarks='kmeans'"
         )
     if n_components is not None:
         check_count("n_components", n_components)
@@ -479,8 +478,8 @@ def check_approximation(
     check_choice("approximation", approximation, APPROXIMATIONS)
     if kernel.is_linear:
         raise ValueError(
-            "kernel='linear' needs no approximation: its cost grows with the rows as it is; use "
-            "approximation=None"
+            "kernel='linear' needs no approximation, because its cost is linear in the number of "
+            "rows; use approximation=None"
         )
     if span != "train":
         raise ValueError(
@@ -504,8 +503,8 @@ def check_approximation(
             raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
         if n_components not in (None, len(landmarks)):
             raise ValueError(
-                f"n_components={n_components!r}, but {len(landmarks)} landmarks are given: leave "
-                "n_components at None"
+                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
+                "n_components=None"
             )
         n_components = len(landmarks)
     count = DEFAULT_N_COMPONENTS[approximation] if n_components is None else n_components

@@ -1,6 +1,6 @@
-"""Fitted models: small records of arrays, from rows to scores.
+"""Fitted models: records of arrays that compute scores of rows.
 
-:mod:`imcc._core.fitting` makes them of rows and labels.  Arrays in, arrays out.
+They are made by :mod:`imcc._core.fitting`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from imcc._utils.validation import Features
 
 SOLVERS = ("auto", "cholesky", "spectral")
 SPANS = ("train", "augmented")
-#: What to do when the exact kernel model does not fit.
+#: Remedy if the exact kernel model does not fit into memory.
 REMEDY = (
-    "use approximation='nystroem', whose memory does not grow with the square of the rows, or "
-    "fewer rows"
+    "use approximation='nystroem', whose memory is not quadratic in the number of rows, or fewer "
+    "rows"
 )
 
 
@@ -75,11 +75,11 @@ class KernelModel:
     kernel : Kernel
     width : float or None
     origin : array of shape (n_features,) or None
-        Subtracted from all rows before they meet the kernel.
+        Subtracted from all rows before the kernel is computed.
     rows : array or CSR matrix of shape (n_samples, n_features)
-        The training rows, moved by the origin.
+        The training rows minus the origin.
     centers : array of shape (c, n_features) or None
-        The centres, moved likewise; None for the paper's span, where A_z = 0.
+        The centres minus the origin; None for the span of the paper, where A_z = 0.
     coef : array of shape (n_samples, q)
     center_coef : array of shape (c, q) or None
     intercept : array of shape (q,)
@@ -124,7 +124,7 @@ class KernelModel:
 
 
 class RowMap(Protocol):
-    """From rows to features, for scores."""
+    """Interface of feature maps for scores."""
 
     @property
     def width(self) -> float:
@@ -176,5 +176,5 @@ Model = LinearModel | KernelModel | FourierModel
 
 
 def moved_by(X: Features, origin: Array | None) -> Features:
-    """Return rows less an origin, in their precision; as they are without one."""
+    """Return rows minus an origin in their precision; unchanged if the origin is None."""
     return X if origin is None else X - namespace(X).astype(origin, X.dtype)

@@ -1,9 +1,8 @@
-"""Platt's sigmoid: from the margin of an SVM to log-odds that can be compared across labels.
+"""Platt's sigmoid: log-odds from the margin of an SVM, which are comparable between labels.
 
-The margins of two SVMs have different units: a margin of 1 may mean 55 % for a rare label and 99 %
-for a common one.  Ranking the labels of a row needs one unit.  Platt's P(on | m) = 1 / (1 + e^-z),
-z = slope m + offset, gives it: z is the log-odds.  Slope and offset maximise the likelihood on
-margins of rows that the SVM was not trained on.
+Margins of two SVMs are not comparable: a margin of 1 may mean 55 % for a rare label and 99 % for a
+frequent one.  With Platt's P(on | m) = 1 / (1 + e^-z), z = slope m + offset is the log-odds.  Slope
+and offset maximise the likelihood on margins of rows that the SVM was not trained on.
 
 References
 ----------
@@ -35,19 +34,19 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray, weights: np.ndarray | None 
     """Fit slope and offset by maximum likelihood, with Platt's targets and slope >= 0.
 
     The targets are (P + 1) / (P + 2) for the P positives and 1 / (N + 2) for the N negatives
-    instead of 1 and 0, which keeps the slope finite for separated classes.  A best slope below
-    zero means that the margins say nothing about rows not seen: then only the prior is left.
+    instead of 1 and 0, which keeps the slope finite for separated classes.  If the best slope is
+    negative, the margins are not informative, and only the prior is used.
 
     Parameters
     ----------
     margins : ndarray of shape (n_samples,)
     on : ndarray of bool, shape (n_samples,)
-    weights : ndarray of shape (n_samples,), optional
-        How often each row counts, in the likelihood and in P and N.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights, in the likelihood and in P and N.
     """
     n_on, n_off = _class_counts(on, weights)
     targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (n_off + 2))
-    # In units of their spread, Newton's matrix is well conditioned for any margins.
+    # Standardised margins give a well-conditioned Hessian.
     spread = float(margins.std())
     prior = Sigmoid(0.0, prior_log_odds(on, weights))
     if spread <= _FLAT * (1 + float(np.abs(margins).max())):
@@ -66,7 +65,7 @@ def _maximise_likelihood(
     start: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> tuple[float, float]:
-    """Minimise the cross-entropy by Newton steps, halved until it falls."""
+    """Minimise the cross-entropy by Newton steps, which are halved until it decreases."""
     each = 1.0 if weights is None else weights
     total = len(targets) if weights is None else float(weights.sum())
     point, loss = start, _cross_entropy(design @ start, targets, each)
@@ -97,7 +96,7 @@ def _cross_entropy(
 
 
 def _class_counts(on: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
-    """Return how many rows have a label and how many have not, or their weights."""
+    """Return the numbers of rows with and without a label, or the sums of their weights."""
     if weights is None:
         n_on = int(np.count_nonzero(on))
         return n_on, len(on) - n_on
@@ -105,7 +104,7 @@ def _class_counts(on: np.ndarray, weights: np.ndarray | None) -> tuple[float, fl
 
 
 def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the folds by which every row gets a margin of a machine that has not seen it.
+    """Return folds, so that each row gets a margin from an SVM that was fitted without it.
 
     Parameters
     ----------
@@ -116,8 +115,8 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
     Returns
     -------
     list of (inside, outside)
-        Rows to train on and rows left out, in increasing order; both classes are inside.  No folds
-        where the rarer class has a single row or none: it cannot be on both sides.
+        Rows to train on and held-out rows, in ascending order; both classes are in the first.
+        Empty if the rarer class has at most one row.
     """
     rarer = int(min(np.count_nonzero(on), np.count_nonzero(~on)))
     if rarer < 2:
@@ -127,6 +126,6 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
 
 
 def prior_log_odds(on: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return log((positives + 1) / (negatives + 1)): what is known of a label without features."""
+    """Return log((positives + 1) / (negatives + 1)), the prior log-odds of a label."""
     positives, negatives = _class_counts(on, weights)
     return float(np.log((positives + 1) / (negatives + 1)))

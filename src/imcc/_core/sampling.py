@@ -1,8 +1,8 @@
-"""A random sample of rows that does not depend on how the rows are cut into parts.
+"""A random sample of rows that does not depend on how the rows are divided into parts.
 
-Each row number gets a random key, and the rows with the smallest keys are the sample.  So a part of
-the rows needs to know only where it begins, samples of parts are merged by keeping the smallest
-keys, and one machine, a stream and a cluster draw the same rows.
+Each row index has a random key, and the sample consists of the rows with the smallest keys.  A part
+only needs the index of its first row, samples of parts are merged by keeping the smallest keys, and
+a single machine, a stream and a Dask cluster draw the same rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from imcc._utils.validation import Features
 def row_keys(seed: int, start: int, n_samples: int) -> np.ndarray:
     """Return a random key for each of the rows ``start, start + 1, ...``.
 
-    The finaliser of SplitMix64 [1]_, which is a permutation of the 64-bit numbers: no two rows have
-    the same key.
+    The key is the finaliser of SplitMix64 [1]_, a permutation of the 64-bit numbers, so that no two
+    rows have the same key.
 
     References
     ----------
     .. [1] G. L. Steele, D. Lea, C. H. Flood. "Fast splittable pseudorandom number generators."
        OOPSLA 2014.
     """
-    # Unsigned whole numbers of arrays wrap around; those of Python and NumPy's scalars complain.
+    # Unsigned integers wrap around in arrays, but raise warnings as NumPy scalars.
     step = 0x9E3779B97F4A7C15
     offset = (seed + 1) * 0xD1B54A32D192ED03 + start * step
     keys = np.arange(n_samples, dtype=np.uint64) * np.uint64(step)
@@ -40,15 +40,16 @@ def row_keys(seed: int, start: int, n_samples: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows with the smallest keys, so far.
+    """The rows with the smallest keys.
 
     Attributes
     ----------
     rows : array or CSR matrix of shape (n, n_features)
-        In the order of their numbers; the rest is on the host.
+        The rows in the order of their indices.
     numbers : ndarray of shape (n,)
-        Their row numbers, rising.
+        Row indices in ascending order, on the host.
     keys : ndarray of shape (n,)
+        Keys of the rows, on the host.
     """
 
     rows: Features
@@ -57,7 +58,7 @@ class Sample:
 
     @classmethod
     def of_rows(cls, X: Features, start: int, size: int, seed: int) -> Sample:
-        """Draw at most so many of the rows ``start, start + 1, ...``."""
+        """Draw at most ``size`` of the rows ``start, start + 1, ...``."""
         keys = row_keys(seed, start, X.shape[0])
         kept = _smallest(keys, size)
         # Indexing copies, so that a sample never keeps the whole part in memory.
@@ -80,9 +81,9 @@ class Sample:
         return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
 
     def likely(self, size: int, n_samples: int) -> Sample:
-        """Keep the rows that have a chance to be among the smallest keys of so many rows.
+        """Keep the rows that can be among the ``size`` smallest keys of ``n_samples`` rows.
 
-        The bound is ten standard deviations above what is expected, and the same for all parts.
+        The bound is ten standard deviations above the expected one, and the same for all parts.
         """
         share = (size + 10 * np.sqrt(size) + 50) / n_samples
         if share >= 1:
@@ -92,12 +93,12 @@ class Sample:
 
 
 def sample_rows(X: Features, size: int, seed: int) -> Features:
-    """Draw at most so many rows; all of them, as they are, if there are no more."""
+    """Draw at most ``size`` rows; return all rows if there are no more."""
     return X if X.shape[0] <= size else Sample.of_rows(X, 0, size, seed).rows
 
 
 def sample_weighted(X: Features, weights: Any, size: int, seed: int) -> tuple[Features, Any]:
-    """Draw the rows of :func:`sample_rows`, with their weights (None if there are none)."""
+    """Draw the rows of :func:`sample_rows` and their weights (None if there are none)."""
     if weights is None or X.shape[0] <= size:
         return sample_rows(X, size, seed), weights
     drawn = Sample.of_rows(X, 0, size, seed)
@@ -105,7 +106,7 @@ def sample_weighted(X: Features, weights: Any, size: int, seed: int) -> tuple[Fe
 
 
 def stack_rows(parts: list[Features]) -> Features:
-    """Put rows one after the other, where the first are; sparse if any part is."""
+    """Concatenate rows on the device of the first part; sparse if a part is sparse."""
     if not is_numpy(parts[0]):
         return namespace(parts[0]).concat([asarray(part, parts[0]) for part in parts], axis=0)
     parts = [asarray(part, parts[0]) for part in parts]
@@ -115,7 +116,7 @@ def stack_rows(parts: list[Features]) -> Features:
 
 
 def _smallest(keys: np.ndarray, size: int) -> np.ndarray:
-    """Return the positions of the smallest keys, rising."""
+    """Return the positions of the smallest keys in ascending order."""
     if len(keys) <= size:
         return np.arange(len(keys))
     return np.sort(np.argpartition(keys, size)[:size])

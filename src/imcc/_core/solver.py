@@ -1,4 +1,4 @@
-r"""The closed form of IMCC: one factorisation, then only work of rank 2c.
+r"""The closed form of IMCC: one factorisation, followed by computations of rank 2c.
 
 With features Psi of the rows and Psi_z of the centres, labels Y in {-1, +1}, soft labels T, the
 membership matrix P and D = P^T P, the objective (Eq. 7 and 16 of the paper) is ::
@@ -11,9 +11,9 @@ rows, so the last term is gamma (G + V S V^T) with S = [[D, -I], [-I, 0]] of siz
 
     B = (1 + gamma) G + beta I
 
-is all there is to factorise, and the rest is eliminated one after the other:
+is the only matrix of size r that is factorised.  The rest is eliminated in three steps:
 
-1. The pull towards the centres::
+1. The gamma term, which pulls rows towards the centres::
 
        B' = B + gamma V S V^T
        V^T B'^-1 [..] = (I + gamma Gv S)^-1 V^T B^-1 [..],    Gv = V^T B^-1 V
@@ -28,15 +28,15 @@ is all there is to factorise, and the rest is eliminated one after the other:
        (n - 1^T Psi B'^-1 Psi^T 1 + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (1 - g_z)) b
            = 1^T Y - 1^T Psi B'^-1 Psi^T Y + alpha (1 - g_z)^T (I + alpha G'_zz)^-1 (T - h'_z)
 
-What comes out is C (2c x q) and b, such that W = B^-1 (Psi^T Y + V C).
+The results are C (2c x q) and b, such that W = B^-1 (Psi^T Y + V C).
 
-Weights w of the rows multiply the first and the last sum.  With R = diag(sqrt(w)) in front of rows,
-labels, memberships and ones (R Psi, R Y, R P, R 1) the objective has the form above, and so has
-everything that follows: D holds the weights of the clusters, n is their sum, and Z and T are
-weighted means.  A row of weight 2 is the same as two rows.
+Row weights w multiply the first and the last sum.  With R = diag(sqrt(w)) and R Psi, R Y, R P and
+R 1 instead of rows, labels, memberships and ones, the objective and the solution have the form
+above: D contains the weights of the clusters, n is their sum, and Z and T are weighted means.  A
+row of weight 2 is equivalent to two rows.
 
 B depends on beta and gamma only through rho = beta / (1 + gamma): B = (1 + gamma) (G + rho I).
-With several clusterings (their blocks stacked) gamma is shared out evenly over them.
+With several clusterings, whose blocks are stacked, gamma is divided evenly among them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from imcc._core.statistics import Statistics
 
 @dataclass(frozen=True)
 class ClusterTerms:
-    """What the elimination needs to know of the clusters, whatever the features.
+    """The terms of the clusters in the elimination, which do not depend on the features.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class ClusterTerms:
 
     @classmethod
     def of(cls, virtual: VirtualExamples) -> ClusterTerms:
-        """Read them off virtual examples."""
+        """Return the terms of virtual examples."""
         sizes, first = virtual.sizes, virtual.first
         return cls(
             soft_labels=virtual.soft_labels,
@@ -95,7 +95,7 @@ class ClusterTerms:
 def eliminate(
     terms: ClusterTerms, gram: Array, cross: Array, alphas: np.ndarray, gammas: np.ndarray
 ) -> tuple[Array, Array]:
-    """Eliminate pull, virtual examples and intercept, for several settings at once.
+    """Eliminate gamma term, virtual examples and intercept, for several settings at once.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def eliminate(
 def eliminate_one(
     terms: ClusterTerms, gram: Array, cross: Array, alpha: float, gamma: float
 ) -> tuple[Array, Array]:
-    """Do the same for one setting, with nothing stacked."""
+    """Do the same for a single setting, without the stacked axes."""
     corrections, intercepts = eliminate(
         terms, gram[None, :, :], cross[None, :, :], np.array([alpha]), np.array([gamma])
     )

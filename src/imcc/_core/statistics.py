@@ -1,12 +1,12 @@
 """The sums over training rows that the solver needs.
 
-For features Psi (n x r), labels Y (n x q) and the membership matrix P (n x c), given the centres,
-everything the solver asks of the rows is a sum over them::
+For features Psi (n x r), labels Y (n x q) and the membership matrix P (n x c), the solver only
+needs sums over the rows, in addition to the centres::
 
     Psi^T Psi,   Psi^T Y,   P^T Psi,   P^T Y,   P^T 1,   n
 
-so statistics of parts add up to the statistics of the whole, and those of a part can be taken away.
-Where rows have weights w, each row counts w times: Psi^T diag(w) Psi and so on, P^T w, and sum(w).
+The statistics of parts can therefore be added and subtracted.  With row weights w, the sums are
+weighted: Psi^T diag(w) Psi and so on, P^T w, and sum(w).
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from dataclasses import dataclass, fields, replace
 from imcc._backend.array import Array, dense, namespace, scaled_rows
 from imcc._utils.validation import Features
 
-# Sums of weights of the same rows, added up in another order, differ by no more of their size.
-# Whole numbers of up to 10^11 rows differ by more if they differ.
+# Maximum relative difference of sums of the same weights in another order.  Different counts of up
+# to 10^11 rows differ by more.
 SAME_TOTAL = 1e-11
 
 
 def constant_labels(totals: Array, n_rows: float) -> Array:
-    """Return -1.0 or +1.0 for labels that no row or every row has, and 0.0 for all others.
+    """Return -1.0 or +1.0 for labels of no row or of all rows, and 0.0 for all others.
 
-    For such a label the optimum is known without computing it: no weights, and the constant as the
-    intercept.  The closed form is linear in the labels, so a fit subtracts the constants from the
-    labels (the columns are then exactly zero, and so is what is solved for) and adds them to the
-    intercept.  Solved for like the others, the scores of these labels would be the constant plus
-    rounding, and their order would depend on the number of threads.
+    The optimum for a constant label has zero coefficients and the constant as intercept.  The
+    closed form is linear in the labels, so a fit subtracts the constants from the labels (the
+    columns are then exactly zero) and adds them to the intercept.  Otherwise, the scores of these
+    labels would have rounding errors, and their order would depend on the number of threads.
 
     Parameters
     ----------
     totals : array of shape (q,)
-        1^T Y, the sums of labels that are -1 and +1: whole numbers, or sums of weights, which are
-        exact up to rounding.
+        1^T Y, the sums of labels that are -1 and +1, or of their weights.
     n_rows : float
         Number of rows, or the sum of their weights.
     """
@@ -45,7 +43,7 @@ def constant_labels(totals: Array, n_rows: float) -> Array:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over rows; ``a + b`` and ``total - part`` are the sums over the union and the rest.
+    """Sums over rows; ``a + b`` and ``total - part`` are the sums of the union and the rest.
 
     Attributes
     ----------
@@ -93,7 +91,7 @@ class Statistics:
     ) -> Statistics:
         xp = namespace(weights)
         roots = xp.sqrt(weights)
-        # Scaled on both sides, so that Psi^T Psi stays symmetric to the last bit.
+        # Scaled on both sides, so that Psi^T Psi is exactly symmetric.
         psi, signs, membership = (scaled_rows(x, roots) for x in (psi, signs, membership))
         return cls(
             gram=dense(psi.T @ psi),
@@ -105,7 +103,7 @@ class Statistics:
         )
 
     def without(self, constants: Array) -> Statistics:
-        """Return the sums for labels less the constants of :func:`constant_labels`."""
+        """Return the sums for labels minus the constants of :func:`constant_labels`."""
         varied = namespace(constants).astype(constants == 0, constants.dtype)
         return replace(self, cross=self.cross * varied, cluster_labels=self.cluster_labels * varied)
 

@@ -1,4 +1,4 @@
-"""Virtual examples against ridge regression: the same kernel, rows and folds for both."""
+"""Comparison of virtual examples with ridge regression, with the same kernel, rows and folds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VIRTUAL_GAIN = 1e-3
 
 
 def may_compete(job: Job) -> bool:
-    """Whether virtual examples are tried at all."""
+    """Whether virtual examples are tried."""
     # They are means of rows, without weights, their labels are known, and kernels are exact.
     return (
         job.options.virtual
@@ -37,11 +37,11 @@ def may_compete(job: Job) -> bool:
 def compete(
     job: Job, kernels: list[Kernel], starts: dict[Kernel, int]
 ) -> tuple[float, list[tuple[Kernel, Weights, float]]] | None:
-    """Let virtual examples compete with ridge regression by the same folds.
+    """Compare virtual examples with ridge regression on the same folds.
 
     Returns
     -------
-    None if they do not help, or their share of the ensemble and (kernel, weights, share).
+    None if they do not improve the ensemble; otherwise their share and (kernel, weights, share).
     """
     part = np.sort(job.order[:VIRTUAL_ROWS])
     folds = make_folds(len(part), job.seed) if job.folds is None else restricted(job.folds, part)

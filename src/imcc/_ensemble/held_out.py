@@ -1,4 +1,4 @@
-"""Scores of rows that were held out: leave-one-out in closed form, or folds."""
+"""Scores of held-out rows: leave-one-out in closed form, or folds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from imcc._search.folds import Fold
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of some rows, as they are and in the eigenbasis of their correlations.
+    """The labels of some rows, also in the eigenbasis of their correlations.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class FoldRidge:
             self.ridges.append(Ridge(Spectrum.of_kernel(inner, own.weight), own))
 
     def held_out(self, penalty: float, eta: float = 0.0) -> Array:
-        """Return the scores of all rows, each by the model of the fold that holds it out."""
+        """Return the scores of all rows, each from the model of the fold that holds it out."""
         parts = []
         for ridge, across in zip(self.ridges, self.across, strict=True):
             coef, intercept = ridge.coefficients(penalty, eta)
@@ -145,7 +145,7 @@ def put_rows(parts: list[Array], rows: list[np.ndarray], shape: tuple[int, int])
 
 
 def check_folds(folds: list[Fold], n: int) -> None:
-    """Refuse folds that do not hold every row out exactly once."""
+    """Raise an error if the folds do not hold out every row exactly once."""
     if not np.array_equal(np.sort(np.concatenate([fold.test for fold in folds])), np.arange(n)):
         raise ValueError(
             "cv must hold every row out exactly once, so that each row has one held-out score; "

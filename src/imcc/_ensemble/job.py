@@ -1,4 +1,4 @@
-"""What the stages of a search share: rows, options, folds, random order, clock, and the table."""
+"""Data shared by the stages of a search: rows, options, folds, order, clock and trials."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class Job:
             n_patterns=n_patterns,
             rates=HOST if is_numpy(data.signs) else DEVICE,
         )
-        # A device is shared by all that use it, and its arrays do not travel between processes.
+        # A device is shared by all processes, and its arrays cannot be passed between them.
         self.n_jobs = options.n_jobs if is_numpy(data.signs) else 1

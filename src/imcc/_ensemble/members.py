@@ -1,4 +1,4 @@
-"""Members: what a kernel gives on all rows, plain and with coupled labels."""
+"""Members of an ensemble: models of a kernel on all rows, with and without coupled labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from imcc._ensemble.tries import Tries, climb
 
 
 class MemberMaker:
-    """Makes candidates of kernels, one after the other, on all rows.
+    """Fits candidates of one kernel after the other on all rows.
 
     Parameters
     ----------

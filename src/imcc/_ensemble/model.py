@@ -1,4 +1,4 @@
-"""The fitted ensemble: plain records, and how rows are scored."""
+"""The fitted ensemble: its records, and the scores of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCORE_ENTRIES = 2**22
 
 @dataclass(frozen=True)
 class Setting:
-    """What a member is: everything that was chosen.
+    """The selected parameters of a member.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Setting:
     penalty : float
         lambda (beta, for members with virtual examples).
     eta : float
-        How far the labels are coupled, from 0 (not at all).
+        Coupling of the labels, from 0 (none).
     alpha, gamma : float
-        IMCC's weights of the virtual examples and of the pull to them; 0 without any.
+        Weights of the virtual examples and of the gamma term of IMCC; 0 without virtual examples.
     n_clusters : int
         Number of virtual examples; 0 without any.
     """
@@ -98,7 +98,7 @@ class EnsembleModel:
     base: Array
 
     def moved(self, like: Array) -> EnsembleModel:
-        """Return the model with its arrays beside another array."""
+        """Return the model with its arrays in the library and on the device of another array."""
         return replace(
             self,
             anchors=tuple(asarray(rows, like) for rows in self.anchors),

@@ -1,12 +1,12 @@
 """Unknown labels: each label is learned from the rows in which it is known.
 
-As if there were no other rows; views and widths are those of all rows.  Labels that are known in
-the same rows share the decompositions, and each pattern of known rows costs one more of them for
-every kernel.  Labels are not coupled: that takes the same rows for all.
+Other rows are ignored, but views and widths are computed from all rows.  Labels that are known in
+the same rows share decompositions; each pattern of known rows needs another decomposition per
+kernel.  Labels are not coupled, since this needs the same rows for all labels.
 
-The held-out scores of all penalties are computed at once and the decomposition is dropped, so there
-is one matrix at a time however many patterns there are.  The coefficients, of the one penalty that
-is chosen, cost another decomposition.
+The held-out scores of all penalties are computed at once and the decomposition is discarded, so
+that only one matrix is in memory, however many patterns there are.  The coefficients of the
+selected penalty need another decomposition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RowsFit(Protocol):
     """Ridge regression on some of the rows."""
 
     def leave_one_out(self, penalty: float) -> Array:
-        """Return the scores of these rows, each by the model without it."""
+        """Return the scores of these rows, each from the model without it."""
 
     def score(self, tests: np.ndarray, penalty: float) -> Array:
         """Return the scores of other rows."""

@@ -1,4 +1,4 @@
-"""What goes through the search: options, kernels, what was tried, candidates and the result."""
+"""Records of the search: options, kernels, trials, candidates and the result."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of the table of what was tried.
+    """A setting that was tried.
 
     ``value`` is the criterion (greater is better) of held-out scores of ``n_samples`` rows.
     """
@@ -79,7 +79,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the search gives.
+    """Result of the search.
 
     Attributes
     ----------
@@ -91,11 +91,11 @@ class Fitted:
         The same with calibration and weights refitted without the rows that are judged.
     virtual_weight : float
     criterion : str
-        What decided.
+        Name of the criterion.
     n_landmarks : int
         0 if the kernels are exact.
     stopped : bool
-        Whether the time ran out before all was tried.
+        Whether the time limit stopped the search.
     lower_is_better : bool
         Whether the criterion is a loss, which trials have negated.
     held_out : array of shape (n_samples, n_varying) or None

@@ -1,4 +1,4 @@
-"""The training rows in every view, their labels, and what they are judged by."""
+"""The training rows in every view, their labels, and the criteria."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Rows:
         return stored / max(self.n, 1)
 
     def view(self, name: str) -> View:
-        """Return a view, learned when it is first asked for."""
+        """Return a view, which is fitted when it is first needed."""
         if name not in self._views:
             self._views[name] = fit_view(name, self._X)
         return self._views[name]
 
     def rows(self, name: str) -> Features:
-        """Return all rows in a view, where the labels are."""
+        """Return all rows in a view, on the device of the labels."""
         if name not in self._rows:
             moved = self.view(name).transform(self._X)
             self._rows[name] = on_host_or_device(moved, self.signs)
@@ -84,13 +84,13 @@ class Rows:
         return Held(labels, own, [labels.of_rows(fold.train) for fold in own])
 
     def weighting(self, part: np.ndarray) -> Criterion:
-        """Return what the weights of the members are chosen by."""
+        """Return the criterion for the weights of the members."""
         if self.options.weights == "scoring":
             return self.criterion(part)
         return self._criterion(part, "log_loss")
 
     def criterion(self, part: np.ndarray) -> Criterion:
-        """Return what kernels, penalties and couplings are chosen by."""
+        """Return the criterion for kernels, penalties and couplings."""
         return self._criterion(part, self.options.scoring)
 
     def _criterion(self, part: np.ndarray, scoring: Any) -> Criterion:

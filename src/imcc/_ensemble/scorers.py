@@ -18,7 +18,7 @@ from imcc._utils.validation import Features
 
 
 class Scorer(Protocol):
-    """What the search needs of a kernel."""
+    """Interface of a kernel for the search."""
 
     def held_out(self, penalty: float, eta: float = 0.0) -> Array:
         """Return the scores of all rows by models without them, (n, q)."""

@@ -1,4 +1,4 @@
-"""Screening: every kernel on a part of the rows, the best ones on larger parts."""
+"""Screening: all kernels on a part of the rows, the best ones on larger parts."""
 
 from __future__ import annotations
 

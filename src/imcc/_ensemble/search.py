@@ -1,15 +1,15 @@
 """The search for an ensemble: screen kernels, calibrate, couple, choose, fit.
 
 1. **Screening** (:mod:`imcc._ensemble.screening`).  Every kernel (view x kernel x width) is scored
-   on a part of the rows, by calibrated leave-one-out scores at its best penalty.  The best ones
-   proceed to a larger part, the best of those to all rows (successive halving).
+   on a part of the rows, by calibrated leave-one-out scores at its best penalty.  The best ones are
+   scored on a larger part, and the best of those on all rows (successive halving).
 2. **Members** (:mod:`imcc._ensemble.members`).  On all rows each kernel gives up to two members
    from one eigendecomposition: the best penalty, and the best penalty and coupling of the labels.
-3. **Virtual examples** (:mod:`imcc._ensemble.competition`).  On the best kernels, IMCC's own
-   weights compete with ridge regression: all by the same folds of the same rows.  The share that
-   they get there is their share of the ensemble.
-4. **Ensemble.**  Greedy choice with replacement on the held-out log-odds, by their log loss, which
-   changes with every entry and so is less noisy than a metric of ranks.
+3. **Virtual examples** (:mod:`imcc._ensemble.competition`).  On the best kernels, models with
+   virtual examples are compared with ridge regression on the same folds of the same rows.  Their
+   share in this comparison is their share of the ensemble.
+4. **Ensemble.**  Greedy selection with replacement on the held-out log-odds by their log loss,
+   which depends on every entry and is less noisy than a ranking metric.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from imcc._ensemble.tries import calibrate
 from imcc._search.folds import Fold
 from imcc._utils.validation import Features
 
-#: Which recipe this is: a change of what is tried or how it is chosen gets a new number.
+#: Version of the search procedure; it changes with what is tried or how it is selected.
 RECIPE = 1
-#: Landmarks where the rows are too many for exact kernels.
+#: Default number of landmarks, if there are too many rows for exact kernels.
 N_LANDMARKS = 1000
 
 
@@ -65,14 +65,14 @@ def fit_ensemble(
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         On the host.
     signs : array of shape (n_samples, n_outputs)
-        Labels as -1.0 and +1.0, 0.0 where unknown; they decide where the work is done.
+        Labels as -1.0 and +1.0, 0.0 where unknown; they determine library and device.
     binary : bool
-        Whether the one output stands for two classes.
+        Whether the single output represents two classes.
     options : Options
     weight : ndarray of shape (n_samples,), optional
         Above 0.
     known : ndarray of bool, shape (n_samples, n_outputs), optional
-        Which labels are known; all if it is not given.
+        Which labels are known; None means all.
     folds : list of Fold, optional
         What to hold out in place of single rows.
     seed : int
@@ -94,7 +94,7 @@ def fit_ensemble(
 
 
 def plan(job: Job, maker: MemberMaker) -> None:
-    """Tell the clock how much work there is, if virtual examples do not join."""
+    """Set the expected work of the clock, if virtual examples do not join."""
     sizes, keep = screening_rounds(job.data.n)
     options, n, work = job.options, job.data.n, job.work
     n_kernels = len(options.views) * len(options.kernels) * len(options.width_scales)
@@ -108,7 +108,7 @@ def plan(job: Job, maker: MemberMaker) -> None:
 
 
 def run(job: Job, nothing: EnsembleModel) -> Fitted:
-    """Go through the stages; ``nothing`` is the model without members."""
+    """Run all stages; ``nothing`` is the model without members."""
     data, options, clock = job.data, job.options, job.clock
     landmarks = None
     if data.n > options.exact_rows:

@@ -1,4 +1,4 @@
-"""What decides between models, and the greedy choice of an ensemble."""
+"""Criteria of model selection, and the greedy selection of an ensemble."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CRITERIA = (*METRICS, "log_loss")
 
 
 class Criterion:
-    """Judges held-out log-odds of some rows; greater is better.
+    """Criterion of held-out log-odds of some rows; greater is better.
 
     Parameters
     ----------
@@ -26,19 +26,19 @@ class Criterion:
         One of CRITERIA, or a function of labels (bool) and log-odds, both ndarrays of shape
         (n_samples, n_outputs), of which a greater value is better.
     binary : bool
-        Whether the one output stands for the two classes of a 1-D target: it is then judged as the
+        Whether the single output represents the two classes of a 1-D target; metrics then use the
         ranking of the two.
     weight : ndarray of shape (n_samples,), optional
     like : array, optional
-        Decides library and device of the log-odds.
+        Determines library and device of the log-odds.
     known : ndarray of bool, shape (n_samples, n_outputs), optional
-        Which labels are known.  A row is judged by those that are known of it, and a row of which
-        none is known not at all; callables cannot judge so.
+        Which labels are known; unknown labels, and rows without known labels, are ignored.  Not
+        supported for callables.
 
     Attributes
     ----------
     name : str
-        What decides: "log_loss" in place of a metric that no row has a ranking for.
+        Name of the criterion: "log_loss" instead of a metric that is undefined for all rows.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Criterion:
         return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
 
     def values(self, candidates: Iterable[Array], like: Array) -> list[float]:
-        """Return the values of several log-odds, beside an array.
+        """Return the values of several log-odds, on their device.
 
         A device is asked once for the log losses of all of them, not for one after the other.
         """
@@ -100,7 +100,7 @@ class Criterion:
         return [-float(np.average(of_rows, weights=self._weight)) for of_rows in rows]
 
     def reported(self, value: float) -> float:
-        """Return a value in the metric's own direction: losses as they are."""
+        """Return a value of the metric; losses are not negated."""
         if self._function is None and (self.name == "log_loss" or self._sign < 0):
             return -value
         return value
@@ -126,7 +126,7 @@ class Criterion:
         return float(np.average(rows, weights=None if self._weight is None else self._weight[some]))
 
     def _labels(self, like: Array) -> Array:
-        """Return the labels as numbers beside log-odds; they are moved there once."""
+        """Return the labels as numbers on the device of log-odds; they are moved only once."""
         if self._numbers is None or type(self._numbers) is not type(like):
             self._numbers = asarray(self._on, like, "float64")
         return self._numbers
@@ -154,9 +154,9 @@ def weighted_mean(members: Iterable[tuple[Array, float]]) -> Any:
 def choose_greedily(
     members: Sequence[Array], criterion: Criterion, rounds: int
 ) -> tuple[np.ndarray, float]:
-    """Choose members with replacement, each time the one whose addition makes the mean best.
+    """Select members with replacement, in each round the one that improves the mean most.
 
-    A round may make the mean worse; the best mean of all rounds counts (Caruana et al. 2004).
+    The mean may get worse in a round; the best mean of all rounds is returned [1]_.
 
     Parameters
     ----------
@@ -172,6 +172,11 @@ def choose_greedily(
         Summing to one.
     value : float
         The criterion of the weighted mean.
+
+    References
+    ----------
+    .. [1] R. Caruana, A. Niculescu-Mizil, G. Crew, A. Ksikes. "Ensemble selection from libraries of
+       models." ICML 2004.
     """
     counts = np.zeros(len(members), dtype=int)
     best_counts, best = counts, -np.inf

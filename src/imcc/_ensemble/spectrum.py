@@ -13,17 +13,17 @@ and the score of row i by the model that is fitted without row i is exactly
 
     y_i - t_i / ((C_ii - a_i^2 / (s' a)) sqrt(v_i))
 
-so one eigendecomposition gives the scores of n left-out rows for any number of penalties.  (A row
-of weight 2 is left out as a whole: leave-one-out of a row that stands there twice would leave the
-other one in.)
+so that one eigendecomposition gives the leave-one-out scores of all rows for any number of
+penalties.  A row of weight 2 is left out completely; of two copies of a row, only one would be left
+out.
 
 **Coupled labels.**  The penalty tr(A' K A L^-1), L = (1 - eta) I + eta R with R the correlation
-matrix of the labels, lets correlated labels share what they learn.  R knows the label of the
-row that is left out, which shows for rare labels; so the correlations of labels j and k are shrunk
-by the factors (m_j / (m_j + c) m_k / (m_k + c))^(1/2), where m counts the rows of the rarer of a
-label's two values and c = SHRINKAGE.  In the eigenbasis V of R,
-with eigenvalues r_j, the labels Y V are independent ridge problems with the penalties
-lambda / (1 - eta + eta r_j), so leave-one-out stays exact for a given R.
+matrix of the labels, couples correlated labels.  R depends on the labels of the left-out row, which
+matters for rare labels.  The correlations of labels j and k are therefore multiplied by
+(m_j / (m_j + c) m_k / (m_k + c))^(1/2), where m is the number of rows with the rarer value of a
+label and c = SHRINKAGE.  In the eigenbasis V of R, with eigenvalues r_j, the labels Y V are
+independent ridge problems with the penalties lambda / (1 - eta + eta r_j), so that leave-one-out is
+exact for a given R.
 
 **Features.**  For a map with features Phi (Nyström), K = Phi Phi' has the eigenvectors
 Phi Q diag(w)^(-1/2), where Phi' S^2 Phi = Q diag(w) Q'; outside their span C is 1 / lambda.
@@ -170,7 +170,7 @@ class Spectrum:
     def leave_one_out(
         self, signs: Array, projected: Array, penalty: Any, diagonal: Array | None = None
     ) -> Array:
-        """Return the score of each row by the model without it, shape (n, q).
+        """Return the score of each row from the model without it, shape (n, q).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""One kernel: its penalties and couplings, calibrated and judged, each computed when needed."""
+"""Penalties and couplings of a kernel, calibrated and evaluated when they are needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from imcc._ensemble.selection import Criterion
 
 @dataclass(frozen=True)
 class Try:
-    """Held-out scores of one penalty and coupling, calibrated and judged."""
+    """Calibrated held-out scores of a penalty and coupling, and their criterion."""
 
     value: float
     held_out: Array
@@ -27,7 +27,7 @@ class Try:
 
 
 class Tries:
-    """Held-out scores of one kernel: each penalty and coupling is computed once, when needed.
+    """Held-out scores of a kernel; each penalty and coupling is computed once, when needed.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Tries:
         self.found: dict[tuple[int, float], Try] = {}
 
     def judged(self, scores: Array) -> Try:
-        """Calibrate and judge held-out scores."""
+        """Calibrate and evaluate held-out scores."""
         maps = calibrate(scores, self._signs, self._weight, self._calibrated, self._known)
         log_odds = maps.log_odds(scores)
         return Try(self._criterion(log_odds), scores, log_odds, maps)

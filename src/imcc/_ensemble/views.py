@@ -1,4 +1,4 @@
-"""Views: the rows in other coordinates, each learned from the training rows without labels.
+"""Views: transformations of the rows, fitted to the training rows without labels.
 
 ========  =============  =====================================================================
 view      for            a row becomes
@@ -6,13 +6,13 @@ view      for            a row becomes
 raw       all            itself
 standard  dense          (x - mean) / standard deviation, per column
 ranks     dense          the normal score of its rank among the training rows, per column
-root      dense          the square root of x less the column's smallest value (0 if negative)
+root      dense          the square root of x minus the column's minimum (0 if negative)
 unit      mostly zeros   x / |x|
 tfidf     mostly zeros   x times the inverse document frequency, then scaled to unit length
 ========  =============  =====================================================================
 
-Distances do not change when all rows are moved, so dense views are moved to mean 0: the products
-that distances are computed from lose fewer digits.
+Dense views are centred, which does not change distances and reduces the rounding errors of the
+products they are computed from.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from sklearn.preprocessing import normalize
 
 from imcc._utils.validation import Features
 
-#: The views that make sense for dense and for mostly-zero rows.
+#: The default views of dense rows, and of rows that are mostly zero.
 DENSE_VIEWS = ("raw", "standard", "ranks", "root")
 SPARSE_VIEWS = ("raw", "unit", "tfidf")
 VIEWS = tuple(dict.fromkeys(DENSE_VIEWS + SPARSE_VIEWS))
 #: Rows with more than this share of zeros are "mostly zeros".
 ZERO_SHARE = 0.8
-# Quantiles of a column that ranks are taken among.
+# Maximum number of quantiles of a column that ranks are computed from.
 _KNOTS = 1000
 
 
 @dataclass(frozen=True)
 class View:
-    """A view that has seen the training rows.
+    """A fitted view.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class View:
     knots: np.ndarray | None = None
 
     def transform(self, X: Features) -> Features:
-        """Return rows in this view, in float64; sparse rows stay sparse."""
+        """Return rows in this view, in float64; dense for "standard", "ranks" and "root"."""
         X = X.astype(np.float64, copy=False)
         match self.name:
             case "standard":
@@ -79,7 +79,7 @@ class View:
 
 
 def fit_view(name: str, X: Features) -> View:
-    """Learn a view from training rows, on the host.
+    """Fit a view to training rows, on the host.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def fit_view(name: str, X: Features) -> View:
             dense = _dense(X)
             knots = np.sort(dense, axis=0)
             if len(knots) > _KNOTS:
-                # Values that occur, evenly spread over the ranks.
+                # Values that occur, with evenly spaced ranks.
                 at = np.round(np.linspace(0, len(knots) - 1, _KNOTS)).astype(int)
                 knots = knots[at]
             return View(name, _normal_scores(dense, knots).mean(axis=0), knots=knots)
@@ -107,7 +107,7 @@ def fit_view(name: str, X: Features) -> View:
             floor = dense.min(axis=0)
             return View(name, np.sqrt(dense - floor).mean(axis=0), floor=floor)
         case "tfidf":
-            # A feature occurs where it is not zero; smoothed as if one more row had them all.
+            # A feature occurs where it is not zero; smoothed as if one more row had all features.
             occurs = np.asarray((X != 0).sum(axis=0)).ravel()
             return View(name, factor=np.log((1 + X.shape[0]) / (1 + occurs)) + 1)
         case "raw":
@@ -116,7 +116,7 @@ def fit_view(name: str, X: Features) -> View:
 
 
 def choose_views(names: Any, X: Features) -> list[str]:
-    """Return the views to try: those given, or for "auto" those that suit the rows."""
+    """Return the views to try: the given ones, or for "auto" the default views of the rows."""
     if isinstance(names, str) and names == "auto":
         return list(SPARSE_VIEWS if is_mostly_zero(X) else DENSE_VIEWS)
     return list(names)

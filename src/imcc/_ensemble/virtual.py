@@ -1,4 +1,4 @@
-"""Members with virtual examples: IMCC's own weights, on folds that ridge regression shares."""
+"""Members with virtual examples, evaluated on the same folds as ridge regression."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def held_out_grid(
     betas: list[float],
     seed: int,
 ) -> Iterator[tuple[Weights, Array]]:
-    """Yield settings with the scores of all rows, each by the model of the fold without it.
+    """Yield settings with the scores of all rows, each from the model of the fold without it.
 
     The folds' eigendecompositions are those of ridge regression.
     """
@@ -85,8 +85,8 @@ def fit_one(
 ) -> tuple[Array, Array]:
     """Fit one setting; return coefficients (n, q) and intercepts (q,).
 
-    By Cholesky, or where that would lose digits (duplicate rows) in the eigenbasis.  K is
-    overwritten.
+    Cholesky factorisation is used, or the eigenbasis where that would lose accuracy (duplicate
+    rows).  K is overwritten.
     """
     alpha, beta, gamma, count = weights
     virtual = cluster(rows, signs, count, seed)

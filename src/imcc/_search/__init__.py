@@ -1,1 +1,1 @@
-"""Cross-validated search over a grid of settings that share their factorisations."""
+"""Exact cross-validated search over a grid of settings that share factorisations."""

@@ -1,4 +1,4 @@
-"""One fold of the exact search: split, cluster means, kernel, eigenbasis, then the whole grid."""
+"""A fold of the exact search: cluster means, kernel, eigenbasis, then the whole grid."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ from imcc._search.scorers import Scorer, ScorerJudge, Truth
 from imcc._utils.validation import Features
 from imcc.metrics import Judge
 
-# n x n matrices that a fold holds at a time, for its n training rows, as measured: the kernel
-# matrix, the eigenvectors and what their computation needs.
+# Measured number of n x n matrices in memory for a fold with n training rows: the kernel matrix,
+# the eigenvectors and the workspace of the decomposition.
 FOLD_MATRICES = 6
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What one fold gives for one kernel and width.
+    """Result of a fold for one kernel and width.
 
     Attributes
     ----------
     values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
-    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
-        Whether all scores of a setting are finite numbers.
+    finite : ndarray of bool of shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite.
     fit_seconds, score_seconds : float
-        Time spent on solving and on the metrics, for all settings together.
+        Total time of solving and of the metrics for all settings.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
+        How far the kernel matrix is from being positive semidefinite (see
+        :class:`imcc._core.maps.KernelMap`).
     """
 
     values: np.ndarray
@@ -64,30 +65,30 @@ class FoldResult:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all folds and widths of one kernel share.
+    """Data shared by all folds and widths of a kernel.
 
     Attributes
     ----------
     rows : array or CSR matrix of shape (n_samples, n_features)
-        In float64, moved by the kernel's origin.
+        Rows in float64, relative to the origin of the kernel.
     signs : ndarray of shape (n_samples, q)
-        Labels as -1 and +1; on the host.
-    judged : ndarray of bool, shape (n_samples, q or 2)
-        The label sets that scores are judged by; on the host.
+        Labels as -1 and +1, on the host.
+    judged : ndarray of bool of shape (n_samples, q or 2)
+        Labels for the metrics, on the host.
     kernel : Kernel
-    base : array of shape (n_samples, n_rows), or None
-        ``kernel.base(rows)``; None for models in the primal.
+    base : array of shape (n_samples, n_samples), or None
+        ``kernel.base(rows)``; None for primal models.
     approximation : Approximation or None
-        What stands in for the kernel, if anything does; the rows are then as given.
+        Approximation of the kernel, if any; the rows are then unchanged.
     seed : int
-        Of the approximation.
+        Seed of the approximation.
     scorers : dict of str to scorer
-        Metrics that are not ours.
+        Metrics that are scorers.
     truth : Truth or None
-        The labels for scorers.
+        Labels for the scorers.
     weights : ndarray of shape (n_samples,) or None
-        Of the rows, on the host: in the fits, and in the metrics of held-out rows.
-    known : ndarray of bool, shape (n_samples, q), or None
+        Row weights for the fits and the metrics, on the host.
+    known : ndarray of bool of shape (n_samples, q), or None
         Which labels are known; None if all are.
     """
 
@@ -114,7 +115,7 @@ class Shared:
         approximation: Approximation | None = None,
         seed: int = 0,
     ) -> Shared:
-        """Compute the base once, or decide to do without."""
+        """Compute the base, unless the model is primal or approximate."""
         if approximation is not None:
             return cls(X, signs, judged, kernel, None, approximation, seed)
         rows = astype(X, "float64")
@@ -127,12 +128,12 @@ class Shared:
 
 
 def is_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
-    """Whether the linear kernel is solved for its features: there are fewer of them than rows."""
+    """Whether the kernel is linear with fewer features than rows, and is solved in the primal."""
     return kernel.is_linear and all(X.shape[1] < len(fold.train) for fold in folds)
 
 
 def require_room(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> None:
-    """Refuse an exact search that does not fit into the memory, before it is begun."""
+    """Raise an error for an exact search that does not fit into memory, before it starts."""
     if is_primal(X, kernel, folds):
         return
     n_train = max(len(fold.train) for fold in folds)
@@ -151,20 +152,20 @@ def search_fold(
     span: str,
     landmarks: Features | None = None,
 ) -> FoldResult:
-    """Score the grid on one fold, for one kernel and width.
+    """Evaluate the grid on one fold, for one kernel and width.
 
     Parameters
     ----------
     share : Shared
     fold : Fold
     assignments : list of ndarray of shape (n_train, n_clusterings)
-        For every entry of ``grid.n_clusters``, the clusters of the training rows.
+        Clusters of the training rows, for each entry of ``grid.n_clusters``.
     grid : Grid
     metrics : sequence of str
     width, width_scale, span
-        As for one fit.
-    landmarks : array or CSR matrix, optional
-        Those of the fold, for an approximation that has them.
+        As for a single fit.
+    landmarks : array or CSR matrix, default=None
+        Landmarks of the fold, for a Nyström approximation.
     """
     start = time.perf_counter()
     if share.known is not None:
@@ -201,7 +202,7 @@ def _search_known(
     width_scale: float,
     landmarks: Features | None,
 ) -> FoldResult:
-    """Do it where some labels are not known; see :mod:`imcc._search.known`."""
+    """Evaluate the grid if some labels are unknown; see :mod:`imcc._search.known`."""
     assert share.known is not None
     start = time.perf_counter()
     rows, weights = take_rows(share.rows, fold.train), None
@@ -249,7 +250,7 @@ def _fold_map(
     width_scale: float,
     landmarks: Features | None,
 ) -> FeatureMap:
-    """Return the map of an approximate kernel, fitted on the training rows."""
+    """Return the feature map of an approximation, fitted on the training rows."""
     approximation, seed = share.approximation, share.seed
     assert approximation is not None
     sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
@@ -271,7 +272,7 @@ def _kernel_problem(
     inner = submatrix(base, fold.train, fold.train)
     weights, roots = virtuals[0].weights, virtuals[0].roots
     chosen = choose_width(kernel, inner, width, width_scale, weights)
-    # Rows with weights are scaled by the roots of these; see the solver.
+    # Rows are scaled by the square roots of their weights; see the solver.
     K = kernel.finish(inner, chosen)
     K_test = kernel.finish(submatrix(base, fold.test, fold.train), chosen)
     if roots is not None:

@@ -1,18 +1,18 @@
-r"""Every setting of a grid, in one eigenbasis: solve, score the held-out rows, judge.
+r"""All settings of a grid in one eigenbasis: solve, score the held-out rows, compute metrics.
 
-The work is arranged by what it depends on (see :mod:`imcc._core.solver`):
+The computation is ordered by what its parts depend on (see :mod:`imcc._core.solver`):
 
-1. the training rows: one eigenbasis;
-2. the clustering: the factors V;
+1. training rows: one eigenbasis;
+2. clustering: the factors V;
 3. rho = beta / (1 + gamma): with B = (1 + gamma) (G + rho I), the products V^T B^-1 V and those of
-   V with the held-out rows differ between settings of the same rho by a factor only;
+   V with the held-out rows differ only by a factor between settings with the same rho;
 4. beta, gamma, alpha: systems of size 2c and c, solved for all alpha in one batch.
 
-In the paper's grid, 49 pairs (beta, gamma) have 34 different rho, because
-1 + 10^k = 10^k (1 + 10^-k).  The result is exact: it is what fitting each setting separately gives.
+In the grid of the paper, 49 pairs (beta, gamma) have 34 different rho, because
+1 + 10^k = 10^k (1 + 10^-k).  The result is exact: it is the same as for separate fits.
 
-On the CPU one rho and one pair (beta, gamma) after the other: what is worked on stays in the cache.
-On a device as many at a time as its memory holds.
+The CPU processes one rho and one pair (beta, gamma) at a time, so that the data stay in the cache.
+A device processes as many at a time as its memory allows.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from imcc._search.labels import DistinctLabels
 from imcc._search.scorers import ScorerJudge
 from imcc._utils.validation import check_number
 
-# The number of a rho in its batch, and the numbers of a beta and a gamma.
+# Index of a rho in its batch, and indices of a beta and a gamma.
 _Pair = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes that one fold shares its factorisation over."""
+    """The axes of the settings that share the factorisation of a fold."""
 
     alphas: np.ndarray
     betas: np.ndarray
@@ -48,7 +48,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Number of values on each axis."""
+        """Number of values of each axis."""
         return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
 
 
@@ -59,13 +59,14 @@ class EigenProblem:
     Attributes
     ----------
     problems : list of SpectralProblem
-        One for each clustering; eigenvalues and cross are the same in all.
+        One per clustering; eigenvalues and cross are the same in all.
     held_out : array of shape (n_test, r)
-        Features of the held-out rows, in the eigenbasis.
+        Features of the held-out rows in the eigenbasis.
     outside : list of array of shape (c, n_test), or None
-        For the augmented span: k(Z, x) less what the training rows' span has of it.
+        For the augmented span: k(Z, x) minus its projection on the span of the training rows.
     negative : float
-        How far the kernel matrix is from being one (see :class:`imcc._core.maps.KernelMap`).
+        How far the kernel matrix is from being positive semidefinite (see
+        :class:`imcc._core.maps.KernelMap`).
     """
 
     problems: list[SpectralProblem]
@@ -75,11 +76,11 @@ class EigenProblem:
 
 
 class AnyJudge(Protocol):
-    """What is asked of a judge: see :class:`imcc.metrics.Judge`."""
+    """Interface of :class:`imcc.metrics.Judge` and similar classes."""
 
     @property
     def n_labels(self) -> int:
-        """Number of labels that it judges."""
+        """Number of labels."""
 
     def means(self, scores: Array, names: Sequence[str]) -> Array:
         """Return the metrics of each setting, shape (n_metrics, n_settings)."""
@@ -92,14 +93,14 @@ def score_grid(
     metrics: Sequence[str],
     distinct: DistinctLabels,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Solve and judge every setting of a grid.
+    """Solve and evaluate all settings of a grid.
 
     Parameters
     ----------
     fold : EigenProblem
-        Of the labels that differ, ``distinct.signs``.
+        Problem of the distinct labels, ``distinct.signs``.
     judge : Judge, BatchJudge or ScorerJudge
-        Of all labels.
+        Metrics of all labels.
     grid : Grid
     metrics : sequence of str
     distinct : DistinctLabels
@@ -107,14 +108,14 @@ def score_grid(
     Returns
     -------
     values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
-    finite : ndarray of bool, shape (n_alphas, n_betas, n_gammas, n_clusterings)
-        Whether all scores of a setting are finite numbers.
+    finite : ndarray of bool of shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite.
     seconds : float
         Time spent on the metrics.
     """
     xp, like = namespace(fold.held_out), fold.held_out
     eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
-    # The factors of all clusterings in one array: one product for all, and one buffer.
+    # The factors of all clusterings are in one array, for a single product and buffer.
     stacked = xp.concat([problem.factors for problem in fold.problems], axis=0)
     ends = np.cumsum([problem.factors.shape[0] for problem in fold.problems])
     buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
@@ -145,8 +146,8 @@ def score_grid(
                 scores = distinct.expand(scores)
                 synchronize(like)
                 before = time.perf_counter()
-                # A sum is not finite where a score is not.  It is looked at on the host, for all
-                # settings at once, and says more than a warning of the metrics would.
+                # The sum is not finite if a score is not.  It is checked on the host, for all
+                # settings at once, with a better message than the warnings of the metrics.
                 with np.errstate(invalid="ignore", over="ignore"):
                     means = judge.means(_as_judged(scores, judge), metrics)
                     sums = xp.sum(scores, axis=(0, 2))
@@ -160,7 +161,7 @@ def score_grid(
 def _as_table(
     judged: list[tuple[int, list[_Pair], Array]], grid: Grid, n_values: int
 ) -> np.ndarray:
-    """Bring the values of all settings to the host, at once, and each to its place."""
+    """Copy the values of all settings to the host at once and arrange them as a table."""
     values = np.empty((n_values, *grid.shape))
     parts = [part for _, _, part in judged]
     found = to_numpy(namespace(parts[0]).concat(parts, axis=1))
@@ -174,12 +175,12 @@ def _as_table(
 
 @dataclass(frozen=True)
 class _Products:
-    """What the settings of one rho have in common, stacked over several rho (first axis).
+    """Products shared by the settings with the same rho, stacked over several rho (first axis).
 
     Attributes
     ----------
     plain : array of shape (n_rho, q, n_test)
-        Scores without any virtual example, times 1 + gamma.
+        Scores without virtual examples, times 1 + gamma.
     cross : array of shape (n_rho, 2c, q)
         V^T B^-1 Psi^T Y, times 1 + gamma.
     reach : array of shape (n_rho, 2c, n_test)
@@ -191,12 +192,12 @@ class _Products:
     reach: Array
 
     def of(self, block: slice) -> _Products:
-        """Return those of one clustering, whose factors are a block."""
+        """Return the products of one clustering, whose factors are a block."""
         return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
 
 
 def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]]:
-    """Yield so many rho at a time, with their pairs (beta, gamma)."""
+    """Yield ``n_rho`` values of rho at a time, with their pairs (beta, gamma)."""
     groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
     for start in range(0, len(groups), n_rho):
         batch = groups[start : start + n_rho]
@@ -207,8 +208,8 @@ def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]
 
 
 def _entries_of_pair(problem: SpectralProblem, judge: AnyJudge, n_alphas: int) -> int:
-    """Return about how many entries solving and judging a pair (beta, gamma) makes."""
-    # On NumPy it is one pair at a time anyway.
+    """Return the approximate number of entries needed for a pair (beta, gamma)."""
+    # With NumPy, pairs are processed one at a time in any case.
     of_judge = judge.entries() if isinstance(judge, (BatchJudge, ScorerJudge)) else judge.n_labels
     n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
     of_alpha = n_factors * (n_factors + 4 * q) + of_judge
@@ -223,25 +224,25 @@ def _scores(
     products: _Products,
     outside: Array | None,
 ) -> Array:
-    """Return the scores of all alpha with some pairs: (q, n_pairs * n_alphas, n_test)."""
+    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test)."""
     xp = namespace(gram)
     numbers, of_beta, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
     betas, gammas = grid.betas[of_beta], grid.gammas[of_gamma]
     by_beta, by_gamma = (asarray(x, gram)[:, None, None] for x in (1 / betas, 1 + gammas))
 
     def of_pairs(x: Array) -> Array:
-        # One rho serves all pairs as it is, by broadcasting.
+        # A single rho is broadcast to all pairs.
         return x if x.shape[0] == 1 else take_rows(x, numbers)
 
     gram = of_pairs(gram) / by_gamma
     if problem.outside is not None:
-        # What the centres have outside the span of the rows, where B is beta.
+        # The part of the centres outside the span of the rows, where B is beta.
         c = problem.outside.shape[0]
         gram[:, :c, :c] += problem.outside * by_beta
     corrections, intercepts = eliminate(
         problem.terms, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
     )
-    # For every pair C^T, labels first, then alphas.
+    # C^T for each pair, labels first, then alphas.
     n_pairs, n_alphas, n_factors, q = corrections.shape
     weights = xp.permute_dims(corrections, (0, 3, 1, 2))
     weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
@@ -270,14 +271,14 @@ def _as_judged(scores: Array, judge: AnyJudge) -> Array:
 
 
 def check_list(name: str, values: Any) -> list[Any]:
-    """Return the values of an axis; a single one stands for itself."""
+    """Return the values of an axis as a list; a single value becomes a list of one."""
     single = isinstance(values, str) or not isinstance(values, Iterable)
     listed = [values] if single else list(values)
     if not listed:
-        raise ValueError(f"{name} must have at least one value to try, got none")
+        raise ValueError(f"{name} must contain at least one value, got none")
     return listed
 
 
 def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
-    """Return the numbers of an axis, each within its bound."""
+    """Return the numbers of an axis, after checking their bound."""
     return np.array([check_number(name, value, **bound) for value in check_list(name, values)])

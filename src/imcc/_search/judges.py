@@ -1,15 +1,15 @@
 """The five metrics of many score matrices at once, on a device.
 
-The same values as :class:`imcc.metrics.Judge` gives for NumPy's arrays, ties and all; arranged as a
-few operations on large arrays, since each one that a device runs costs the same few
-microseconds, however small.  Means over rows are sums over pairs (row, relevant label) with weights
-that do not depend on the scores::
+The values are those of :class:`imcc.metrics.Judge`, including ties.  They are computed with few
+operations on large arrays, because each operation on a device takes a few microseconds, however
+small it is.  Means over rows are sums over pairs (row, relevant label) with weights that do not
+depend on the scores::
 
     average precision = sum over pairs of  (found / rank) / (labels of the row * rows)
     ranking loss      = sum over pairs of  (rank - found) / (pairs of the row * rows)
 
-where, for the label of a pair, ``rank`` counts the labels of the row that score at least as high,
-and ``found`` the relevant ones among them.
+where ``rank`` is the number of labels of the row with at least the score of the label of the pair,
+and ``found`` the number of relevant labels among them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from imcc.metrics import Judge
 
 
 class BatchJudge:
-    """The truth of some rows, made ready to judge many score matrices on a device.
+    """Computes the five metrics of many score matrices on a device.
 
     Parameters
     ----------
-    relevant : ndarray of bool, shape (n_samples, n_labels)
-        The true label sets, on the host.
+    relevant : ndarray of bool of shape (n_samples, n_labels)
+        The true labels, on the host.
     like : array
-        Decides library and device.
-    weights : ndarray of shape (n_samples,), optional
-        Of the rows, on the host, for means.
+        Determines library and device.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights for the means, on the host.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class BatchJudge:
         self._rows, self._labels = asarray(rows, like), asarray(labels, like)
         self._for_precision = asarray(1.0 / np.maximum(on * self.n_ranked, 1), like)
         self._for_loss = asarray(1.0 / np.maximum(on * off * self.n_ranked, 1), like)
-        # What each row has in a mean over all rows, and over those with a ranking.
+        # Weight of each row in a mean over all rows, and over those with a ranking.
         self._shares = self._ranked_shares = None
         if weights is not None:
             of_ranked = np.where(ranked, weights, 0.0) / max(weights[ranked].sum(), 1e-300)
@@ -62,7 +62,7 @@ class BatchJudge:
         self._block_entries = block_entries(like) or relevant.size
 
     def entries(self) -> int:
-        """Return about how many entries judging one setting makes."""
+        """Return the approximate number of entries needed for one setting."""
         return self.n_labels * (4 * self.n_rows + self.n_pairs)
 
     def means(self, scores: Array, names: Sequence[str]) -> Array:
@@ -93,7 +93,7 @@ class BatchJudge:
         return xp.stack(means)
 
     def _share(self, of_rows: Array) -> Array:
-        """Return the mean over rows of whole numbers, shape (n_settings, n_rows)."""
+        """Return the mean over rows of integers of shape (n_settings, n_rows)."""
         xp = namespace(of_rows)
         if self._shares is not None:
             return xp.astype(of_rows, xp.float64) @ self._shares
@@ -113,13 +113,13 @@ class BatchJudge:
 
     def _coverage(self, scores: Array) -> Array:
         xp = namespace(scores)
-        # Without labels the bound is infinite, and no label reaches it.
+        # Without relevant labels, the bound is infinite and no label reaches it.
         lowest = xp.min(self._of_relevant(scores, np.inf), axis=0)
         rank = xp.count_nonzero(scores >= lowest, axis=0)
         return self._share(at_least(rank, 1) - 1) / self.n_labels
 
     def _pair_sums(self, scores: Array) -> dict[str, Array]:
-        """Add up, over the pairs, what average precision and ranking loss are made of."""
+        """Sum the terms of average precision and ranking loss over the pairs."""
         xp = namespace(scores)
         n_labels, n_settings, _ = scores.shape
         precision, loss = zeros((n_settings,), scores), zeros((n_settings,), scores)
@@ -141,7 +141,7 @@ class BatchJudge:
 def judge_of(
     relevant: np.ndarray, like: Array, weights: np.ndarray | None = None
 ) -> Judge | BatchJudge:
-    """Return what judges scores of the library and on the device of an array."""
+    """Return a judge for scores in the library and on the device of an array."""
     if is_numpy(like):
         return Judge(relevant, weights=weights)
     return BatchJudge(relevant, like, weights)

@@ -1,10 +1,10 @@
-"""A fold of the exact search where some labels are not known.
+"""A fold of the exact search if some labels are unknown.
 
-As in :func:`imcc._core.fitting.fit_arrays`, each label is fitted on the training rows of which it
-is known; width, clusters and feature map are those of all training rows of the fold.  Labels known
-of the same rows share an eigenbasis.  For one pair of beta and gamma and one clustering after the
-other, the scores of all patterns are put together and judged by the labels that are known of the
-held-out rows.
+As in :func:`imcc._core.fitting.fit_arrays`, each label is fitted on the training rows in which it
+is known; width, clusters and feature map are computed from all training rows of the fold.  Labels
+that are known in the same rows share an eigenbasis.  For one pair of beta and gamma and one
+clustering at a time, the scores of all patterns are combined and evaluated on the known labels of
+the held-out rows.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from imcc.metrics import Judge
 
 @dataclass(frozen=True)
 class Pattern:
-    """Labels that are known of the same training rows.
+    """Labels that are known in the same training rows.
 
     Attributes
     ----------
     labels : ndarray of int
-        Their numbers.
+        Indices of the labels.
     rows : ndarray of int
-        The training rows, by their numbers among those of the fold.
+        Indices of the rows among the training rows of the fold.
     """
 
     labels: np.ndarray
@@ -43,8 +43,8 @@ def patterns_of(known: np.ndarray) -> list[Pattern]:
     if not found.any(axis=0).all():
         label = int(np.flatnonzero(~known.any(axis=0))[0])
         raise ValueError(
-            f"label {label} (counted from 0) is known of no training row of a fold: use other "
-            "folds, or leave the label out"
+            f"label {label} (counted from 0) is unknown in all training rows of a fold: use other "
+            "folds, or remove the label"
         )
     return [
         Pattern(np.flatnonzero(inverse.ravel() == p), np.flatnonzero(found[:, p]))
@@ -54,18 +54,18 @@ def patterns_of(known: np.ndarray) -> list[Pattern]:
 
 @dataclass
 class Collector:
-    """Stands in for a judge: keeps the scores it is given."""
+    """Replacement of a judge that stores the scores."""
 
     n_labels: int
     parts: list[Array] = field(default_factory=list)
 
     def means(self, scores: Array, names: Sequence[str]) -> Array:
-        """Keep scores of shape (n_labels, n_settings, n_rows); return no metric of them."""
+        """Store scores of shape (n_labels, n_settings, n_rows); return no metrics."""
         self.parts.append(scores)
         return zeros((0, scores.shape[1]), scores)
 
     def scores(self) -> np.ndarray:
-        """Return what was kept, on the host."""
+        """Return the stored scores on the host."""
         return to_numpy(namespace(self.parts[0]).concat(self.parts, axis=1))
 
 
@@ -75,14 +75,14 @@ def score_known(
     grid: Grid,
     metrics: Sequence[str],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve and judge every setting of a grid, as :func:`imcc._search.grid.score_grid`.
+    """Solve and evaluate all settings of a grid, as :func:`imcc._search.grid.score_grid`.
 
     Parameters
     ----------
     solved : sequence of (Pattern, EigenProblem, DistinctLabels)
-        For every pattern, the problem of its rows and labels.
+        The problem of the rows and labels of each pattern.
     judge : Judge or ScorerJudge
-        Of all labels, those that are known.
+        Metrics of all known labels.
     grid : Grid
     metrics : sequence of str
 

@@ -1,11 +1,11 @@
-"""Labels that a fold's training rows cannot tell apart, solved once and scored exactly alike.
+"""Labels that are equal, opposite or constant in the training rows of a fold.
 
-The closed form is linear in the labels and centred: with columns y of the labels as -1 and +1, the
-scores of -y are minus those of y, those of equal columns are equal, and those of a constant column
-are that constant (W = 0 and b = +1 or -1 fulfil every term of the objective).  Computed one by one,
-such scores differ by rounding, about 1e-15, in a way that changes with the number of threads, and
-metrics that rank labels then see an order where there is a tie.  So only columns that differ are
-solved for, and all others are read off them.
+The closed form is linear in the labels and centred: for columns y with entries -1 and +1, the
+scores of -y are minus those of y, the scores of equal columns are equal, and the scores of a
+constant column are that constant (W = 0 with b = +1 or -1 is optimal for every term of the
+objective).  Computed separately, such scores differ by rounding errors of about 1e-15, which depend
+on the number of threads, and ranking metrics would not see the ties.  Therefore only distinct
+columns are solved for, and the scores of the others are derived from them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from imcc._backend.array import Array, asarray, take
 
 @dataclass(frozen=True)
 class DistinctLabels:
-    """The columns to solve for, and how the scores of all labels follow from theirs.
+    """The columns to solve for, and how the scores of all labels are derived from them.
 
     Attributes
     ----------
     signs : ndarray of shape (n_samples, n_distinct)
-        Columns of which none is constant, equal to another one or its opposite; a single constant
-        column if there is nothing else.
-    index : ndarray of int, shape (q,)
-        For each label, the column of ``signs`` it is read off.
+        Columns that are not constant, equal or opposite to each other; a single constant column if
+        there are no others.
+    index : ndarray of int of shape (q,)
+        Column of ``signs`` for each label.
     factor : ndarray of shape (q,)
-        +1, -1 for the opposite of that column, or 0 for a constant label.
+        +1, -1 for the opposite of the column, or 0 for a constant label.
     constant : ndarray of shape (q,)
-        The score of a constant label, -1 or +1; 0 for others.
+        Score of a constant label, -1 or +1; 0 for others.
     """
 
     signs: np.ndarray
@@ -45,7 +45,7 @@ class DistinctLabels:
         n_labels = signs.shape[1]
         index, factor = np.zeros(n_labels, dtype=np.intp), np.zeros(n_labels)
         constant = np.where((signs == signs[:1]).all(axis=0), signs[0], 0.0)
-        # Opposite columns have the same key: which rows differ from the first one.
+        # The key, which rows differ from the first one, is the same for opposite columns.
         keys = np.packbits(signs != signs[:1], axis=0).T
         seen: dict[bytes, int] = {}
         columns: list[int] = []
@@ -57,7 +57,7 @@ class DistinctLabels:
         return cls(signs[:, columns or [0]], index, factor, constant)
 
     def expand(self, scores: Array) -> Array:
-        """Return the scores of all labels, given those of the distinct ones (labels first)."""
+        """Return the scores of all labels from those of the distinct ones (labels first)."""
         if self.signs.shape[1] == len(self.index) and self.factor.all():
             return scores
         shape = (-1,) + (1,) * (scores.ndim - 1)

@@ -1,8 +1,8 @@
-"""Scores of held-out rows for the setting that a search has chosen, at the price of a fit per fold.
+"""Scores of held-out rows for the selected setting of a search, from one fit per fold.
 
-The search itself keeps metrics only: the scores of all settings would be thousands of times the
-labels.  One fit per fold by Cholesky, with the clusters and landmarks that the search has found
-already, is a small part of what the search costs.
+The search only stores metrics, since the scores of all settings would need too much memory.  One
+Cholesky fit per fold, with the clusters and landmarks of the search, takes a small part of the time
+of the search.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ def out_of_fold_scores(
     weights: np.ndarray | None = None,
     known: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Score each row by the model of the fold that holds it out.
+    """Score each row with the model of the fold that holds it out.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Decides library and device.
+        Determines library and device.
     signs : ndarray of shape (n_samples, q)
-        Labels as -1 and +1; 0 where they are not known.
+        Labels as -1 and +1; 0 where they are unknown.
     folds : sequence of Fold
-        They hold out each row exactly once.
+        Folds that hold out each row exactly once.
     clusters : sequence of FoldClusters
-        What was found in the folds for the ``n_clusters`` of the settings alone.
+        Clusters of each fold for ``n_clusters`` of the settings.
     settings : FitSettings
-        The setting.
-    n_jobs : int or None
-        Folds computed at the same time; rows on a device are worked on by this process alone.
-    weights : ndarray of shape (n_samples,), optional
-        Of the rows, on the host.
-    known : ndarray of bool, shape (n_samples, q), optional
-        Which labels are known; all unless given.
+        The selected setting.
+    n_jobs : int or None, default=None
+        Number of folds to compute in parallel; ignored for rows on a device.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights, on the host.
+    known : ndarray of bool of shape (n_samples, q), default=None
+        Which labels are known; None means all.
 
     Returns
     -------
     ndarray of shape (n_samples, q)
-        On the host.
+        Scores, on the host.
     """
     parallel = Parallel(n_jobs=n_jobs if is_numpy(X) else 1)
     parts = parallel(

@@ -1,4 +1,4 @@
-"""Tables of search results, in the shape of scikit-learn's GridSearchCV."""
+"""Results of a search in the format of scikit-learn's GridSearchCV."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from imcc._search.scorers import greater_is_better
 from imcc._utils.optional import require
 from imcc.metrics import METRICS
 
-# Means closer than this, relative to the largest one, are tied.
+# Means with a smaller difference, relative to the largest one, are tied.
 TIE = 1e-9
 
-# A kernel as the user named it, and what it stands for.
+# A kernel as passed by the user, and the corresponding Kernel.
 NamedKernel = tuple[Any, Kernel]
 
 
 def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
-    """Return for each metric the word it has in the names of ``cv_results_``'s columns."""
+    """Return, for each metric, its part of the column names of ``cv_results_``."""
     single = isinstance(scoring, str) or callable(scoring)
     return {name: "score" if single else name for name in names}
 
@@ -33,7 +33,7 @@ def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
 def parameter_grids(
     grid: Grid, kernels: Sequence[NamedKernel], width_scales: Sequence[float]
 ) -> list[dict[str, list[Any]]]:
-    """Return the grids of settings: one for the kernels with a width, one for those without."""
+    """Return the grids of settings: one for kernels with a width, one for those without."""
     grids = []
     for has_width in (True, False):
         names = [name for name, kernel in kernels if kernel.has_width == has_width]
@@ -58,16 +58,16 @@ def cv_results(
     keys: Mapping[str, str],
     outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
 ) -> dict[str, Any]:
-    """Lay out the values of all settings as ``GridSearchCV.cv_results_``.
+    """Arrange the values of all settings as ``GridSearchCV.cv_results_``.
 
     Parameters
     ----------
     grid, kernels, width_scales
         The axes.
     keys : mapping of str to str
-        For each metric, in the order of the values, the word it has in the columns' names.
+        For each metric, in the order of the values, its part of the column names.
     outcomes : mapping of (kernel index, width scale index) to the results of the folds
-        Kernels without a width have the index 0 only.
+        Kernels without a width have only the width scale index 0.
     """
     params: list[dict[str, Any]] = []
     blocks = []
@@ -79,8 +79,8 @@ def cv_results(
         block = np.array(
             [[[_with_times(f) for f in outcomes[k, w]] for w in scales] for k in members]
         )
-        # Now: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid counts
-        # through the sorted names of the parameters, the last one fastest.
+        # Axes: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid sorts
+        # the names of the parameters and varies the last one fastest.
         block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
         blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
@@ -92,8 +92,8 @@ def cv_results(
                 params,
                 np.isfinite(table),
                 f"values of scoring={name!r}",
-                "the scorer is undefined there, as 'roc_auc' is for a label that all held-out rows "
-                "have, or none; use other folds, or another metric",
+                "the scorer is undefined there, as 'roc_auc' is for a label that all or none of "
+                "the held-out rows have; use other folds or another metric",
             )
     return lay_out(params, keys, fit_time, score_time, tables)
 
@@ -105,18 +105,18 @@ def lay_out(
     score_time: np.ndarray,
     tables: Sequence[np.ndarray],
 ) -> dict[str, Any]:
-    """Make the columns of ``cv_results_``.
+    """Return the columns of ``cv_results_``.
 
     Parameters
     ----------
     params : list of dict
         The settings.
     keys : mapping of str to str
-        For each metric, in the order of the tables, the word it has in the columns' names.
+        For each metric, in the order of the tables, its part of the column names.
     fit_time, score_time : ndarray of shape (n_folds, n_settings)
         Seconds.
     tables : sequence of ndarray of shape (n_folds, n_settings)
-        The values of each metric; NaN where a setting has none.  Such a setting is ranked last.
+        Values of each metric; settings with NaN are ranked last.
     """
     results: dict[str, Any] = {}
     for name, table in (("fit_time", fit_time), ("score_time", score_time)):
@@ -129,7 +129,7 @@ def lay_out(
 
 
 def _with_times(result: FoldResult) -> np.ndarray:
-    """Put before the metrics what was finite, and the fold's times, shared out evenly."""
+    """Prepend whether scores are finite, and the times of the fold divided by its settings."""
     shape = result.values.shape[1:]
     times = [result.fit_seconds, result.score_seconds]
     shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
@@ -141,28 +141,28 @@ def check_all_finite(
     finite: np.ndarray,
     what: str = "scores",
     why: str = (
-        "rows with huge values, or weights of very different sizes, overflow; scale the features, "
-        "or leave these values out of the grid"
+        "rows with very large values, or parameters of very different magnitude, overflow; scale "
+        "the features, or remove these values from the grid"
     ),
 ) -> None:
-    """Refuse settings with scores that are not finite: no metric of them means anything.
+    """Raise an error for settings with scores that are not finite.
 
     Parameters
     ----------
     params : sequence of mapping
         The settings.
-    finite : ndarray of bool, shape (n_folds, n_settings)
+    finite : ndarray of bool of shape (n_folds, n_settings)
     what : str
         What is not finite.
     why : str
-        What may have happened, and what to do.
+        Possible cause and remedy.
     """
     if finite.all():
         return
     fold, setting = np.argwhere(~finite)[0]
     raise ValueError(
         f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
-        f"finite, the first one {params[setting]} on fold {fold}: {why}"
+        f"finite, first {params[setting]} on fold {fold}: {why}"
     )
 
 
@@ -181,7 +181,7 @@ def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedAr
 def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
     """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
     columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
-    # A fold on which a metric is undefined, for all settings, is left out.
+    # Folds on which a metric is undefined for all settings are ignored.
     defined = ~np.isnan(table).all(axis=1)
     mean = table[defined].mean(axis=0)
     columns[f"mean_test_{key}"] = mean
@@ -191,11 +191,11 @@ def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.nd
 
 
 def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
-    """Return the ranks of settings, 1 for the best; NaN is last.
+    """Return the ranks of settings; 1 is the best, and NaN is last.
 
-    Means that differ by at most ``TIE`` times the largest one are tied, and all get the best of
-    their ranks: means over folds are sums whose last digits depend on the number of threads, and
-    the choice must not.
+    Means that differ by at most ``TIE`` times the largest one are tied and get the smallest of
+    their ranks.  The last digits of means over folds depend on the number of threads, but the
+    selected setting must not.
 
     Examples
     --------
@@ -216,7 +216,14 @@ def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
 
 
 class EdgeOfGridWarning(UserWarning):
-    """The best setting of a search has the smallest or largest value of an axis."""
+    """Warning that the best setting of a search is at the edge of the grid.
+
+    It has the smallest or largest value of an axis, so that values outside the grid may be better.
+
+    See Also
+    --------
+    imcc.IMCCClassifierCV : The search that issues the warning.
+    """
 
 
 def edges_of_grid(
@@ -225,21 +232,21 @@ def edges_of_grid(
     axes: Mapping[str, Sequence[Any]],
     bounds: Mapping[str, tuple[float, float]],
 ) -> dict[str, tuple[float, str]]:
-    """Return the axes on which going further than the grid could give a better setting.
+    """Return the axes on which values outside the grid may be better.
 
-    Those with at least three values of which all settings that share the first rank have the
-    smallest, or all have the largest, and that value is not a bound of the axis itself.
+    These are axes with at least three values, where all settings of rank 1 have the smallest value,
+    or all have the largest, and this value is not a bound of the parameter.
 
     Parameters
     ----------
     results : mapping
         ``cv_results_``.
     key : str
-        The word of the deciding metric in the columns' names.
+        Part of the column names for the selecting metric.
     axes : mapping of str to sequence
-        The values of each parameter; those of parameters that are not numbers are left out.
+        Values of each parameter; parameters that are not numeric are ignored.
     bounds : mapping of str to (float, float)
-        The values of a parameter beyond which there is nothing, where it has such.
+        Natural bounds of the parameters that have some.
 
     Returns
     -------
@@ -269,19 +276,20 @@ def edges_of_grid(
 
 
 def results_frame(results: Mapping[str, Any], key: str) -> Any:
-    """Return ``cv_results_`` as a data frame, the best setting first.
+    """Return ``cv_results_`` as a data frame, best setting first.
 
     Parameters
     ----------
     results : mapping
+        ``cv_results_``.
     key : str
-        The word of the metric to sort by in the columns' names.
+        Part of the column names for the metric to sort by.
 
     Returns
     -------
     pandas.DataFrame
-        One row per setting, labelled by its place in ``cv_results_``: parameters, then rank, mean
-        and standard deviation of the metric, then all other columns.
+        One row per setting, with its position in ``cv_results_`` as index: parameters, then rank,
+        mean and standard deviation of the metric, then all other columns.
     """
     pandas = require("pandas", "tables", "A data frame")
     frame = pandas.DataFrame(dict(results)).infer_objects()
@@ -293,7 +301,7 @@ def results_frame(results: Mapping[str, Any], key: str) -> Any:
 
 @dataclass(frozen=True)
 class Best:
-    """The setting that a search chooses."""
+    """A setting of a search: its position in the results, parameters and mean score."""
 
     index: int
     params: dict[str, Any]
@@ -301,14 +309,14 @@ class Best:
 
 
 def by_rank(results: Mapping[str, Any], key: str) -> Iterator[Best]:
-    """Yield the settings that have a mean, the best first; among ties, the first of the grid.
+    """Yield the settings whose mean is not NaN, best first; ties in the order of the grid.
 
     Parameters
     ----------
     results : mapping
         ``cv_results_``.
     key : str
-        The word of the deciding metric in the columns' names.
+        Part of the column names for the selecting metric.
     """
     means = results[f"mean_test_{key}"]
     for index in np.argsort(results[f"rank_test_{key}"], kind="stable"):

@@ -1,7 +1,7 @@
-"""scikit-learn's scorers on scores that are known already, without an estimator to fit.
+"""Scorers of scikit-learn on given scores, without fitting an estimator.
 
-A scorer is called with an estimator, rows and the truth.  Here the estimator is one that has only
-the scores of the held-out rows, and what is predicted from them.
+A scorer is called with an estimator, rows and labels.  Here the estimator only returns the given
+scores of the held-out rows, and the predictions from them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from imcc._utils.validation import Target, check_choice
 from imcc.metrics import METRICS, Judge
 
 Scorer = Callable[[Any, Any, Any], float]
-# With average="macro", the mean over labels of a metric that looks at one label at a time.
+# With average="macro", these are means over labels of a metric of a single label.
 _BY_LABEL = (
     average_precision_score,
     f1_score,
@@ -47,16 +47,16 @@ _BY_LABEL = (
 
 @dataclass(frozen=True)
 class Scoring:
-    """What settings are judged by.
+    """The metrics of a search.
 
     Attributes
     ----------
     names : list of str
-        Of :data:`imcc.metrics.METRICS`, or of ``scorers``.
+        Names from :data:`imcc.metrics.METRICS` or ``scorers``.
     decides : str or None
-        The one that chooses the setting; None if nothing is to be chosen.
+        The metric that selects the setting; None if no setting is selected.
     scorers : dict of str to scorer
-        Those that are not of ``METRICS``; of all of them more is better.
+        The metrics that are not in ``METRICS``, for which greater is better.
     """
 
     names: list[str]
@@ -65,19 +65,19 @@ class Scoring:
 
 
 def greater_is_better(name: str) -> bool:
-    """Return the direction of a metric of ours, or of a scorer."""
+    """Return whether larger values of a metric or scorer are better."""
     return name not in METRICS or METRICS[name].greater_is_better
 
 
 def check_scoring(scoring: Any, refit: Any, *, scorers: bool = False) -> Scoring:
-    """Return what settings are judged by, checked.
+    """Check the parameters ``scoring`` and ``refit`` and return the metrics.
 
     Parameters
     ----------
     scoring : str, callable, sequence of str, or mapping of str to str or callable
     refit : bool or str
-    scorers : bool
-        Whether scikit-learn's scorers are allowed besides our metrics.
+    scorers : bool, default=False
+        Whether scorers of scikit-learn are allowed.
     """
     if isinstance(scoring, str) or (scorers and callable(scoring)):
         name = scoring if isinstance(scoring, str) else "score"
@@ -86,24 +86,26 @@ def check_scoring(scoring: Any, refit: Any, *, scorers: bool = False) -> Scoring
         return Scoring([name], name, _resolve({name: scoring}, scorers))
     named = dict(scoring) if isinstance(scoring, Mapping) else {name: name for name in scoring}
     if not named or (not isinstance(scoring, Mapping) and len(named) < len(list(scoring))):
-        raise ValueError(f"scoring must name different metrics, at least one; got {scoring!r}")
+        raise ValueError(f"scoring must contain at least one metric, each once; got {scoring!r}")
     found = _resolve(named, scorers)
     names = list(named)
     if refit is not False and refit not in names:
         raise ValueError(
-            f"refit must name the metric of scoring that decides, or be False; got {refit!r} "
-            f"where scoring is {names}"
+            "refit must be the name of the metric in scoring that selects the best setting, or "
+            f"False; got {refit!r}, and scoring is {names}"
         )
     return Scoring(names, refit or None, found)
 
 
 def _resolve(named: Mapping[str, Any], scorers: bool) -> dict[str, Scorer]:
-    """Return the scorers among the metrics; our own names come first."""
+    """Return the scorers among the metrics; names of METRICS take precedence."""
     found: dict[str, Scorer] = {}
     for name, given in named.items():
         if callable(given) and scorers:
             if name in METRICS:
-                raise ValueError(f"scoring: {name!r} is a metric of ours; use another name")
+                raise ValueError(
+                    f"scoring: {name!r} is the name of a metric of imcc; use another name"
+                )
             found[name] = given
         elif given in METRICS and given == name:
             continue
@@ -117,15 +119,15 @@ def _resolve(named: Mapping[str, Any], scorers: bool) -> dict[str, Scorer]:
 
 @dataclass(frozen=True)
 class Truth:
-    """The labels as the user gave them, for scorers.
+    """The true labels in the form that scorers expect.
 
     Attributes
     ----------
     y : ndarray of shape (n_samples, n_labels) or (n_samples,)
-        {0, 1} indicators, or the classes of a 1-D target.
+        Indicator matrix of {0, 1}, or the classes of a 1-D target.
     classes : ndarray
     kind : {"multilabel", "binary", "multiclass"}
-    known : ndarray of bool, shape (n_samples, n_labels), or None
+    known : ndarray of bool of shape (n_samples, n_labels), or None
         Which labels are known; None if all are.
     """
 
@@ -135,19 +137,19 @@ class Truth:
     known: np.ndarray | None = None
 
     def rows(self, indices: np.ndarray) -> Truth:
-        """Return the truth of some rows."""
+        """Return the labels of some rows."""
         known = None if self.known is None else self.known[indices]
         return Truth(self.y[indices], self.classes, self.kind, known)
 
     @classmethod
     def of(cls, target: Target) -> Truth:
-        """Read it off an encoded target."""
+        """Convert an encoded target."""
         y = _decided(target.signs, target.classes, target.kind)
         return cls(y, target.classes, target.kind, target.known)
 
 
 def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
-    """Return what is predicted for scores of shape (n_samples, n_outputs)."""
+    """Return the predictions for scores of shape (n_samples, n_outputs)."""
     if kind == "multilabel":
         return (scores >= 0).astype(np.int64)
     if kind == "binary":
@@ -156,7 +158,7 @@ def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
 
 
 class KnownScores(ClassifierMixin, BaseEstimator):
-    """A classifier that knows the scores of the held-out rows, whichever rows it is given."""
+    """A classifier that returns given scores, whatever rows it is called with."""
 
     def __init__(self, scores: np.ndarray, classes: np.ndarray, kind: str) -> None:
         self.scores = scores
@@ -172,22 +174,22 @@ class KnownScores(ClassifierMixin, BaseEstimator):
         return self.scores[:, 0] if self.kind == "binary" else self.scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return what the scores predict."""
+        """Return the predictions from the scores."""
         return _decided(self.scores, self.classes, self.kind)
 
 
 class ScorerJudge:
-    """Judges scores by our metrics and by scorers.
+    """Computes metrics and scorers of many score matrices.
 
     Parameters
     ----------
     judge : Judge or BatchJudge
-        For our metrics.
+        Computes the metrics of ``METRICS``.
     scorers : mapping of str to scorer
     truth : Truth
-        Of the held-out rows.
-    weights : ndarray of shape (n_samples,), optional
-        Of the held-out rows, for scorers that take ``sample_weight``.
+        Labels of the held-out rows.
+    weights : ndarray of shape (n_samples,), default=None
+        Weights of the held-out rows, for scorers that accept ``sample_weight``.
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class ScorerJudge:
         self._truth = truth
 
     def entries(self) -> int:
-        """Return about how many entries judging one setting makes."""
+        """Return the approximate number of entries needed for one setting."""
         return 1 if isinstance(self.judge, Judge) else self.judge.entries()
 
     def means(self, scores: Array, names: Sequence[str]) -> Array:
@@ -220,7 +222,7 @@ class ScorerJudge:
         of_ours = self.judge.means(scores, ours) if ours else None
         known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
         on_host = to_numpy(scores)
-        # A binary 1-D target is judged as two labels, of which the second is its score.
+        # A binary 1-D target has two labels here, of which the second has its score.
         on_host = on_host[-1:] if self._truth.kind == "binary" else on_host
         rows = []
         for name in names:
@@ -233,10 +235,10 @@ class ScorerJudge:
 
     def _score(self, name: str, scores: np.ndarray) -> float:
         if not np.isfinite(scores).all():
-            return np.nan  # refused later, with the name of the setting
+            return np.nan  # raises an error later, with the setting
         truth, scorer = self._truth, self._scorers[name]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)  # thousands, all alike
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # one per setting
             try:
                 if truth.known is not None:
                     return self._mean_over_labels(scorer, scores, truth.known)
@@ -249,15 +251,15 @@ class ScorerJudge:
                 ) from error
 
     def _mean_over_labels(self, scorer: Scorer, scores: np.ndarray, known: np.ndarray) -> float:
-        """Return the mean over labels of their scores on the rows that they are known of.
+        """Return the mean over labels of the scorer on the rows in which they are known.
 
-        Labels that are known of no row are left out.
+        Labels that are unknown in all rows are ignored.
         """
         found = []
         for j in np.flatnonzero(known.any(axis=0)):
             rows = np.flatnonzero(known[:, j])
-            # A single column would be a vector of two classes.  The mean over two columns that are
-            # the same is that of one.
+            # A single column would be treated as two classes, so the column is used twice, which
+            # does not change the mean.
             twice = np.ix_(rows, [j, j])
             estimator = KnownScores(scores[twice], np.arange(2), "multilabel")
             weights = None if self._weights is None else self._weights[rows]
@@ -266,7 +268,7 @@ class ScorerJudge:
 
 
 def _call(scorer: Scorer, estimator: KnownScores, y: np.ndarray, weights: Any) -> float:
-    """Return what a scorer gives for known scores."""
+    """Call a scorer with given scores."""
     options = {}
     if weights is not None and takes_weights(scorer):
         options = {"sample_weight": weights}
@@ -274,9 +276,9 @@ def _call(scorer: Scorer, estimator: KnownScores, y: np.ndarray, weights: Any) -
 
 
 def is_mean_over_labels(scorer: Any) -> bool:
-    """Whether a scorer is the mean, over labels, of a metric that looks at one label at a time.
+    """Whether a scorer is known to be a mean over labels of a metric of a single label.
 
-    These are scikit-learn's metrics with ``average="macro"``.  Of other functions nothing is known.
+    These are metrics of scikit-learn with ``average="macro"``.
     """
     function, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
     if function not in _BY_LABEL or options.get("labels") is not None:
@@ -286,19 +288,19 @@ def is_mean_over_labels(scorer: Any) -> bool:
 
 
 def takes_weights(scorer: Any) -> bool:
-    """Whether a scorer takes ``sample_weight``: one of scikit-learn's where its metric does."""
+    """Whether a scorer, or the metric of a scikit-learn scorer, accepts ``sample_weight``."""
     function = getattr(scorer, "_score_func", scorer)
     return "sample_weight" in inspect.signature(function).parameters
 
 
 def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -> None:
-    """Refuse scorers that cannot judge such labels, before any work is done."""
+    """Raise an error for scorers that do not support the labels, before the search starts."""
     for name, scorer in scorers.items():
         if truth.known is not None and not is_mean_over_labels(scorer):
             raise ValueError(
-                f"scoring={name!r} cannot be used with labels that are not known (NaN in y): it is "
-                "no mean over labels, of which each can be scored on the rows that it is known "
-                f"of; use 'f1_macro', 'roc_auc' or one of {', '.join(METRICS)}"
+                f"scoring={name!r} is not supported with unknown labels (NaN in y), because it is "
+                "not a mean over labels; use 'f1_macro', 'roc_auc' or one of "
+                f"{', '.join(METRICS)}"
             )
     judge = ScorerJudge(Judge(np.zeros((1, 1), dtype=bool)), scorers, truth)
     scores = np.zeros((len(truth.y), n_outputs))

@@ -1,4 +1,4 @@
-"""The exact grid search: every setting on every fold, kernel and width, in parallel pieces."""
+"""The exact grid search over folds, kernels and widths, in parallel."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from imcc._utils.validation import Features, Target
 
 @dataclass(frozen=True)
 class FoldClusters:
-    """What is found in the training rows of a fold before any setting is judged.
+    """Clusters and landmarks of the training rows of a fold.
 
     Attributes
     ----------
     assignments : list of ndarray of shape (n_train, n_clusterings)
-        For every entry of ``grid.n_clusters``, the clusters of the training rows.
+        Clusters of the training rows, for each entry of ``grid.n_clusters``.
     landmarks : array or CSR matrix, or None
-        Those of an approximation that has them.
+        Landmarks of a Nyström approximation.
     """
 
     assignments: list[np.ndarray]
     landmarks: Features | None
 
     def only(self, entry: int) -> FoldClusters:
-        """Return those of one entry of ``grid.n_clusters``."""
+        """Return the clusters of one entry of ``grid.n_clusters``."""
         return FoldClusters([self.assignments[entry]], self.landmarks)
 
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """What a search finds.
+    """Result of a search.
 
     Attributes
     ----------
     results : dict of (kernel index, width scale index) to list of FoldResult
-        Kernels without a width have the index 0 only.
+        Kernels without a width have only the width scale index 0.
     clusters : list of FoldClusters
-        One for each fold.
+        One per fold.
     """
 
     results: dict[tuple[int, int], list[FoldResult]]
@@ -79,26 +79,26 @@ def search(
     progress: Callable[[int, int], None] | None,
     weights: np.ndarray | None = None,
 ) -> SearchOutcome:
-    """Score every setting on every fold.
+    """Evaluate all settings on all folds.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Decides library and device.
+        Determines library and device.
     target : Target
     folds : sequence of Fold
     grid : Grid
     scoring : Scoring
     kernels, width, width_scales, clusterer, span, seed
-        As for one fit; ``width_scales`` for the kernels that have a width.
+        As for a single fit; ``width_scales`` is for kernels with a width.
     approximations : sequence of Approximation or None
-        What stands in for each of the kernels, if anything does.
+        Approximation of each kernel, if any.
     n_jobs : int or None
-        Passed on to joblib; rows on a device are worked on by this process alone.
+        Passed to joblib; ignored for rows on a device.
     progress : callable or None
-        Called as ``progress(done, total)`` after each piece of work.
-    weights : ndarray of shape (n_samples,), optional
-        Of the rows, on the host, all above zero.
+        Called as ``progress(done, total)`` after each fold and width.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights > 0, on the host.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def search(
     truth = Truth.of(target) if scoring.scorers else None
     if truth is not None:
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
-    # A device is shared by all that use it, and its arrays do not travel between processes.
+    # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
     followed = progress is not None or is_heard()
     tell(0.0, what="clustering rows")
@@ -143,7 +143,7 @@ def search(
     outcomes: dict[tuple[int, int], list[FoldResult]] = {}
     done, total = 0, len(folds) * sum(len(width_scales) if k.has_width else 1 for k in kernels)
     for k, kernel in enumerate(kernels):
-        # One kernel at a time: its base is n x n.
+        # One kernel at a time, because its base is an n x n matrix.
         scales = list(width_scales) if kernel.has_width else [1.0]
         share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
         share = replace(
@@ -180,17 +180,16 @@ def search(
 
 
 def _check_known(known: np.ndarray, span: str) -> None:
-    """Say what cannot be done, or costs much, where some labels are not known."""
+    """Check and warn about what is unsupported or slow with unknown labels."""
     if span != "train":
         raise ValueError(
-            f"span={span!r} cannot be used with labels that are not known (NaN in y): use "
-            "span='train'"
+            f"span={span!r} is not supported with unknown labels (NaN in y): use span='train'"
         )
     warn_of_patterns(np.unique(known, axis=1).shape[1], " in every fold", stacklevel=5)
 
 
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    """Call a function; give the key back with the result, since pieces end in any order."""
+    """Call a function and return the key with the result, since results come in any order."""
     return key, function(*arguments)
 
 
@@ -203,10 +202,10 @@ def _cluster_fold(
     approximation: Approximation | None,
     weights: np.ndarray | None = None,
 ) -> tuple[FoldClusters, list[str]]:
-    """Cluster the training rows of a fold for every entry of ``n_clusters``.
+    """Cluster the training rows of a fold for each entry of ``n_clusters``.
 
-    Landmarks are chosen here too: they are the same for all kernels and widths.  The warnings come
-    back as text: they would be lost in a worker process.
+    Landmarks are also chosen here, because they are the same for all kernels and widths.  Warnings
+    are returned as text, because they would be lost in a worker process.
     """
     rows = take_rows(X, fold.train)
     with warnings.catch_warnings(record=True) as caught:

@@ -1,7 +1,8 @@
-"""Rows on other machines, through Dask: :mod:`imcc._stream.fitting` with its passes on the workers.
+"""Dask collections: the passes of :mod:`imcc._stream.fitting` on Dask workers.
 
-Only sums, samples and the model travel; no result grows with the number of rows.  All that the
-tasks need is in their graph, so whatever a lost worker had is computed again.
+Only sums, samples and the model are sent; the size of results does not depend on the number of
+rows.  The graph contains all that the tasks need, so that results of a lost worker are computed
+again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class DaskSource:
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         The blocks of an array may be sparse.
     y : dask.array.Array, dask.dataframe.DataFrame or Series, or array
-        Cut as X is where that is possible; a data frame's partitions must be those of X.
+        Arrays are rechunked as X if needed; the partitions of a data frame must match those of X.
     """
 
     def __init__(self, X: Any, y: Any) -> None:
@@ -44,7 +45,7 @@ class DaskSource:
         else:
             X = _one_block_wide(X, "X")
             self.lengths = [int(length) for length in X.chunks[0]]
-            # Not optimised apart from each other: labels made from the rows' blocks share them.
+            # Not optimised separately, because labels may be computed from the same blocks.
             self._rows = X.to_delayed(optimize_graph=False).ravel().tolist()
         self.n_rows = sum(self.lengths)
         self._labels = self._cut_labels(y)
@@ -55,8 +56,8 @@ class DaskSource:
             parts = y.to_delayed()
             if len(parts) != len(self.lengths):
                 raise ValueError(
-                    f"y has {len(parts)} partitions and X has {len(self.lengths)}: they must be "
-                    "cut in the same way"
+                    f"y has {len(parts)} partitions, but X has {len(self.lengths)}: they must be "
+                    "partitioned in the same way"
                 )
             return list(parts)
         array = require("dask.array", "dask", "Training on Dask collections")
@@ -66,7 +67,8 @@ class DaskSource:
             raise _unknown("y")
         if sum(y.chunks[0]) != self.n_rows:
             raise ValueError(
-                f"X and y must have as many rows: X has {self.n_rows}, y has {sum(y.chunks[0])}"
+                "X and y must have the same number of rows: "
+                f"X has {self.n_rows}, y has {sum(y.chunks[0])}"
             )
         if y.ndim == 2:
             y = _one_block_wide(y, "y")
@@ -75,12 +77,12 @@ class DaskSource:
         return list(y.to_delayed(optimize_graph=False).ravel())
 
     def peek(self) -> None:
-        """Blocks can be computed again."""
+        """Return None, since blocks can be computed again."""
 
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
-        """Return the merged ``function(chunk, *arguments)`` of all blocks, merged in a tree."""
+        """Return the merged ``function(chunk, *arguments)`` of all blocks, as a tree reduction."""
         delayed = self._dask.delayed
-        # One node of the graph for all tasks; not scattered, which would be lost with a worker.
+        # One node of the graph for all tasks; scattered data would be lost with a worker.
         shared = delayed(arguments, traverse=False)
         starts = np.cumsum([0, *self.lengths]).tolist()
         parts = [
@@ -99,7 +101,7 @@ class DaskSource:
                 for i in range(0, len(parts), width)
             ]
         with warnings.catch_warnings():
-            # Landmarks may be some megabytes, once: nothing to be warned of.
+            # Landmarks of some megabytes are sent once, which needs no warning.
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self._dask.compute(parts[0])[0]
 
@@ -113,14 +115,14 @@ def _merge_all(merge: Callable[[T, T], T], parts: list[T]) -> T:
 
 
 def predict_lazily(estimator: Any, method: str, X: Any, **options: Any) -> Any:
-    """Return what a method gives for every block, as a Dask array that is computed on request.
+    """Return the results of a method for all blocks as a lazy Dask array.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted one; later fits do not change what is computed.
-    method : str
-        "predict" or "decision_function".
+        A fitted estimator; later fits do not change the result.
+    method : {"predict", "predict_proba", "decision_function"}
+        The method to call.
     X : dask.array.Array or dask.dataframe.DataFrame
     **options
         Other arguments of the method.
@@ -136,7 +138,7 @@ def predict_lazily(estimator: Any, method: str, X: Any, **options: Any) -> Any:
         one = np.zeros((1, X.shape[1]), dtype=X.dtype)
     like = getattr(estimator, method)(
         one, **options
-    )  # checks names and width, and has the result's type
+    )  # checks names and number of features, and determines the type of the result
     model = dask.delayed(copy.copy(estimator), traverse=False)
     parts = [
         array.from_delayed(
@@ -161,7 +163,7 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _one_block_wide(X: Any, name: str, known: bool = True) -> Any:
-    """Return a two-dimensional Dask array whose blocks have all columns."""
+    """Return a two-dimensional Dask array whose blocks contain all columns."""
     if X.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got a Dask array of shape {X.shape}")
     if math.isnan(X.shape[1]) or (known and math.isnan(sum(X.chunks[0]))):

@@ -1,20 +1,19 @@
-"""Training in passes over chunks of rows, wherever they are.
+"""Fitting in passes over chunks of rows.
 
-The model is the one of :mod:`imcc._core.fitting`: only where the sums are taken changes.
+The model is that of :mod:`imcc._core.fitting`; only the computation of the sums differs.
 
-1. A first pass over all rows: are they as they should be, how many, their mean, and a random
-   sample.
-2. On the sample: width and landmarks, and the prototypes that clusters start from (mini-batch
-   k-means).
-3. Lloyd's steps, each a pass, if there are any: the prototypes become the means of their rows.
-4. The sums of :mod:`imcc._core.statistics`, each row with its nearest prototype.  The virtual
-   examples are the means of the rows that were assigned: true means, whatever the prototypes are.
-5. The solver, on sums only.
+1. The first pass checks and counts all rows, and computes their mean and a random sample.
+2. Width, landmarks and the initial prototypes of the clusters (mini-batch k-means) are determined
+   from the sample.
+3. Optional Lloyd steps, each of them a pass, move the prototypes to the means of their rows.
+4. A last pass computes the sums of :mod:`imcc._core.statistics`, with each row assigned to its
+   nearest prototype.  The virtual examples are the means of the assigned rows.
+5. The solver uses only these sums.
 
-A later pass that sees other rows than the first one did is an error.
+It is an error if a later pass gives other rows than the first one.
 
-With a device, chunks are moved there one after the other, and all of this is done there, but for
-the k-means on the sample.
+With a device, chunks are moved there one at a time, and everything is computed there, except the
+k-means on the sample.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ from imcc._utils.config import get_config
 from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, Target
 
-#: What to do when a chunk does not fit on the device.
+#: Remedy if a chunk does not fit on the device.
 REMEDY = "use smaller chunks, or fewer n_components"
 
 
@@ -88,7 +87,7 @@ class StreamClusters:
     counts : list of int
         Number of prototypes of each clustering.
     prototypes : ndarray of shape (n_clusters, n_features) or None
-        Fixed ones; then nothing about clusters is learned.
+        Fixed prototypes; None if they are determined from the rows.
     """
 
     counts: Sequence[int]
@@ -96,14 +95,14 @@ class StreamClusters:
 
     @classmethod
     def of(cls, settings: FitSettings) -> StreamClusters:
-        """Read them off the settings, or say what cannot be done with a stream."""
+        """Return those of the settings; raise an error if streams do not support them."""
         counts = split_n_clusters(settings.n_clusters)
         clusterer = settings.clusterer
         if clusterer is None:
             return cls([count or DEFAULT_N_CLUSTERS for count in counts], None)
         if not isinstance(clusterer, np.ndarray):
             raise ValueError(
-                f"the clusterer {type(clusterer).__name__} cannot be used on a stream, which is "
+                f"the clusterer {type(clusterer).__name__} is not supported for streams, which are "
                 "clustered by k-means: use clusterer=None, or an array of prototypes"
             )
         count = counts[0] if len(counts) == 1 else sum(c or 0 for c in counts)
@@ -112,26 +111,26 @@ class StreamClusters:
 
     @property
     def sample_size(self) -> int:
-        """Rows that the prototypes start from."""
+        """Number of rows used to initialise the prototypes."""
         config = get_config()
         return max(config.cluster_rows, config.rows_per_cluster * max(self.counts))
 
 
 def find_source(X: Any, y: Any, settings: FitSettings) -> Source | None:
-    """Return the source that rows and labels are; None if they are to be taken as arrays.
+    """Return a source of rows and labels; None if they are used as arrays.
 
     Parameters
     ----------
     X, y
-        What was given to ``fit``.
+        Arguments of ``fit``.
     settings : FitSettings
     """
     if is_dask(X):
         if settings.device is not None:
             raise ValueError(
-                f"device={settings.device!r} cannot be used to train on Dask collections, whose "
-                "sums are taken by the workers on their CPUs: use device=None, or a stream of "
-                "chunks, which this machine moves to its device"
+                f"device={settings.device!r} is not supported for Dask collections, which are "
+                "summed by the workers on their CPUs: use device=None, or a stream of chunks, "
+                "which are moved to the device of this machine"
             )
         source: Source | None = DaskSource(X, y)
     else:
@@ -139,15 +138,15 @@ def find_source(X: Any, y: Any, settings: FitSettings) -> Source | None:
     if source is None:
         return None
     if y is not None and not is_dask(X):
-        # A memory-mapped array is an array too, for all that needs one.
+        # A memory-mapped array is used as an array if the settings need one.
         clusterer = settings.clusterer
         can_cluster = clusterer is None or isinstance(clusterer, np.ndarray)
         return source if settings.has_features and can_cluster else None
     if settings.has_features:
         return source
     raise ValueError(
-        f"kernel={settings.kernel.function!r} cannot be trained on a stream: the exact model needs "
-        "all rows at once; use approximation='nystroem', or kernel='linear'"
+        f"kernel={settings.kernel.function!r} does not support streams, because the exact model "
+        "needs all rows at once; use approximation='nystroem', or kernel='linear'"
     )
 
 
@@ -164,7 +163,7 @@ def fit_stream(source: Source, settings: FitSettings) -> FittedModel:
 
 
 def _fit_stream(source: Source, settings: FitSettings) -> FittedModel:
-    # Without a device nothing is to be moved, and there is nothing to send to other machines.
+    # None without a device, so that nothing is sent to other machines.
     move = None if settings.device is None else ChunkMover(settings.device).move
     clusters = StreamClusters.of(settings)
     head = source.peek()
@@ -178,7 +177,7 @@ def _fit_stream(source: Source, settings: FitSettings) -> FittedModel:
     totals = summary.totals if head is None else None
     for step in range(settings.lloyd_passes if clusters.prototypes is None else 0):
         plan = lloyd_step(source, plan, move, totals, f"pass {step + 1} of lloyd_passes")
-    # What is read only once has not been checked before.
+    # Streams that can be read only once have not been checked before.
     sums = source.reduce(sum_chunk, add, plan, head is not None, move)
     if totals is not None:
         _check_pass(source, plan, move, totals, sums)
@@ -188,27 +187,27 @@ def _fit_stream(source: Source, settings: FitSettings) -> FittedModel:
 def _summary_of_one_pass(
     head: Chunk, settings: FitSettings, clusters: StreamClusters, move: Move | None
 ) -> Summary:
-    """Return the summary of the first chunk of a stream that nothing needs to be learned from."""
+    """Return the summary of the first chunk of a stream that can be read only once."""
     approximation = settings.approximation
     learned = approximation is not None and approximation.needs_sample
     if learned or clusters.prototypes is None:
         raise ValueError(
-            "the stream can be read only once (it is an iterator), but centres, width or landmarks "
-            "must be learned before the rows are summed: pass something that can be iterated "
-            "again (a list, imcc.open_stream, a function that gives an iterator), or fix them "
-            "(clusterer, landmarks and width as arrays and number), or use partial_fit"
+            "the stream can be read only once, because it is an iterator, but centres, width or "
+            "landmarks must be determined before the rows are summed: pass a list, "
+            "imcc.open_stream or a function that returns an iterator, set clusterer, landmarks and "
+            "width to fixed values, or use partial_fit"
         )
     summary = summarize_chunk(head, 1, settings.seed, None, move)
     if summary.classes is not None:
         raise ValueError(
-            "the stream can be read only once, and which classes there are is known at its end "
-            "only: pass labels as an indicator matrix, or use partial_fit with classes"
+            "the stream can be read only once, but its classes are known only at its end: pass "
+            "labels as an indicator matrix, or use partial_fit with classes"
         )
     return summary
 
 
 def _sample_size(settings: FitSettings, clusters: StreamClusters) -> int:
-    """Return how many rows to draw in the first pass."""
+    """Return the size of the sample of the first pass."""
     approximation = settings.approximation
     for_map = 1 if approximation is None else approximation.sample_size
     return max(for_map, clusters.sample_size)
@@ -221,9 +220,9 @@ def make_plan(
     classes: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> StreamPlan:
-    """Decide on the feature map and the prototypes, from the summary of the rows.
+    """Determine the feature map and the prototypes from the summary of the rows.
 
-    ``weights`` are those of all rows, if the summary is of rows with weights.
+    ``weights`` are the weights of all rows, if there are any.
     """
     layout, approximation, seed = summary.layout, settings.approximation, settings.seed
     feature_map: FeatureMap
@@ -258,9 +257,9 @@ def make_plan(
 def start_prototypes(
     rows: Features, n_clusters: int, seed: int, weights: np.ndarray | None = None
 ) -> Array:
-    """Return the centres of mini-batch k-means on a sample, which are found on the host."""
+    """Return the centres of mini-batch k-means on a sample, computed on the host."""
     model = MiniBatchKMeans(min(n_clusters, rows.shape[0]), n_init=1, random_state=seed)
-    # On one thread: the same centres whatever the number of threads.
+    # On one thread, so that the centres do not depend on the number of threads.
     with one_thread():
         model.fit(to_numpy(rows), sample_weight=weights)
     centers = model.cluster_centers_.astype(np.float64)
@@ -274,7 +273,7 @@ def lloyd_step(
     totals: Totals | None = None,
     what: str = "a pass of lloyd_passes",
 ) -> StreamPlan:
-    """Move every prototype to the mean of its rows, in one pass; one without rows stays."""
+    """Move each prototype to the mean of its rows, if it has any, in one pass."""
     sums, sizes = source.reduce(cluster_chunk, add_pairs, plan, move)
     xp = namespace(sums)
     if totals is not None:
@@ -293,7 +292,7 @@ def lloyd_step(
 def _check_pass(
     source: Source, plan: StreamPlan, move: Move | None, totals: Totals, sums: StreamSums
 ) -> None:
-    """Refuse sums over other rows or labels than those of the first pass."""
+    """Raise an error if the sums are not over the rows and labels of the first pass."""
     statistics, what = sums.statistics, "the pass that sums"
     first = plan.prototypes[0].shape[0]
     xp = namespace(sums.rows)
@@ -313,14 +312,14 @@ def _check_rows(
     what: str,
 ) -> None:
     if not np.isfinite(to_numpy(columns)).all():
-        # One more pass says where; chunks are not checked one by one before, since a device would
-        # have to wait for each answer.
+        # Another pass finds the row; chunks are not checked earlier, because a device would have
+        # to synchronise for each of them.
         source.reduce(check_chunk, add, plan, move)
     totals.check(n_rows, columns, what)
 
 
 def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedModel:
-    """Solve for the model; everything it needs is in the sums."""
+    """Solve for the model, using only the sums."""
     statistics, feature_map = sums.statistics, plan.feature_map
     used = np.flatnonzero(to_numpy(statistics.sizes) > 0)
     warn_if_empty(statistics.sizes.shape[0], len(used))
@@ -331,7 +330,7 @@ def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedMo
         cluster_labels=take_rows(statistics.cluster_labels, used),
         sizes=take_rows(statistics.sizes, used),
     )
-    # Labels that do not vary are the intercept alone, exactly.
+    # Constant labels are exactly the intercept.
     constants = constant_labels(first @ statistics.cluster_labels, statistics.n_rows)
     statistics = statistics.without(constants)
     sizes = statistics.sizes[:, None]
@@ -344,7 +343,7 @@ def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedMo
         n_rows=statistics.n_rows,
         label_totals=first @ statistics.cluster_labels,
     )
-    # What overflows is an error below, not a warning here.
+    # Overflow raises an error below instead of a warning here.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         weights, intercept = solve_features(
             feature_map.of_sums(statistics),
@@ -382,7 +381,7 @@ def _names(names: tuple[str, ...] | None) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class StreamState:
-    """What ``partial_fit`` has to remember, in arrays of the kind that was given."""
+    """State of ``partial_fit``, in arrays of the library of the input."""
 
     plan: StreamPlan
     sums: StreamSums
@@ -398,21 +397,21 @@ def add_rows(
     feature_names: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> tuple[FittedModel, StreamState]:
-    """Train on more rows: the model is that of all rows so far.
+    """Update a model with more rows: it is then the model of all rows seen.
 
     Parameters
     ----------
     before : StreamState or None
-        What the call before gave; None for the first rows, which decide on the plan.
+        State of the previous call; None for the first rows, which determine the plan.
     X : array or CSR matrix of shape (n_samples, n_features)
-        Checked.
+        Rows that were checked.
     y : array-like
     settings : FitSettings
-    classes : array-like, optional
-        All classes that will come, for first rows with one class per row.
-    feature_names : ndarray of str, optional
-    sample_weight : ndarray of shape (n_samples,), optional
-        How often each row counts; rows of weight zero are left out.
+    classes : array-like, default=None
+        All classes that will occur, for the first rows with one class per row.
+    feature_names : ndarray of str, default=None
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Row weights; rows of weight zero are removed.
     """
     if sample_weight is not None and not sample_weight.all():
         kept = np.flatnonzero(sample_weight)
@@ -439,12 +438,11 @@ def add_rows(
 
 
 def _check_classes(classes: Any, layout: Layout) -> np.ndarray | None:
-    """Return the classes to be expected; None for an indicator matrix."""
+    """Return all classes; None for an indicator matrix."""
     if layout.kind == "multilabel":
         return None
     if classes is None:
         raise ValueError(
-            "classes must be given in the first call of partial_fit when y has one class per row: "
-            "later chunks may have others"
+            "classes must be passed on the first call to partial_fit if y has one class per row"
         )
     return np.unique(np.asarray(classes))

@@ -1,7 +1,7 @@
-"""What is computed from one chunk of a stream in each pass, and how two results are merged.
+"""Functions of a chunk of a stream for each pass, and functions to merge two results.
 
-:mod:`imcc._stream.fitting` makes the passes.  A chunk is worked on where it is, or on the device
-that it is moved to; what comes out stays there until the end.
+They are used by :mod:`imcc._stream.fitting`.  A chunk is processed on its device, or on the device
+that it is moved to; results stay there until the end.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from imcc._stream.sources import (
 from imcc._utils.validation import Features
 
 Move = Callable[[Any], Any]  # from the host to the device
-# Column sums of the same rows may differ by rounding, relative to sqrt(n) times the length of the
-# column: sums of a hundred million rows stay well below.
+# Tolerance of column sums of the same rows, relative to sqrt(n) times the norm of the column;
+# rounding errors of a hundred million rows are much smaller.
 SAME_SUMS = 1e-9
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all rows, by which a later pass sees whether the rows are still the same.
+    """Sums over all rows, to check that later passes give the same rows.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Totals:
     squares : array of shape (n_features,)
         Sums of their squares.
     labels : dict
-        How many rows have each label (by its number) or each class (by its value).
+        Number of rows with each label (by index) or class (by value).
     """
 
     n_rows: int
@@ -79,12 +79,12 @@ class Totals:
         )
 
     def check(self, n_rows: float, columns: Array, what: str) -> None:
-        """Refuse a pass that has seen other rows than the first one did.
+        """Raise an error if a pass gave other rows than the first one.
 
         Parameters
         ----------
         n_rows : float
-            Rows of the pass.
+            Number of rows of the pass.
         columns : array of shape (n_features,)
             Sums of its columns.
         what : str
@@ -104,7 +104,7 @@ class Totals:
             )
 
     def check_labels(self, totals: np.ndarray, classes: np.ndarray, kind: str, what: str) -> None:
-        """Refuse a pass that has seen other labels than the first one did.
+        """Raise an error if a pass gave other labels than the first one.
 
         Parameters
         ----------
@@ -126,15 +126,15 @@ class Totals:
 
 def _changed(what: str, difference: str) -> ValueError:
     return ValueError(
-        f"the rows of the stream changed between the first pass and {what}: {difference}; every "
-        "pass must give the same rows and labels (a function with random numbers needs a fixed "
-        "seed in each call)"
+        f"the rows of the stream changed between the first pass and {what}: {difference}; each "
+        "pass must give the same rows and labels (a function that uses random numbers needs a "
+        "fixed seed)"
     )
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the first pass finds out.
+    """Result of the first pass.
 
     Attributes
     ----------
@@ -182,14 +182,14 @@ class StreamSums:
 
     @property
     def weighted(self) -> bool:
-        """Whether some sizes are no whole numbers: rows had weights."""
+        """Whether sizes are not integers, because rows have weights."""
         sizes = to_numpy(self.statistics.sizes)
         return bool((sizes != np.rint(sizes)).any())
 
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """How a row becomes a part of the sums, as decided after the first pass.
+    """What is needed to sum the rows, determined after the first pass.
 
     Attributes
     ----------
@@ -221,8 +221,8 @@ def summarize_chunk(
 ) -> Summary:
     """Check a chunk, sum it and draw its part of the sample.
 
-    Where the number of all rows is known, only rows that have a chance are drawn, so that parts of
-    a sample that travel are small.
+    If the number of all rows is known, only rows that can be in the sample are drawn, so that less
+    data is sent between machines.
     """
     X = read_rows(chunk, None, move)
     columns = check_finite(chunk, X)
@@ -268,12 +268,12 @@ def cluster_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None) -> tuple[Ar
 
 
 def check_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None) -> Array:
-    """Return the sums of the columns, or say where a chunk has values that are not finite."""
+    """Return the sums of the columns; raise an error that names a row that is not finite."""
     return check_finite(chunk, read_rows(chunk, plan.layout.n_features, move))
 
 
 def _row_sums(P: Array, X: Features) -> Array:
-    """Return P^T X; SciPy's product is in float64 by itself, without a copy of the rows."""
+    """Return P^T X in float64; SciPy's product needs no copy of the rows for this."""
     return dense(P.T @ (X if is_numpy(X) else astype(X, "float64")))
 
 
@@ -286,9 +286,9 @@ def sum_chunk(
 ) -> StreamSums:
     """Return the sums over a chunk; with ``check``, its values are checked first.
 
-    ``weights`` is how often each row counts; once unless given.
+    ``weights`` are the row weights; None means weight 1.
     """
-    # As the chunks before it, whatever kind of array it is.
+    # In the library and on the device of the previous chunks.
     X = asarray(read_rows(chunk, plan.layout.n_features, move), plan.prototypes[0])
     if check:
         check_finite(chunk, X)
@@ -317,5 +317,5 @@ def add(a: Any, b: Any) -> Any:
 
 
 def add_pairs(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Merge what :func:`cluster_chunk` gives for two parts."""
+    """Merge the results of :func:`cluster_chunk` for two parts."""
     return a[0] + b[0], a[1] + b[1]

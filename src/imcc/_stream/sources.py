@@ -1,8 +1,8 @@
-"""Where rows come from when they do not come as one array: chunks, read again and again.
+"""Sources of chunks of rows, which can be read several times.
 
-A source yields chunks of rows with their labels; it applies a function to every chunk and
-merges what comes out.  So it makes no difference to an algorithm whether the
-chunks are slices of a memory-mapped array, parts of a file or blocks on other machines.
+A source applies a function to each chunk of rows and labels and merges the results.  Algorithms are
+therefore the same for slices of a memory-mapped array, parts of a file and blocks on other
+machines.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows as they were given, and their position.
+    """Rows and labels of a chunk before checks, and their position.
 
     Attributes
     ----------
     number : int
-        Which chunk it is, from 0.
+        Number of the chunk, from 0.
     start : int
-        The number of its first row.
+        Index of its first row.
     X, y
         Rows and labels.
     """
@@ -50,12 +50,12 @@ class Chunk:
     y: Any
 
     def __str__(self) -> str:
-        return f"chunk {self.number} (from row {self.start} on)"
+        return f"chunk {self.number} (starting at row {self.start})"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the chunks of a source have in common.
+    """Properties that all chunks of a source share.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Layout:
     n_labels : int
         Columns of the indicator matrix; 0 for classes.
     sparse : bool
-        Whether some chunk is.
+        Whether a chunk is sparse.
     """
 
     n_features: int
@@ -77,28 +77,28 @@ class Layout:
     sparse: bool
 
     def merge(self, other: Layout, where: Any) -> Layout:
-        """Return what both have in common, or say what ``where`` has that is different."""
+        """Return the common layout; raise an error if that of the chunk ``where`` differs."""
         if other.n_features != self.n_features:
             raise ValueError(
-                f"{where} has {other.n_features} features, but the chunks before it have "
+                f"{where} has {other.n_features} features, but the previous chunks have "
                 f"{self.n_features}"
             )
         if other.kind != self.kind:
             raise ValueError(
-                f"{where} has {_KINDS[other.kind]}, but the chunks before it have "
+                f"{where} has {_KINDS[other.kind]}, but the previous chunks have "
                 f"{_KINDS[self.kind]}"
             )
         if other.n_labels != self.n_labels:
             raise ValueError(
-                f"{where} has {other.n_labels} labels, but the chunks before it have "
-                f"{self.n_labels}: every chunk needs a column for every label, also for those that "
-                "none of its rows has"
+                f"{where} has {other.n_labels} labels, but the previous chunks have "
+                f"{self.n_labels}: every chunk needs a column for every label, even if none of its "
+                "rows has the label"
             )
         for what in ("feature_names", "label_names"):
             ours, theirs = getattr(self, what), getattr(other, what)
             if ours != theirs:
                 raise ValueError(
-                    f"{where} has other {what} than the chunks before it: "
+                    f"{where} has other {what} than the previous chunks: "
                     f"{_difference(ours, theirs)}"
                 )
         return replace(self, sparse=self.sparse or other.sparse)
@@ -108,14 +108,14 @@ _KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class p
 
 
 class Source(Protocol):
-    """Chunks that a function can be applied to."""
+    """Interface of sources of chunks."""
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows, where it is known."""
+        """Number of rows; None if it is unknown."""
 
     def peek(self) -> Chunk | None:
-        """Return the first chunk of what can be read only once; None if it can be read again."""
+        """Return the first chunk if the source can be read only once, otherwise None."""
 
     def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
         """Return the merged ``function(chunk, *arguments)`` of all chunks."""
@@ -127,9 +127,9 @@ class ChunkSource:
     Parameters
     ----------
     chunks : iterable of (X, y)
-        Something that gives the same chunks each time it is iterated.
-    n_rows : int, optional
-        Number of rows, where it is known.
+        Must yield the same chunks in each iteration.
+    n_rows : int, default=None
+        Number of rows, if it is known.
     """
 
     def __init__(self, chunks: Iterable[Any], n_rows: int | None = None) -> None:
@@ -160,12 +160,12 @@ class ChunkSource:
             raise ValueError(
                 f"the stream gave {start} rows in pass {self.passes}, but {self.n_rows} before: "
                 + ("it ended early; " if start < self.n_rows else "")
-                + "every pass must give the same chunks"
+                + "each pass must give the same chunks"
             )
         self.n_rows = start
 
     def peek(self) -> Chunk | None:
-        """Return the first chunk of an iterator, which gives it later all the same; else None."""
+        """Return the first chunk of an iterator without consuming it; None for other iterables."""
         if not isinstance(self.chunks, Iterator):
             return None
         first = next(self.chunks, None)
@@ -176,7 +176,7 @@ class ChunkSource:
 
 
 class Slices:
-    """Rows of two arrays, a slice after the other."""
+    """Slices of the rows of two arrays."""
 
     def __init__(self, X: Any, y: Any) -> None:
         self.X, self.y = X, y
@@ -188,10 +188,10 @@ class Slices:
 
 
 def as_source(X: Any, y: Any) -> ChunkSource | None:
-    """Return the source that rows and labels are, or None if they are plain arrays.
+    """Return a source of rows and labels, or None if they are plain arrays.
 
-    A source is a memory-mapped array, or, without labels beside it, an iterable of (X, y) pairs or
-    a function that gives one.
+    A source is a memory-mapped array, or, if y is None, an iterable of (X, y) pairs or a function
+    that returns one.
     """
     if isinstance(X, np.memmap) and X.ndim == 2 and y is not None and not _is_joblibs(X):
         return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
@@ -203,29 +203,29 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
 
 
 def _is_joblibs(X: np.memmap) -> bool:
-    """Whether joblib has mapped an array, to share it between processes.
+    """Whether an array was memory-mapped by joblib, to share it between processes.
 
-    The caller gave an array, and the number of processes must make no difference.
+    It is not a stream then, so that the result does not depend on the number of processes.
     """
     return "joblib_memmapping_folder" in str(X.filename)
 
 
 def is_dask(collection: Any) -> bool:
-    """Whether something is a Dask collection; Dask is not imported to find out."""
+    """Whether an object is a Dask collection, without importing Dask."""
     return hasattr(collection, "__dask_graph__")
 
 
 def refuse_stream(X: Any, y: Any, name: str) -> None:
-    """Say that an estimator needs all rows at once."""
+    """Raise an error for a stream, if an estimator needs all rows at once."""
     if is_dask(X) or (y is None and as_source(X, y) is not None):
         raise ValueError(
-            f"{name} needs arrays, whose rows it can split into folds, and got a stream: search on "
-            "a sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
+            f"{name} does not support streams, because it splits the rows into folds: search on a "
+            "sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
         )
 
 
 class _Calls:
-    """What a function gives, afresh for every pass."""
+    """Iterable that calls a function for each iteration."""
 
     def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
         self.function = function
@@ -256,12 +256,12 @@ def read_rows(
 
 
 def empty_like(X: Any) -> Array:
-    """Return an array without rows of the kind that was given: results become of that kind."""
+    """Return an array without rows that determines library and device of the results."""
     return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
 
 
 def check_finite(chunk: Chunk, X: Features) -> Array:
-    """Return the sums of the columns, or say which row of which chunk cannot be computed with."""
+    """Return the sums of the columns; raise an error that names the row if one is not finite."""
     sums = column_sums(X)
     if not np.isfinite(to_numpy(sums)).all():
         X = to_numpy(X)
@@ -274,8 +274,8 @@ def check_finite(chunk: Chunk, X: Features) -> Array:
             row, column = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
         if bad.any():
             raise ValueError(
-                f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of it "
-                f"(row {chunk.start + row} of all), column {column}, all counted from 0"
+                f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of the "
+                f"chunk (row {chunk.start + row} of all), column {column}, all counted from 0"
             )
     with _naming(chunk):
         check_magnitude(X, column_names(chunk.X), "it")
@@ -290,7 +290,8 @@ def read_layout(chunk: Chunk, X: Features) -> Layout:
         shape = chunk.y.shape if hasattr(chunk.y, "shape") else np.shape(chunk.y)
         if not shape or shape[0] != X.shape[0]:
             raise ValueError(
-                f"X and y must have as many rows: X has {X.shape[0]}, y has the shape {shape}"
+                "X and y must have the same number of rows: "
+                f"X has {X.shape[0]}, y has the shape {shape}"
             )
         indicator = len(shape) == 2
         return Layout(
@@ -304,9 +305,9 @@ def read_layout(chunk: Chunk, X: Features) -> Layout:
 
 
 def count_labels(chunk: Chunk, layout: Layout) -> tuple[np.ndarray | None, dict[Any, int]]:
-    """Return the classes that occur, and how many rows have each class or label.
+    """Return the classes that occur, and the number of rows with each class or label.
 
-    The classes are None for an indicator matrix, which is checked and counted by column.
+    For an indicator matrix, the classes are None and the counts are per column.
     """
     with _naming(chunk):
         if layout.kind == "multilabel":
@@ -317,7 +318,7 @@ def count_labels(chunk: Chunk, layout: Layout) -> tuple[np.ndarray | None, dict[
 
 
 def merge_label_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
-    """Return the counts of two parts."""
+    """Return the sum of the counts of two parts."""
     return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
 
 
@@ -332,14 +333,14 @@ def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray
         values = np.asarray(to_numpy(chunk.y))
         index = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
         if (unknown := values[classes[index] != values]).size:
-            raise ValueError(f"the class {unknown[0]!r} is none of those known: {classes}")
+            raise ValueError(f"the class {unknown[0]!r} is unknown; the classes are {classes}")
         if len(classes) <= 2:
             return (index == len(classes) - 1)[:, np.newaxis]
         return index[:, np.newaxis] == np.arange(len(classes))
 
 
 class _naming:  # noqa: N801 - read as a word of the with statement
-    """Return which chunk an error is in."""
+    """Context manager that adds the chunk to error messages."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
@@ -355,21 +356,21 @@ class _naming:  # noqa: N801 - read as a word of the with statement
 def _pair(item: Any, number: int) -> tuple[Any, Any]:
     if not isinstance(item, (tuple, list)) or len(item) != 2:
         raise ValueError(
-            f"chunk {number} of the stream is no pair (X, y) of rows and labels, but "
+            f"chunk {number} of the stream must be a pair (X, y) of rows and labels, got "
             f"{type(item).__name__}"
         )
     return item[0], item[1]
 
 
 def _sliceable(y: Any, n_rows: int) -> Any:
-    """Return labels that can be cut by rows, as many as there are rows."""
+    """Return labels that can be sliced by rows, after checking their number."""
     y = y.tocsr() if sp.issparse(y) else y.iloc if hasattr(y, "iloc") else y
     if not hasattr(y, "__getitem__") or isinstance(y, list):
         y = np.asarray(y)
     found = len(y.obj) if hasattr(y, "obj") else y.shape[0]
     if found != n_rows:
         raise ValueError(
-            f"X and y must have as many rows: X has {n_rows}, y has {found} "
+            f"X and y must have the same number of rows: X has {n_rows}, y has {found} "
             "(Found input variables with inconsistent numbers of samples)"
         )
     return y
@@ -382,7 +383,7 @@ def _names(table: Any) -> tuple[str, ...] | None:
 
 def _difference(ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> str:
     if ours is None or theirs is None:
-        return "some have names and some have none"
+        return "only some of them have names"
     return next(
         (f"{b!r} instead of {a!r}" for a, b in zip(ours, theirs, strict=False) if a != b),
         f"{len(theirs)} instead of {len(ours)}",

@@ -1,1 +1,1 @@
-"""What all packages share: checks, optional packages, writing files, plain data."""
+"""Utilities of all packages: checks, errors, optional packages, files and plain data."""

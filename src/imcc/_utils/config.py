@@ -1,10 +1,11 @@
-"""Sizes of blocks and samples, in one place.
+"""Configuration: sizes of blocks and samples.
 
-How much is worked on at a time, and how many rows are used where a sample is enough.  The defaults
-are what was measured to be fast; :func:`config_context` changes them for a while, as
-``sklearn.config_context(working_memory=...)`` does, for small machines and for tests.
+The settings control how much is processed at a time, and how many rows are used where a sample is
+sufficient.  The defaults were measured to be fast.  :func:`config_context` changes them
+temporarily, as ``sklearn.config_context(working_memory=...)`` does, for small machines and tests.
 
-The settings are those of the process.  This module imports nothing, so that every other may use it.
+The settings are global to the process.  This module imports no other module of imcc, so that all
+of them can use it.
 """
 
 from __future__ import annotations
@@ -22,56 +23,57 @@ class Config:
     Attributes
     ----------
     kernel_entries : int
-        Kernel values that are computed at a time on the host: about what a core's cache holds.
+        Number of kernel values computed at a time on the host, which about fit into the cache.
     nearest_entries : int
-        Distances held at a time when rows are assigned to prototypes on the host.
+        Number of distances in memory when rows are assigned to prototypes on the host.
     score_entries : int
-        Kernel values held at a time when rows are scored on the host: enough for fast products.
+        Number of kernel values in memory when rows are scored on the host; large enough for fast
+        products.
     sum_entries : int
-        Features held at a time when they are summed over rows on the host.
+        Number of features in memory when they are summed over rows on the host.
     slice_entries : int
-        Entries of a slice of a memory-mapped array.
+        Number of entries of a slice of a memory-mapped array.
     width_rows : int
-        Rows of which all pairs are taken for the mean distance of an approximation or a stream: the
-        paper's data sets have no more.
+        Number of rows for the mean pairwise distance of an approximation or a stream.
     rows_per_landmark : int
-        Rows, for each landmark, that k-means for the landmarks sees.
+        Number of rows per landmark in the sample for the k-means of the landmarks.
     cluster_rows, rows_per_cluster : int
-        Rows of a stream that the prototypes of clusters start from, and at least so many for each
-        cluster.
+        Number of rows of a stream used to initialise the prototypes of clusters, and its minimum
+        per cluster.
     max_stream_features : int
-        The most features of a linear model that is trained on a stream; their products are a
-        square matrix (8 GiB).
+        Maximum number of features of a linear model that is fitted on a stream, whose Gram matrix
+        is square (8 GiB).
     late_condition : float
-        Up to this condition number of the landmarks' kernel matrix, Nyström's sums are taken over
-        kernel values and rotated afterwards: six of sixteen digits may be lost.
+        Maximum condition number of the kernel matrix of the landmarks for which the sums of Nyström
+        features are computed from kernel values and rotated afterwards, which may lose six of
+        sixteen digits.
     device_entries : int
-        The most entries of a block of work on a device (4 GiB in float64).
+        Maximum number of entries of a block on a device (4 GiB in float64).
     device_share : float
-        The most of a device's free memory that a block takes.
+        Maximum share of the free memory of a device for a block.
     host_memory : float or None
-        Bytes of this machine's memory that an exact model may take; None is all that it has (or
-        all that the control group of the process may use).
+        Memory of the host in bytes that an exact model may use.  None means all memory of the
+        machine, or of the control group of the process.
     device_memory : float or None
-        Bytes of a device's memory that may be used; None is all that is free.
+        Memory of a device in bytes that may be used.  None means all free memory.
     device_columns : int
-        Columns that a device factorises at a time: enough for its products to run at full speed.
+        Number of columns that a device factorises at a time; large enough for fast products.
     chunks_ahead : int
-        Chunks of a stream that may be on their way to a device before the host waits for it.
+        Number of chunks of a stream that are sent to a device before the host waits for it.
     dask_merge : int
-        Parts that are merged in one task of Dask.
+        Number of parts that are merged in one task of Dask.
     pair_entries : int
-        Comparisons of labels that the metrics hold at a time: about what a core's cache holds.
+        Number of comparisons of labels in memory for the metrics, which about fit into the cache.
     draw_entries : int
-        Random weights that Bayesian comparisons draw at a time.
+        Number of random weights that Bayesian comparisons draw at a time.
     gram_bytes : int
-        The largest kernel matrix from which support vector machines are trained: 11,585 rows.
+        Maximum size of a kernel matrix for support vector machines (11,585 rows).
     screen_rows, screen_keep : tuple of int
-        Rows of the rounds in which the kernels of an ensemble are screened, and how many kernels
-        each round keeps.
+        Number of rows of each screening round of an ensemble, and number of kernels that the round
+        keeps.
     progress_after, progress_every : float
-        Seconds after which a command says how far it is where it cannot draw a bar, and how often
-        from then on.
+        Seconds after which a command without a progress bar prints its progress, and the interval
+        between such messages.
     """
 
     kernel_entries: int = 2**20
@@ -97,15 +99,15 @@ class Config:
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
-    progress_after: float = 2.0
-    progress_every: float = 10.0
+    progress_after: float = 10.0
+    progress_every: float = 30.0
 
 
 _current = Config()
 
 
 def get_config() -> Config:
-    """Return the settings that are in force."""
+    """Return the current settings."""
     return _current
 
 
@@ -121,7 +123,7 @@ def config_context(**settings: Any) -> Iterator[Config]:
     global _current
     unknown = sorted(settings.keys() - {field.name for field in fields(Config)})
     if unknown:
-        raise ValueError(f"there is no setting called {unknown[0]!r}")
+        raise ValueError(f"there is no setting named {unknown[0]!r}")
     before = _current
     _current = replace(before, **settings)
     try:

@@ -1,9 +1,9 @@
-"""Errors meant for users, in terms that suit both Python and the command line.
+"""Errors for users, with messages for both Python and the command line.
 
-An error or a warning often names an argument: the one that is wrong, or one that would help.  In
-Python that is ``labels=-3``, at the command line ``--labels -3``.  A :class:`Message` is a text
-that remembers where in it arguments are named; it reads as Python would have it, and whoever
-shows it elsewhere calls :meth:`Message.render` with other words.
+Errors and warnings often name an argument: the one that is wrong, or one that would help.  In
+Python this is ``labels=-3``, at the command line ``--labels -3``.  A :class:`Message` is a string
+that records the arguments it names.  As a string, it uses the notation of Python;
+:meth:`Message.render` converts it to another one.
 
 >>> hint = "the file has no header; pass " + given("header", False) + " or " + given("labels")
 >>> print(hint)
@@ -26,13 +26,13 @@ class Argument:
     Attributes
     ----------
     name : str
-        Its name in Python.
-    value : object
-        The value that it should have; None if the message names none.
-    text : str or None
-        In place of ``value``, a description of it that is shown as it is, such as ``"-k"``.
-    is_subject : bool
-        Whether the message names the argument (``labels``) or says to pass it (``labels=``).
+        Name in Python.
+    value : object, default=None
+        The value to pass; None if the message contains none.
+    text : str or None, default=None
+        A description of the value, such as ``"-k"``, instead of ``value``.
+    is_subject : bool, default=False
+        Whether the message names the argument (``labels``) or tells to pass it (``labels=``).
     """
 
     name: str
@@ -48,18 +48,18 @@ class Argument:
 
 
 class Message(str):
-    """A text that records which arguments it names; as a string it suits Python.
+    """A string that records the arguments it names, in the notation of Python.
 
     Parameters
     ----------
     *parts : str or Argument
-        What the text is made of.  Adding a str or another message gives a message.
+        Parts of the text.  Adding a string or a message gives a message.
     """
 
     parts: tuple[str | Argument, ...]
 
     def __new__(cls, *parts: str | Argument) -> Message:
-        """Join the parts, those of other messages among them."""
+        """Join the parts, including those of other messages."""
         flat: list[str | Argument] = []
         for part in parts:
             flat += part.parts if isinstance(part, Message) else [part]
@@ -77,12 +77,12 @@ class Message(str):
         return Message(other, self)
 
     def render(self, show: Callable[[Argument], str]) -> str:
-        """Return the text with every argument as ``show`` would have it."""
+        """Return the text with each argument formatted by ``show``."""
         return "".join(show(part) if isinstance(part, Argument) else part for part in self.parts)
 
 
 def given(name: str, value: Any = None, *, text: str | None = None) -> Message:
-    """Return an argument in the form in which it is passed.
+    """Return an argument as it is passed, for a message.
 
     >>> print(given("labels"), given("header", False), given("labels", text="-k"))
     labels= header=False labels=-k
@@ -91,7 +91,7 @@ def given(name: str, value: Any = None, *, text: str | None = None) -> Message:
 
 
 def named(name: str) -> Message:
-    """Return the name of an argument, for a message that names it.
+    """Return the name of an argument, for a message.
 
     >>> print("there are fewer labels than " + named("n_labels") + " says")
     there are fewer labels than n_labels says
@@ -100,7 +100,7 @@ def named(name: str) -> Message:
 
 
 def message_of(error: BaseException) -> Message:
-    """Return what an error or a warning says, and the arguments that it names, if recorded.
+    """Return the message of an error or a warning, with the arguments that it records.
 
     >>> print(message_of(ValueError("no")))
     no
@@ -112,28 +112,26 @@ def message_of(error: BaseException) -> Message:
 
 
 class ImccError(Exception):
-    """Something that the user can mend: the base of all errors that imcc raises on purpose.
-
-    What else comes out of it (a ``TypeError``, an ``IndexError``) is a mistake in imcc.
+    """Base class of the errors of imcc that users can correct.
 
     Attributes
     ----------
     argument : str or None
-        The name of the argument that is wrong, if it is one.
+        Name of the invalid argument, if the error is about one.
     """
 
     argument: str | None = None
 
 
 class InvalidArgumentError(ImccError, ValueError):
-    """An argument has a value that it cannot have.
+    """Raised if an argument has an invalid value.
 
     Parameters
     ----------
     argument : str
-        Its name.
+        Name of the argument.
     problem : str
-        What is wrong and what to do; read after the name.
+        What is wrong and what to do; follows the name in the message.
 
     Examples
     --------
@@ -154,7 +152,7 @@ class InvalidArgumentError(ImccError, ValueError):
 
 
 class InvalidTypeError(InvalidArgumentError, TypeError):
-    """An argument is of a type, or is an argument at all, that cannot be taken here.
+    """Raised if an argument has an invalid type, or is not an argument of the function.
 
-    A ``TypeError`` for programs, and like :class:`InvalidArgumentError` the user's to mend.
+    It is a ``TypeError`` and an :class:`InvalidArgumentError`.
     """

@@ -1,4 +1,4 @@
-"""Writing files: packed as their suffix says, whole or not at all."""
+"""Writing files atomically, compressed according to their suffix."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import io
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
 def save(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file, packed as its suffix says; it appears whole or not at all."""
+    """Write a file atomically, compressed according to its suffix."""
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix == ".gz":
@@ -25,13 +27,13 @@ def save(path: str | os.PathLike[str], data: bytes) -> Path:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file as it is; it appears whole or not at all.
+    """Write a file atomically: if writing fails, an existing file remains unchanged.
 
-    A target that exists and is not a regular file (a pipe, a device) is written to directly.
+    A target that exists and is not a regular file (a pipe, a device) is written directly.
     """
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
+        raise IsADirectoryError(f"{target} is a folder; pass the name of a file")
     if target.exists() and not target.is_file():
         with target.open("wb") as file:
             file.write(data)
@@ -51,7 +53,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
 
 
 def _umask() -> int:
-    # The mask can only be read by setting it.
+    # The umask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -62,3 +64,23 @@ def _zipped(name: str, data: bytes) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
+
+
+@contextmanager
+def removed_on_failure(path: str | os.PathLike[str], *suffixes: str) -> Iterator[None]:
+    """Remove a file that came into being inside, if that ends in an error.
+
+    Parameters
+    ----------
+    path : path
+    *suffixes : str
+        Of files beside it, which are removed, too.
+    """
+    path = Path(path)
+    existed = path.exists()
+    try:
+        yield
+    except BaseException:
+        for suffix in ("", *suffixes) if not existed else ():
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        raise

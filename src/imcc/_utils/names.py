@@ -1,8 +1,8 @@
-"""The names of our classes in files.
+"""Short names of the classes of imcc in files.
 
-Model files and experiment stores name classes by the short names of this table, never by the
-modules that define them: when a class moves, its line here changes and every file that names
-it can still be read.  A short name, once released, is never given to another class.
+Model files and experiment stores contain the short names of this table instead of module paths.
+When a class moves, its entry here changes, and all files can still be read.  A released short name
+is never used for another class.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ CLASSES: dict[str, str] = {
     "XGBoostBaseline": "imcc.baselines.boosting:XGBoostBaseline",
 }
 
-#: What fitted models consist of besides estimators, for model files only: short name ->
-#: "module:class".
+#: Other classes that fitted models contain, for model files only: short name -> "module:class".
 PARTS: dict[str, str] = {
     "Chain": "imcc.baselines.ecc:Chain",
     "Chi2Kernel": "imcc._core.kernels:Chi2Kernel",
@@ -72,7 +71,7 @@ PARTS: dict[str, str] = {
 
 
 def class_of(name: str) -> Any:
-    """Return the estimator with a short name; it is imported when it is needed.
+    """Import and return the estimator class with a short name.
 
     >>> class_of("MAHR").__name__
     'MAHR'

@@ -1,6 +1,6 @@
-"""Optional packages: imported where they are used, with a message when they are missing.
+"""Import of optional packages, with a message if they are missing.
 
-This module imports nothing of imcc, so that every package may use it.
+This module imports no other module of imcc, so that all of them can use it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 
 
 def require(module: str, extra: str | None, purpose: str) -> Any:
-    """Import an optional module, or say which extra brings it.
+    """Import an optional module, or raise an ImportError that tells how to install it.
 
     Parameters
     ----------
     module : str
-        What to import.
+        The module to import.
     extra : str or None
-        The extra of this package that installs it; None for a package that users install by itself.
+        The extra of imcc that installs it; None for a package that is installed separately.
     purpose : str
         What it is needed for, as the subject of a sentence.
 
@@ -31,7 +31,7 @@ def require(module: str, extra: str | None, purpose: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
-            raise  # The package is installed, but one of its own requirements is missing.
+            raise  # The package is installed, but one of its requirements is missing.
         name = package.replace("_", "-")  # as pip spells it
         what = name if extra is None else f"'imcc[{extra}]'"
         raise ImportError(

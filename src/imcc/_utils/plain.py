@@ -1,4 +1,4 @@
-"""Records as plain Python objects, ready for JSON."""
+"""Conversion of records to plain Python objects for JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 
 def to_plain(value: Any, *, other: Callable[[Any], Any] | None = None) -> Any:
-    """Turn records, arrays and tuples into dicts and lists.
+    """Convert dataclasses, arrays and tuples to dicts and lists.
 
-    NaN and infinity, which JSON does not know, become None.
+    NaN and infinity, which JSON does not support, become None.
 
     Parameters
     ----------
     value : object
-    other : callable, optional
-        What makes something plain of an object that JSON does not know (a function, an estimator);
-        unless given, such objects stay as they are.
+    other : callable, default=None
+        Converts objects that JSON does not support, such as functions and estimators.  None leaves
+        them unchanged.
 
     Examples
     --------

@@ -1,31 +1,30 @@
-"""Text from files made harmless: on a terminal, and in a spreadsheet."""
+"""Escaping of untrusted text for terminals and spreadsheets."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-# Characters that change how text is shown rather than being shown: those that begin escape
-# sequences (Cc), those that turn the direction of writing or are invisible (Cf), halves of pairs
-# (Cs), and the separators of lines and paragraphs (Zl, Zp).
+# Categories of characters that change the display: control characters (Cc), changes of the writing
+# direction and invisible characters (Cf), surrogates (Cs), line and paragraph separators (Zl, Zp).
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-# What makes a spreadsheet take a cell for a formula; also behind spaces, which it passes over.
+# Start of a formula in a spreadsheet, which ignores leading spaces.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r|%]", re.ASCII)
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*|\s*[-+]?(inf|nan)\s*", re.ASCII)
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    r"""Return text with control characters and escape sequences written out.
+    r"""Return text with escaped control characters.
 
-    A name in a file may hold sequences that move the cursor, change the title of the window or
-    overwrite the lines above; shown by this function they are plain text.
+    A name in a file may contain sequences that move the cursor, change the title of the window or
+    overwrite lines of a terminal.
 
     Parameters
     ----------
     text : object
-        What is to be shown; ``str`` of it is taken.
-    keep : str
-        Characters that stay, such as ``"\n"`` where the text has lines.
+        The text; other objects are converted with ``str``.
+    keep : str, default=""
+        Characters that are not escaped, such as ``"\n"`` in a text with several lines.
 
     Examples
     --------
@@ -48,9 +47,9 @@ def _written_out(char: str) -> str:
 
 
 def defused(cell: object) -> object:
-    """Return a cell of a table for a spreadsheet: one that begins a formula gets an apostrophe.
+    """Return a cell for a spreadsheet, with an apostrophe before text that starts a formula.
 
-    Numbers, and text that reads as a number, stay as they are.
+    Numbers, and text that is a number, are returned unchanged.
 
     >>> defused("=1+1"), defused("wren"), defused(-1.5), defused("-1.5")
     ("'=1+1", 'wren', -1.5, '-1.5')

@@ -1,4 +1,4 @@
-"""The number of threads of BLAS and OpenMP."""
+"""Number of threads of BLAS and OpenMP."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threadpoolctl import ThreadpoolController
 def one_thread() -> AbstractContextManager[Any]:
     """Limit BLAS and OpenMP to one thread within a ``with`` statement.
 
-    For scikit-learn's k-means.  The libraries that it uses are loaded when it is imported, so they
-    are looked up once: ``threadpool_limits`` looks for them each time, which takes milliseconds.
+    Used for the k-means of scikit-learn.  The libraries are loaded when it is imported and are
+    looked up only once, because each lookup by ``threadpool_limits`` takes milliseconds.
     """
     return _controller().limit(limits=1)
 

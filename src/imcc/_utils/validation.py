@@ -1,9 +1,9 @@
-"""Checks of features, labels and parameters: the only place that does them.
+"""Checks of features, labels and parameters.
 
-Labels come in as people have them: ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy,
-pandas, polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.
-They leave as a :class:`Target`: a ``{-1, +1}`` matrix for the solver and what is needed to return
-the user's language on the way out.
+Labels are accepted as ``{0, 1}``, ``{-1, +1}`` or boolean indicator matrices (NumPy, pandas,
+polars, SciPy sparse), a set of labels per row, or a 1-D vector with one class per row.  They are
+converted to a :class:`Target`: a ``{-1, +1}`` matrix for the solver, and what is needed to return
+predictions in the form of the input.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ Features = Any  # ndarray, CSR matrix/array, or an array of another library
 
 @dataclass(frozen=True)
 class Target:
-    """What the training labels are, for the solver and for the user.
+    """The encoded training labels.
 
     Attributes
     ----------
     signs : ndarray of shape (n_samples, n_outputs)
-        The labels as -1.0 and +1.0 (0.0 where unknown).  One column for a binary 1-D target, one
-        per class for a multi-class one.
+        Labels as -1.0 and +1.0 (0.0 where unknown).  One column for a binary 1-D target, one per
+        class for a multiclass one.
     kind : {"multilabel", "binary", "multiclass"}
-        What came in: an indicator matrix, or a 1-D vector with at most two or with more classes.
+        Type of the input: an indicator matrix (or sets), or a 1-D vector with at most two or with
+        more classes.
     classes : ndarray
-        The distinct values of a 1-D target, or ``arange(n_labels)``.
+        Distinct values of a 1-D target, or ``arange(n_labels)``.
     label_names : ndarray of str or None
-        The column names of a data frame, or the labels that occur in sets.
-    known : ndarray of bool, shape (n_samples, n_outputs), or None
-        Which labels are known; None if all are.  The signs of others are 0.
+        Column names of a data frame, or the labels of sets.
+    known : ndarray of bool of shape (n_samples, n_outputs), or None
+        Which labels are known; None if all are.
     """
 
     signs: np.ndarray
@@ -63,11 +64,11 @@ class Target:
 
 
 def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Features:
-    """Return X as a finite float64 or float32 array or CSR matrix, names and width checked.
+    """Return X as a finite float64 or float32 array or CSR matrix, after checking it.
 
-    Arrays of torch, CuPy and array_api_strict stay what and where they are; all else becomes
-    NumPy's.  Entries that a sparse matrix stores more than once are summed, in a copy.  Values so
-    large that their squares overflow are an error that names the column.
+    Arrays of torch, CuPy and array_api_strict keep their library and device; other input is
+    converted to NumPy.  Duplicate entries of a sparse matrix are summed in a copy.  Values whose
+    squares overflow raise an error that names the column.
     """
     if is_numpy(X):
         X = validate_data(
@@ -86,14 +87,14 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
 
 
 def without_duplicates(X: Features) -> Features:
-    """Return rows in which every entry of a sparse matrix is stored once; others as they are.
+    """Return a sparse matrix without duplicate entries; dense rows unchanged.
 
-    SciPy reads entries that are stored twice as their sum, but not all code that works on the
-    stored values does (squares of rows, for example).  The matrix that was given is not changed.
+    Duplicate entries mean their sum in SciPy, but code that works on the stored values, such as
+    squares of rows, may ignore this.  The input is not modified.
     """
     if not sp.issparse(X):
         return X
-    # A new matrix on the same memory: what SciPy remembers of the given one may be out of date.
+    # A new matrix with the same memory, because flags cached by SciPy may be out of date.
     shared = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
     if shared.has_canonical_format:
         return X
@@ -107,48 +108,48 @@ def without_duplicates(X: Features) -> Features:
 
 
 def check_magnitude(X: Features, names: Any = None, where: str = "X") -> None:
-    """Refuse finite rows whose squares overflow, and name the column.
+    """Raise an error that names the column, if squares of finite values overflow.
 
     Distances and products are sums of squares of at most twice the values.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-    names : sequence of str, optional
+    names : sequence of str, default=None
         Names of the columns.
-    where : str
-        What to call the rows in the message.
+    where : str, default="X"
+        Name of the rows in the message.
     """
     dtype = str(X.dtype).rpartition(".")[-1]
     if 64.0 * sum_of_squares(X) <= np.finfo(dtype).max:
         return
     column, value = largest_entry(X)
     raise ValueError(
-        f"{where} has values too large to compute with: {_column(column, names)} holds {value:g}, "
-        f"and squares of such values overflow {dtype}; scale the features, or remove the value if "
-        "it stands for a missing one"
+        f"{where} has values that are too large: {_column(column, names)} contains {value:g}, and "
+        f"squares of such values overflow {dtype}; scale the features, or remove the value if it "
+        "represents a missing one"
     )
 
 
 def check_finite_result(
     values: Any, what: str, *, X: Features | None = None, names: Any = None, remedy: str = ""
 ) -> Any:
-    """Return computed numbers if all are finite, or raise a ValueError that says what is not.
+    """Return computed numbers if all are finite, or raise a ValueError that names them.
 
-    For every result that is shown, stored or compared: coefficients, scores of rows, scores of
-    settings.  A fit, a search or a stream calls it before it stores or ranks anything.
+    Used for all results that are returned, stored or compared: coefficients, scores of rows and of
+    settings.
 
     Parameters
     ----------
     values : array of any library, CSR matrix or number
     what : str
-        What was computed, with the setting it was computed for: "the scores with alpha=0.1".
-    X : array or CSR matrix of shape (n_samples, n_features), optional
-        The rows that the values come from; the column with the largest value is named.
-    names : sequence of str, optional
+        Name of the values, with the setting, such as "the scores with alpha=0.1".
+    X : array or CSR matrix of shape (n_samples, n_features), default=None
+        The rows; the message names the column with the largest value.
+    names : sequence of str, default=None
         Names of the columns of X.
-    remedy : str
-        What to do about it, if that is known.
+    remedy : str, default=""
+        What to do, if this is known.
     """
     stored = values.data if sp.issparse(values) else values
     if is_numpy(stored):
@@ -185,7 +186,7 @@ def _column(column: int, names: Any) -> str:
 
 
 def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """Do for an array on a device what scikit-learn does for NumPy's."""
+    """Check an array on a device as scikit-learn checks NumPy arrays."""
     X, name = check_device_rows(X), type(estimator).__name__
     xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
@@ -202,7 +203,7 @@ def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any
 
 
 def check_device_rows(X: Any) -> Any:
-    """Return an array on a device as float64 or float32 rows, finite or not."""
+    """Return an array on a device as float64 or float32 rows, which may not be finite."""
     xp = namespace(X)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
@@ -212,12 +213,12 @@ def check_device_rows(X: Any) -> Any:
     if xp.isdtype(X.dtype, ("bool", "integral")):
         X = xp.astype(X, xp.float64)
     if X.dtype not in (xp.float64, xp.float32):
-        raise ValueError(f"X must hold float64 or float32 numbers, got {X.dtype}")
+        raise ValueError(f"X must have the dtype float64 or float32, got {X.dtype}")
     return X
 
 
 def column_names(table: Any) -> np.ndarray | None:
-    """Return the names of a data frame's columns, if they are names."""
+    """Return the column names of a data frame, if all are strings."""
     columns = getattr(table, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -234,9 +235,9 @@ def _is_indicator(values: np.ndarray) -> bool:
 
 
 def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
-    """Return the labels as an ndarray of one or two dimensions, nothing missing.
+    """Return the labels as an ndarray without missing values.
 
-    With ``unknown``, tables may have NaN.
+    With ``unknown``, 2-D arrays may contain NaN.
     """
     labels = to_numpy(labels)
     if sp.issparse(labels):
@@ -245,8 +246,8 @@ def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
         values = np.asarray(labels)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a table with one column per label, or a set of labels per row, not "
-            "lists of different lengths; turn lists of labels into a table with "
+            f"{name} must be an indicator matrix or a set of labels per row, not lists of "
+            "different lengths; convert lists of labels with "
             "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
     if values.dtype == object:
@@ -261,23 +262,23 @@ def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
 
 
 def _plain_numbers(values: np.ndarray) -> np.ndarray:
-    """Turn an object array of numbers or booleans (mixed data frames) into one of floats."""
+    """Convert an object array of numbers or booleans (mixed data frames) to floats."""
     if all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
         return values.astype(np.float64)
     return values
 
 
 def known_labels(labels: Any, name: str = "Y") -> tuple[np.ndarray, np.ndarray | None]:
-    """Return an indicator matrix as booleans, and which labels are known: those that are not NaN.
+    """Return an indicator matrix as booleans, and which labels are known (not NaN).
 
-    The second is None if all are; unknown labels are False in the first.  Sparse matrices have no
-    unknown labels: what they do not store is a zero.
+    The second result is None if all are known; unknown labels are False in the first.  Sparse
+    matrices have no unknown labels, since entries that are not stored are 0.
     """
     values = _as_table(labels, name, unknown=True)
     if values.dtype.kind != "f" or values.ndim != 2 or not (missing := np.isnan(values)).any():
         return label_matrix(values, name), None
     if missing.all():
-        raise ValueError(f"{name} has nothing but NaN: no label is known")
+        raise ValueError(f"{name} contains only NaN: no label is known")
     filled = np.where(missing, values[~missing].min(), values)
     return label_matrix(filled, name) & ~missing, ~missing
 
@@ -289,8 +290,8 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
     ----------
     labels : array-like, data frame or sparse matrix of shape (n_samples, n_labels)
         Labels coded {0, 1}, {-1, +1} or boolean.
-    name : str
-        How to call it in error messages.
+    name : str, default="Y"
+        Name of the argument in error messages.
     """
     values = _as_table(labels, name)
     if values.ndim != 2:
@@ -303,8 +304,8 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
         found = np.unique(values.astype(str) if values.dtype == object else values)
         shown = ", ".join(str(v) for v in found[:5]) + (", ..." if len(found) > 5 else "")
         raise ValueError(
-            f"{name} must hold labels coded {{0, 1}}, {{-1, +1}} or boolean, "
-            f"but its values are {shown}"
+            f"{name} must contain labels coded {{0, 1}}, {{-1, +1}} or boolean, got the values "
+            f"{shown}"
         )
     return values if values.dtype == bool else values > 0
 
@@ -312,19 +313,19 @@ def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
 def encode_target(
     y: Any, n_rows: int, estimator_name: str = "fit", *, unknown: bool = False
 ) -> Target:
-    """Check the training labels and code them for the solver.
+    """Check the training labels and encode them for the solver.
 
     Parameters
     ----------
     y : array-like
-        An indicator matrix (see :func:`label_matrix`), a set or a list of names of labels per row
-        (see :func:`label_sets`), or a vector with one class per row.
+        An indicator matrix (see :func:`label_matrix`), a set or list of labels per row (see
+        :func:`label_sets`), or a vector with one class per row.
     n_rows : int
         Number of rows of X.
-    estimator_name : str
-        Named in the message when there is no y.
-    unknown : bool
-        Whether NaN in an indicator matrix is a label that is not known; an error unless it is.
+    estimator_name : str, default="fit"
+        Name of the estimator in error messages.
+    unknown : bool, default=False
+        Whether NaN in an indicator matrix is allowed as an unknown label.
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
@@ -333,7 +334,7 @@ def encode_target(
     values = _as_table(y, "y", unknown=True)
     if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
         raise ValueError(
-            f"Input y contains NaN: {estimator_name} takes no labels that are not known; "
+            f"Input y contains NaN: {estimator_name} does not support unknown labels, but "
             "IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier, KernelRidgeBaseline, "
             "MultilabelCalibrator, TunedThresholds and the metrics do"
         )
@@ -341,13 +342,13 @@ def encode_target(
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
     if values.shape[0] != n_rows:
         raise ValueError(
-            f"X and y must have as many rows: X has {n_rows}, y has {values.shape[0]} "
+            f"X and y must have the same number of rows: X has {n_rows}, y has {values.shape[0]} "
             "(Found input variables with inconsistent numbers of samples)"
         )
     if values.ndim == 2 and values.shape[1] == 1 and not _is_indicator(values):
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is taken as one class "
-            "per row; pass y.ravel() to say so",
+            "A column-vector y was passed when a 1d array was expected: it is interpreted as one "
+            "class per row; pass y.ravel() to avoid this warning",
             DataConversionWarning,
             stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
         )
@@ -366,16 +367,16 @@ def _check_some_known(known: np.ndarray, names: Any) -> None:
     never = np.flatnonzero(~known.any(axis=0))
     if never.size:
         raise ValueError(
-            f"y has nothing but NaN in {_column(int(never[0]), names)} which is a label that is "
-            "known of no row: remove it"
+            f"y contains only NaN in {_column(int(never[0]), names)} so that this label is unknown "
+            "in all rows: remove it"
         )
 
 
 def label_sets(y: Any) -> list[Any] | None:
-    """Return labels that were given as a set, or a list of names, per row; None if they were not.
+    """Return labels that are given as a set or list per row; None for other input.
 
-    Sets may hold anything that can be sorted; lists and tuples count as sets of labels if all that
-    they hold is text, since lists of numbers are rows of an indicator matrix.
+    Sets can contain any objects that can be sorted.  Lists and tuples must contain strings, since
+    lists of numbers are rows of an indicator matrix.
     """
     if isinstance(y, (str, bytes)) or not hasattr(y, "__len__") or sp.issparse(y):
         return None
@@ -395,10 +396,10 @@ def label_sets(y: Any) -> list[Any] | None:
 
 
 def _encode_sets(rows: list[Any], n_rows: int) -> Target:
-    """Code label sets by the rules of scikit-learn's MultiLabelBinarizer: one column per label."""
+    """Encode label sets as scikit-learn's MultiLabelBinarizer does, with one column per label."""
     if len(rows) != n_rows:
         raise ValueError(
-            f"X and y must have as many rows: X has {n_rows}, y has {len(rows)} "
+            f"X and y must have the same number of rows: X has {n_rows}, y has {len(rows)} "
             "(Found input variables with inconsistent numbers of samples)"
         )
     on, names = binarize_sets(rows)
@@ -421,16 +422,17 @@ def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.nd
         found = sorted(set().union(*rows))
     except TypeError as error:
         raise ValueError(
-            f"y, given as a set of labels per row, must hold labels that can be sorted ({error}); "
-            "turn it into an indicator matrix with sklearn.preprocessing.MultiLabelBinarizer"
+            f"y, given as a set of labels per row, must contain labels that can be sorted "
+            f"({error}); convert it to an indicator matrix with "
+            "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
     texts = [str(label) for label in found]
     if len(set(texts)) < len(texts):
         raise ValueError(
-            f"y, given as a set of labels per row, has labels that read alike: {texts}"
+            f"y, given as a set of labels per row, has labels with the same text: {texts}"
         )
     if names is not None and (unknown := sorted(set(texts) - set(names))):
-        raise ValueError(f"y has the label {unknown[0]!r}, which is none of those known")
+        raise ValueError(f"y contains the label {unknown[0]!r}, which is unknown")
     columns = {name: k for k, name in enumerate(texts if names is None else names)}
     on = np.zeros((len(rows), len(columns)), dtype=bool)
     for i, row in enumerate(rows):
@@ -439,7 +441,7 @@ def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.nd
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return the weights of rows as float64 on the host; None if there are none.
+    """Return row weights as float64 on the host; None if there are none.
 
     Parameters
     ----------
@@ -469,15 +471,13 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
             + (f" with values from {weights.min():g} to {weights.max():g}" if weights.size else ""),
         )
     if not (weights > 0).any():
-        raise InvalidArgumentError(
-            "sample_weight", "is zero for every row: there is nothing to learn from"
-        )
+        raise InvalidArgumentError("sample_weight", "must not be zero for all rows")
     return weights
 
 
 @dataclass(frozen=True)
 class WeightedRows:
-    """Rows and labels without those of weight zero, and the weights of the others.
+    """Rows and labels without rows of weight zero, and the weights of the others.
 
     Attributes
     ----------
@@ -486,7 +486,7 @@ class WeightedRows:
     weights : ndarray of shape (n_samples,) or None
         None if all are 1.
     kept : ndarray of int or None
-        The numbers of these rows among those given; None if it is all of them.
+        Indices of the remaining rows; None if no row was removed.
     """
 
     X: Features
@@ -495,7 +495,7 @@ class WeightedRows:
     kept: np.ndarray | None = None
 
     def part(self, values: Any) -> Any:
-        """Return what else was given per row (``groups``, y), for the rows that are left."""
+        """Return other values per row, such as ``groups``, for the remaining rows."""
         if values is None or self.kept is None:
             return values
         return _safe_indexing(to_numpy(values), self.kept)
@@ -504,21 +504,21 @@ class WeightedRows:
 def check_weighted(
     X: Features, y: Any, sample_weight: Any, estimator_name: str = "fit", **options: Any
 ) -> WeightedRows:
-    """Check labels and weights together, and leave out the rows of weight zero.
+    """Check labels and weights, and remove the rows of weight zero.
 
-    The one place that does so: what follows (labels that do not vary, classes, widths, clusters)
-    never sees those rows, and a fit with zero weights is a fit without the rows.
+    Classes, widths and clusters are then computed without these rows, so that a fit with zero
+    weights is a fit without the rows.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Checked.
+        Rows that were checked.
     y : array-like
         As for :func:`encode_target`.
     sample_weight : array-like of shape (n_samples,), number or None
-    estimator_name : str
+    estimator_name : str, default="fit"
     **options
-        For :func:`encode_target`.
+        Passed to :func:`encode_target`.
     """
     target = encode_target(y, X.shape[0], estimator_name, **options)
     weights = check_sample_weight(sample_weight, X.shape[0])
@@ -538,7 +538,7 @@ def _encode_classes(values: np.ndarray) -> Target:
     check_classification_targets(values)
     classes, index = np.unique(values, return_inverse=True)
     if len(classes) <= 2:
-        # A single class is always on: the last (only) class is the positive one either way.
+        # The last class is the positive one, also if there is only one.
         signs = np.where(index == len(classes) - 1, 1.0, -1.0)[:, np.newaxis]
         return Target(signs, "binary", classes)
     signs = np.where(index[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
@@ -548,7 +548,7 @@ def _encode_classes(values: np.ndarray) -> Target:
 def check_number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None
 ) -> float:
-    """Return a finite real number within its bound, or say what was wrong."""
+    """Return a finite real number within its bound, or raise an error."""
     bound = f"> {above:g}" if above is not None else f">= {at_least:g}"
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     number = float(value) if is_number else math.nan
@@ -559,15 +559,15 @@ def check_number(
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> int:
-    """Return a whole number of at least 1 (or another bound), or say what was wrong."""
+    """Return an integer of at least 1 (or another bound), or raise an error."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     if not is_whole or value < at_least:
-        raise InvalidArgumentError(name, f"must be a whole number >= {at_least}, got {value!r}")
+        raise InvalidArgumentError(name, f"must be an integer >= {at_least}, got {value!r}")
     return int(value)
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return one of a few words, or say which there are."""
+    """Return one of several strings, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise InvalidArgumentError(name, f"must be one of {listed}, got {value!r}")
@@ -582,7 +582,7 @@ def check_switch(name: str, value: Any) -> bool:
 
 
 def check_share(name: str, value: Any) -> float:
-    """Return a number strictly between 0 and 1, or say what was wrong."""
+    """Return a number strictly between 0 and 1, or raise an error."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not 0 < float(value) < 1:
         raise InvalidArgumentError(name, f"must be a number between 0 and 1, got {value!r}")
@@ -590,10 +590,10 @@ def check_share(name: str, value: Any) -> float:
 
 
 def check_thresholds(thresholds: Any, n_outputs: int, name: str = "thresholds") -> np.ndarray:
-    """Return a threshold for each output: zeros for None, a number for all, or an array.
+    """Return a threshold per output: zeros for None, one number for all, or an array.
 
-    Infinite ones are allowed (a label that is always or never predicted), NaN is not.  ``name`` is
-    that of the argument, for messages.
+    Infinite thresholds are allowed (the label is always or never predicted), NaN is not.  ``name``
+    is the name of the argument in messages.
     """
     if thresholds is None:
         return np.zeros(n_outputs)
@@ -603,25 +603,24 @@ def check_thresholds(thresholds: Any, n_outputs: int, name: str = "thresholds") 
     if values.ndim > 0 and values.shape != (n_outputs,):
         raise InvalidArgumentError(
             name,
-            f"must be one number or one for each of the {n_outputs} labels, got an array of shape "
+            f"must be one number or one per label ({n_outputs}), got an array of shape "
             f"{values.shape}",
         )
     return np.broadcast_to(values.astype(np.float64), (n_outputs,)).copy()
 
 
 def check_probability_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
-    """Return a probability for each output from one number for all, or an array."""
+    """Return a probability threshold per output, from one number for all or an array."""
     name = "probability_thresholds"
     values = check_thresholds(thresholds, n_outputs, name)
     if (values < 0).any() or (values > 1).any():
         raise InvalidArgumentError(
             name,
-            f"must be probabilities, between 0 and 1, got {thresholds!r}; scores are given as "
-            + given("thresholds"),
+            f"must be between 0 and 1, got {thresholds!r}; pass scores with " + given("thresholds"),
         )
     return values
 
 
 def draw_seed(random_state: Any) -> int:
-    """Return a seed that is the same whenever the same integer is given."""
+    """Return a seed, which is always the same for the same integer."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

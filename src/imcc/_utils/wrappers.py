@@ -1,15 +1,14 @@
-"""Walking through pipelines, searches and our own wrappers to the model inside.
+"""Access to the model inside pipelines, searches and meta-estimators.
 
-A wrapper here is an estimator around one fitted estimator:
+A wrapper is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
-* one of our meta-estimators, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
-  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tabular.TableClassifier`): they hand
-  the rows on as they are;
-* a search, around its ``best_estimator_`` (ours, ``GridSearchCV`` and others).
+* a meta-estimator of imcc, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
+  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tabular.TableClassifier`);
+* a search, around its ``best_estimator_`` (of imcc, ``GridSearchCV`` and others).
 
-Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or hold several models,
-and count as models themselves.
+Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or contain several
+models, and count as models.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from imcc._utils.names import name_of
 
 
 def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
-    """Yield a model and what is inside of it, outermost first.
+    """Yield a model and the estimators inside it, outermost first.
 
     Parameters
     ----------
     model : estimator
-        Fitted, or at least its pipelines are walked through.
+        If it is not fitted, only pipelines are entered.
     searches : bool, default=True
         Whether to continue from a search to its ``best_estimator_``.
 
@@ -59,19 +58,31 @@ def first_with(model: Any, attribute: str) -> Any | None:
     return next((layer for layer in layers(model) if hasattr(layer, attribute)), None)
 
 
+def first_step_with(model: Any, attribute: str) -> Any | None:
+    """Return the first step of the outermost pipeline in which that step has an attribute."""
+    for layer in layers(model):
+        if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], attribute):
+            return layer.steps[0][1]
+    return None
+
+
+def without_outer(model: Any, kinds: type | tuple[type, ...]) -> Any:
+    """Return what wrappers of some kinds are around, down to the first layer of another kind."""
+    return next(layer for layer in layers(model) if not isinstance(layer, kinds))
+
+
 def transformers(model: Any) -> list[Any]:
-    """Return what the rows pass through before they reach the innermost model, in this order."""
+    """Return the transformers that are applied before the innermost model, in order."""
     pipelines = [layer for layer in layers(model) if isinstance(layer, Pipeline)]
     return [pipeline[:-1] for pipeline in pipelines if len(pipeline.steps) > 1]
 
 
 def best_setting(model: Any) -> Any:
-    """Return an unfitted model with the setting that a fitted search has chosen.
+    """Return an unfitted model with the setting that a fitted search has selected.
 
-    A model that searched nothing is cloned as it is; a pipeline keeps its other steps, and a
-    wrapper of ours (calibrated, with thresholds) stays around the setting.  A search that has
-    calibrated its scores stays a search, of that setting alone: its scores are log-odds, and those
-    of the setting by itself are not.
+    A model without a search is cloned; a pipeline keeps its other steps, and a meta-estimator of
+    imcc is kept around the setting.  A calibrated search is kept with only this setting in its
+    grid, because its scores are log-odds, unlike those of its ``best_estimator_``.
     """
     if isinstance(model, Pipeline):
         steps = [(name, clone(step)) for name, step in model.steps[:-1]]
@@ -85,22 +96,22 @@ def best_setting(model: Any) -> Any:
 
 
 def without_search(model: Any) -> tuple[Any, Any]:
-    """Return a fitted model with the best setting in place of the search, and the search.
+    """Return a fitted model with the best setting instead of the search, and the search.
 
-    The table of all settings would be most of a model file, and is of no use in predicting.
+    The results of all settings are not needed for predictions and would be most of a model file.
 
     Parameters
     ----------
     model : fitted estimator
-        A search, or one in pipelines and wrappers of ours; it stays as it is.
+        A search, or a pipeline or meta-estimator of imcc around one; it is not modified.
 
     Returns
     -------
     model : fitted estimator
-        The same wrappers around the search's ``best_estimator_``; the fitted parts are shared.  A
-        search that has calibrated its scores stays, without its table: it has the probabilities.
+        The same wrappers around ``best_estimator_`` of the search; fitted parts are shared.  A
+        calibrated search, which has the probabilities, is kept without its results.
     search : estimator or None
-        None if nothing was searched; the model is then returned as it is.
+        None if there is no search; the model is then returned unchanged.
     """
     if isinstance(model, Pipeline):
         name, last = model.steps[-1]
@@ -110,7 +121,7 @@ def without_search(model: Any) -> tuple[Any, Any]:
         best, search = without_search(model.estimator_)
         if search is None:
             return model, None
-        if hasattr(model, "_with_fitted"):  # it puts something before its estimator
+        if hasattr(model, "_with_fitted"):  # it transforms the input of its estimator
             return model._with_fitted(best), search
         found = copy.copy(model)
         found.estimator_, found.estimator = best, clone(best)
@@ -126,7 +137,7 @@ def without_search(model: Any) -> tuple[Any, Any]:
 
 
 def describe(model: Any) -> str:
-    """Return the classes of a model, outermost first.
+    """Return the class names of a model, outermost first.
 
     >>> from sklearn.linear_model import RidgeClassifier
     >>> from sklearn.pipeline import make_pipeline
@@ -149,7 +160,7 @@ def _inside(model: Any, searches: bool) -> Any | None:
 
 
 def _is_calibrated_search(model: Any) -> bool:
-    """Return whether a search of ours has calibrated scores, which its best model has not."""
+    """Return whether a model is a calibrated search of imcc."""
     return name_of(type(model)) is not None and hasattr(model, "calibration_")
 
 

@@ -85,10 +85,7 @@ class ScoreMaps:
         ndarray of shape (n_labels,)
             -inf if all scores have at least these log-odds, inf if none has.
         """
-        slope, offset = np.asarray(self.logistic.slope), np.asarray(self.logistic.offset)
-        missing = np.asarray(log_odds, dtype=np.float64) - offset
-        flat = np.where(missing <= 0, -np.inf, np.inf)
-        found = np.divide(missing, slope, out=flat, where=slope > 0)
+        found = self.logistic.scores_at(log_odds)
         for label, steps in self.isotonic.items():
             found[label] = steps.score_at(float(log_odds[label]))
         return found

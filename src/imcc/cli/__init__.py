@@ -1,8 +1,8 @@
 """The command line: ``imcc``.
 
-Arguments in, calls out, no logic.  Exit codes: 0 when all went well, 1 when data or a model could
-not be read, fetched or written (or the work was interrupted), 2 when the command was not
-understood.  Results are written to the standard output, everything else to the standard error.
+Commands parse their arguments and call other packages.  Exit codes: 0 for success, 1 if data or a
+model could not be read, fetched or written (or the command was interrupted), 2 for invalid
+arguments.  Results are written to the standard output, everything else to the standard error.
 """
 
 from __future__ import annotations

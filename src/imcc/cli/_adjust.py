@@ -1,4 +1,4 @@
-"""``imcc calibrate`` and ``imcc thresholds``: more for a model that exists already."""
+"""``imcc calibrate`` and ``imcc thresholds``: adjust an existing model."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     type=click.Choice(CALIBRATORS),
     default="logistic",
     show_default=True,
-    help="The maps from scores to log-odds: linear, or step functions for labels with enough rows.",
+    help="Maps from scores to log-odds: linear, or step functions for labels with enough rows.",
 )
 @click.option(
     "--min-support",
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Number of rows with the label, and without it, that a step function needs.",
+    help="Minimum number of rows with and without a label for a step function.",
 )
 @IGNORE
 @TRUST
@@ -78,13 +78,13 @@ def calibrate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Give a model probabilities, learned from new rows with labels.
+    """Calibrate a model: fit probabilities to new rows with labels.
 
-    New rows are those that it was not trained on.  The model stays as it is; one map per label,
-    from its scores to probabilities, is fitted to the rows given.  Columns are matched by name.
-    "imcc tune --calibrate" makes a model with probabilities from training rows alone.
+    The rows must not be training rows.  The model is not changed; one map per label from scores to
+    probabilities is fitted to the given rows.  Columns are matched by name.  "imcc tune
+    --calibrate" fits a model with probabilities to training rows alone.
     """
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
     if method != "isotonic":
@@ -101,8 +101,7 @@ def calibrate(
                 "predicted from probability 1/2 on; choose new ones with imcc thresholds",
                 stacklevel=2,
             )
-        while isinstance(model, (TunedThresholds, MultilabelCalibrator)):
-            model = model.estimator_
+        model = without_outer(model, (TunedThresholds, MultilabelCalibrator))
         with working("calibrating", quiet=quiet):
             with part(0, (1, 2), "scoring rows"):
                 calibrated = MultilabelCalibrator(
@@ -146,7 +145,7 @@ def calibrate(
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Number of rows with the label, and without it, that a threshold of its own needs.",
+    help="Minimum number of rows with and without a label to choose its threshold.",
 )
 @IGNORE
 @TRUST
@@ -166,15 +165,15 @@ def thresholds(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Choose each label's threshold for a model, on new rows with labels.
+    """Choose the thresholds of a model on new rows with labels.
 
-    New rows are those that it was not trained on.  The model and its scores stay as they are; those
-    of a calibrated model are log-odds.  Columns are matched by name.
-    "imcc tune --thresholds" chooses them from training rows alone.
+    The rows must not be training rows.  The model and its scores are not changed; the scores of a
+    calibrated model are log-odds.  Columns are matched by name.  "imcc tune --thresholds" chooses
+    thresholds on training rows alone.
     """
     import numpy as np
 
-    from imcc._utils.wrappers import first_with
+    from imcc._utils.wrappers import first_with, without_outer
     from imcc.calibration import TunedThresholds
 
     with problems_reported():
@@ -184,8 +183,7 @@ def thresholds(
         with working("reading", quiet=quiet):
             X, Y, name, fingerprint = _new_rows(inputs, reading, model, card, ignore_extra)
         had = isinstance(first_with(model, "thresholds_"), TunedThresholds)
-        while isinstance(model, TunedThresholds):
-            model = model.estimator_
+        model = without_outer(model, TunedThresholds)
         tuned = TunedThresholds(model, criterion=criterion, cv="prefit", min_support=min_support)
         with working("choosing thresholds", quiet=quiet):
             tuned.fit(X, Y)
@@ -210,8 +208,8 @@ def thresholds(
         )
         if had:
             say(
-                "The model had thresholds already, which these replace; the default ones, above, "
-                "are those of a model without: score 0, or probability 1/2"
+                "The model already had thresholds, which are replaced; the default thresholds "
+                "above are score 0, or probability 1/2"
             )
         say(f"{new.model}, thresholds of {name} ({X.shape[0]:,} rows), written to {output}")
 
@@ -223,7 +221,7 @@ def _new_rows(
     card: ModelCard,
     ignore_extra: bool,
 ) -> tuple[Any, Any, str, str]:
-    """Return rows, labels, a name for them and their fingerprint; not the training rows."""
+    """Return rows, labels, their name and fingerprint; training rows are an error."""
     X, Y = load_matching(
         inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
     )
@@ -234,8 +232,8 @@ def _new_rows(
     if fingerprint == card.fingerprint:
         raise InvalidArgumentError(
             "data",
-            "are the rows that the model was trained on, whose labels it knows too well: use other "
-            "rows, or train it anew with imcc tune --calibrate or --thresholds",
+            "are the rows that the model was trained on: use other rows, or train it again with "
+            "imcc tune --calibrate or --thresholds",
         )
     return X, Y, name, fingerprint
 
@@ -247,7 +245,7 @@ def _rows_used(X: Any, name: str, fingerprint: str) -> str:
 def _judged(
     model: Any, X: Any, Y: Any, method: str, min_support: int
 ) -> CalibrationDiagnostics | None:
-    """Judge the probabilities of each row by maps fitted to the others; None for too few rows."""
+    """Evaluate the probabilities of each row by maps fitted to the others; None for one row."""
     from imcc.calibration import cross_fit_probabilities
     from imcc.inspection import diagnose_probabilities, score_probabilities
 
@@ -288,7 +286,7 @@ def _print_change(found: CalibrationDiagnostics, name: str) -> None:
 def _save(
     model: Any, output: str, old: ModelCard, metrics: dict[str, float], note: str
 ) -> ModelCard:
-    """Write the model with the old card's names and training data, and return the new card."""
+    """Write the model with the names and training data of the old card; return the new card."""
     from imcc.persistence import make_card, save_model
 
     made = make_card(

@@ -1,7 +1,7 @@
-"""The root of the commands: which there are, and where each is found.
+"""The main command and the list of its subcommands.
 
-A command's module is imported when the command is used, so that help and completion are there at
-once; the modules in turn import what does the work inside of their functions.
+The module of a command is imported when the command is used, so that help and completion are fast;
+the modules import the packages that compute inside their functions.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ import imcc
 from imcc._utils.text import printable
 from imcc.cli._options import examples
 
-# The commands under headings, in the order of a day's work: the module and the name in it, and
-# what `imcc --help` says of it.
+# The commands under headings: the module and the name in it, and the text for `imcc --help`.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
-        "tune": ("_train:tune", "Find the best model for data, and write it."),
-        "fit": ("_train:fit", "Fit one setting to data, and write the model."),
+        "tune": ("_train:tune", "Find the best model for data, and save it."),
+        "fit": ("_train:fit", "Fit a model with given parameters, and save it."),
         "inspect": (
             "_inspect:inspect",
-            "Look into a model, or say what drove the scores of one row.",
+            "Inspect a model, or explain the scores of one row.",
         ),
         "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
         "calibrate": (
             "_adjust:calibrate",
-            "Give a model probabilities, learned from new rows with labels.",
+            "Calibrate a model: fit probabilities to new rows with labels.",
         ),
         "thresholds": (
             "_adjust:thresholds",
-            "Choose each label's threshold for a model, on new rows with labels.",
+            "Choose the thresholds of a model on new rows with labels.",
         ),
-        "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows whose labels are known."),
+        "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows with known labels."),
     },
     "Data": {
-        "datasets": ("_datasets:datasets", "Multi-label data sets: named ones and your own files."),
+        "datasets": ("_datasets:datasets", "List, describe, fetch and convert data sets."),
     },
     "Science": {
         "experiment": (
@@ -53,15 +52,15 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "compare": (
             "_compare:compare_",
-            "Say which methods are better, and whether it is significant.",
+            "Compare the results of methods, with tests of significance.",
         ),
-        "report": ("_report:report", "Write the results of a store as one HTML page."),
+        "report": ("_report:report", "Write a report on the results of a store as HTML."),
     },
     "More": {
-        "demo": ("_demo:demo", "Compare five methods on yeast, and report."),
+        "demo": ("_demo:demo", "Compare five methods on yeast, and write a report."),
         "completion": (
             "_app:completion",
-            "Print the script with which a shell completes commands.",
+            "Print a script for shell completion.",
         ),
     },
 }
@@ -92,7 +91,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of a name that is none, say which it may be."""
+        """Find the command; suggest similar names for an unknown one."""
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:
@@ -103,15 +102,15 @@ class LazyGroup(click.Group):
             raise
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, heading by heading, without importing them."""
-        # The width that the longest name of all takes: the headings' columns line up.
+        """Write the commands under their headings, without importing them."""
+        # The width of the longest name, so that the columns of all headings are aligned.
         width = max(map(len, self.places))
         for heading, part in self.contents.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in part.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run a command; what click itself has to say of file names is made harmless."""
+        """Run a command; control characters in messages of click are escaped."""
         try:
             return super().invoke(context)
         except click.ClickException as error:
@@ -131,9 +130,7 @@ class LazyGroup(click.Group):
     ),
 )
 @click.version_option(imcc.__version__)
-@click.option(
-    "--debug", is_flag=True, envvar="IMCC_DEBUG", help="Show where in the program an error arose."
-)
+@click.option("--debug", is_flag=True, envvar="IMCC_DEBUG", help="Show the traceback of an error.")
 def app(debug: bool) -> None:
     """Multi-label learning with cluster centres as virtual examples."""
 
@@ -148,10 +145,10 @@ def app(debug: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which a shell completes commands.
+    """Print a script for shell completion.
 
-    It completes options, too.  Put it where your shell looks for such scripts (see the examples),
-    and open a new terminal.
+    It completes commands and options.  Save it where your shell looks for such scripts (see the
+    examples), and open a new terminal.
     """
     kind = get_completion_class(shell)
     assert kind is not None

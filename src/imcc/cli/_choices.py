@@ -1,7 +1,7 @@
-"""What options can be set to, without importing the packages that do the work.
+"""Choices of options, without importing the packages that compute.
 
-``imcc COMMAND --help`` and the completion in a shell show these words, and must not wait for
-scikit-learn.  ``tests/cli/test_start.py`` compares each with the package that owns it.
+``imcc COMMAND --help`` and shell completion show these values and must not import scikit-learn.
+``tests/cli/test_start.py`` compares them with the packages that define them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``imcc compare``: who is better, and is it significant."""
+"""``imcc compare``: comparison of methods with tests of significance."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
 from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
@@ -30,12 +31,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice([*ALL_METRICS, "all"]),
     multiple=True,
     default=["all"],
-    help="A metric to compare by; may be repeated.  [default: the paper's five]",
+    help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )
 @click.option(
     "--selection",
     type=click.Choice([*METRICS, EACH]),
-    help='The metric that chose the settings of methods that search; "each": every metric its own.'
+    help='Metric by which settings were chosen; "each": each metric by itself.'
     "  [default: the experiment's]",
 )
 @CONTROL
@@ -46,9 +47,9 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Choice(MISSING),
     default="raise",
     show_default=True,
-    help="What to do when a method lacks runs that others have.",
+    help="What to do if a method lacks runs that others have.",
 )
-@click.option("--published", is_flag=True, help="Compare each number with the paper's.")
+@click.option("--published", is_flag=True, help="Compare each result with that of the paper.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare_(
     store: Path,
@@ -61,11 +62,11 @@ def compare_(
     published: bool,
     as_json: bool,
 ) -> None:
-    """Say which methods are better, and whether it is significant.
+    """Compare the results of methods, with tests of significance.
 
-    Means and ranks; Friedman's test, Nemenyi's critical difference; for each method against the
-    control the size of the difference, Wilcoxon's test with Holm's adjustment and the
-    probabilities of a Bayesian test; or, with --published, the paper's numbers beside ours.
+    Shows means and ranks, Friedman's test and Nemenyi's critical difference; for the control
+    against each other method the size of the difference, Wilcoxon's test with Holm's adjustment and
+    the probabilities of a Bayesian test; or, with --published, a comparison with the paper.
     """
     from imcc.comparison import compare
     from imcc.experiment import Store
@@ -74,23 +75,29 @@ def compare_(
     if published:
         refuse_options(["control", "rope", "missing"], "comparisons of methods")
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
-    with problems_reported(), Store(store, read_only=True) as opened:
+    with (
+        problems_reported(),
+        Store(store, read_only=True) as opened,
+        working("comparing") as report,
+    ):
         if published:
             beside = compare_with_published(opened, selection, metrics=wanted, alpha=alpha)
         else:
             if control is None and "imcc" in opened.scores(wanted[0]).methods:
                 control = "imcc"
-            compared = [
-                compare(
-                    opened.scores(metric, selection),
-                    control=control,
-                    alpha=alpha,
-                    missing=missing,
-                    test_size=opened.experiment.protocol.test_size,
-                    rope=rope,
+            compared = []
+            for number, metric in enumerate(wanted):
+                report(number, len(wanted), metric)
+                compared.append(
+                    compare(
+                        opened.scores(metric, selection),
+                        control=control,
+                        alpha=alpha,
+                        missing=missing,
+                        test_size=opened.experiment.protocol.test_size,
+                        rope=rope,
+                    )
                 )
-                for metric in wanted
-            ]
     if published:
         _show_published(beside, wanted, as_json)
     elif as_json:

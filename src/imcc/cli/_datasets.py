@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.text import printable
+from imcc._utils.progress import part
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
 from imcc.cli._inputs import check_output, load
 from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._tables import (
     are_tables,
     known_columns,
@@ -28,12 +29,9 @@ from imcc.cli._terminal import (
     problems_reported,
     say,
     shown_message,
-    stderr,
 )
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from imcc.cli._tables import Input
     from imcc.datasets import Dataset, Description
     from imcc.tabular import KnownColumns, Schema
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     )
 )
 def datasets() -> None:
-    """Multi-label data sets: named ones and your own files."""
+    """List, describe, fetch and convert data sets."""
 
 
 @datasets.command(
@@ -58,11 +56,11 @@ def datasets() -> None:
     type=click.Choice(GROUPS),
     default="all",
     show_default=True,
-    help="Which data sets: the paper's fifteen, those of regular or large scale, or others.",
+    help="Group of data sets: the paper's fifteen, those of regular or large scale, or others.",
 )
 @JSON
 def list_(group: str, as_json: bool) -> None:
-    """List the data sets that have names."""
+    """List the named data sets."""
     from imcc.datasets import dataset_info, is_available, list_datasets
 
     with problems_reported():
@@ -129,20 +127,20 @@ def list_(group: str, as_json: bool) -> None:
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="How many labels and pairs of labels to show.",
+    help="Number of labels and pairs of labels to show.",
 )
 @click.option(
     "--draw",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Draw the label frequencies and co-occurrences into a PNG, SVG or PDF file.",
+    help="Plot label frequencies and co-occurrences to a PNG, SVG or PDF file.",
 )
 @click.option(
     "--draw-labels",
     type=click.IntRange(min=1),
     default=30,
     show_default=True,
-    help="How many labels to draw at most.",
+    help="Maximum number of labels in the plot.",
 )
 @JSON
 def describe(
@@ -154,10 +152,10 @@ def describe(
     draw_labels: int,
     as_json: bool,
 ) -> None:
-    """Describe a data set: a name, a file, or files to be joined (yeast if none).
+    """Describe a data set: a name, a file, or files to be joined (yeast by default).
 
-    Of a table (CSV, TSV, Parquet): what its columns are and what would become of them; and its
-    labels, if they are named.  With --nominal, a table is read as "imcc datasets convert" would.
+    For a table (CSV, TSV, Parquet), show the types of its columns and how they are encoded, and its
+    labels if they are named.  With --nominal, a table is read as by "imcc datasets convert".
     """
     import imcc.datasets as data
 
@@ -168,7 +166,8 @@ def describe(
         inputs = inputs or (DEFAULT_DATASET,)
         dataset: data.Dataset | None
         if are_tables(inputs, reading):
-            source, known, schema = _schema(inputs, reading, columns)
+            with working("reading"):
+                source, known, schema = _schema(inputs, reading, columns)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:
@@ -177,7 +176,8 @@ def describe(
                 )
         else:
             refuse_columns(columns)
-            dataset = load(inputs, reading)
+            with working("reading"):
+                dataset = load(inputs, reading)
         facts = None if dataset is None else data.describe(dataset, n_pairs=top)
         if draw is not None and dataset is not None:
             data.draw_labels(dataset, draw, max_labels=draw_labels)
@@ -211,7 +211,7 @@ def describe(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Where to write the TOML file.  [default: print it]",
+    help="TOML file to write.  [default: print it]",
 )
 @FORCE
 @JSON
@@ -223,9 +223,9 @@ def schema(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write what the columns of a table are to a file, for editing.
+    """Write the types of the columns of a table to a file, for editing.
 
-    "imcc tune my.csv --schema schema.toml" then takes the columns for what the file says.
+    Use the file with "imcc tune my.csv --schema schema.toml".
     """
     from imcc._utils.files import write_whole
     from imcc.tabular import schema_text
@@ -235,7 +235,8 @@ def schema(
             raise InvalidArgumentError("inputs", "are no tables (CSV, TSV, Parquet)")
         if output is not None:
             check_output(output, force)
-        _, known, found = _schema(inputs, reading, columns)
+        with working("reading"):
+            _, known, found = _schema(inputs, reading, columns)
         text = schema_text(found, known.tags, known.separator, known.drop)
         if output is not None:
             write_whole(output, text.encode("utf-8"))
@@ -254,15 +255,19 @@ def schema(
     )
 )
 @click.argument("output", metavar="FILE", type=click.Path(dir_okay=False))
-@click.option("--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Rows.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed.")
+@click.option(
+    "--rows", type=click.IntRange(min=20), default=800, show_default=True, help="Number of rows."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
+)
 @FORCE
 @JSON
 def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
-    """Write a made-up table to try things out, as CSV.
+    """Write a synthetic example table as CSV.
 
-    Customers who wrote to a company: a key, six numbers, two categories and a text, with 6 % of the
-    cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
+    Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
+    the cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
     """
     from imcc.tabular import example_table, write_example
 
@@ -287,7 +292,7 @@ def _schema(
 
 
 def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
-    """Return a data set of the labels of a table; its features are empty columns."""
+    """Return a data set with the labels of a table and empty features."""
     import scipy.sparse as sp
 
     from imcc.datasets import Dataset
@@ -306,7 +311,7 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
     return Dataset(X, Y, tuple(features), tuple(names), source.name, source=source.path)
 
 
-# What is said of the features of a data set, as facts and in JSON; a table's schema says more.
+# Facts about the features of a data set, as text and in JSON; not shown for tables.
 _OF_FEATURES = ("features", "duplicate rows", "all-zero rows", "missing values")
 _KEYS_OF_FEATURES = (
     *("feature_type", "duplicate_rows", "conflicting_rows", "all_zero_rows"),
@@ -341,17 +346,17 @@ def _print_description(facts: Description, top: int, table: bool = False) -> Non
 
 @datasets.command(epilog=examples("imcc datasets fetch scene enron", "imcc datasets fetch --all"))
 @click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="The paper's fifteen.")
+@click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds to wait for a server that does not answer.",
+    help="Seconds to wait for a response of a server.",
 )
 @JSON
 def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
-    """Download the files of named data sets, so that they can be loaded without a network."""
+    """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
     from imcc.datasets import dataset_info, list_datasets
@@ -374,35 +379,23 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
 
 
 def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]], dict[str, str]]:
-    """Fetch one data set after the other; what fails does not keep the others from coming."""
-    from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TransferSpeedColumn,
-    )
-
-    from imcc.datasets import DatasetError, fetch_datasets
+    """Fetch one data set after the other; a failure does not stop the others."""
+    from imcc.datasets import DatasetError, dataset_info, fetch_datasets
 
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=stderr()) as bars:
-        tasks: dict[str, TaskID] = {}
+    sizes = [max(dataset_info(name).size, 1) for name in wanted]
+    with working("fetching") as report:
+        before = 0
+        seen: dict[str, int] = {}
 
-        def show(file: str, done: int, total: int) -> None:
-            if file not in tasks:
-                tasks[file] = bars.add_task(escape(printable(file)), total=total)
-            bars.update(tasks[file], completed=done, total=total)
+        def show(file: str, done: int, _total: int) -> None:
+            seen[file] = done
+            report(before + sum(seen.values()), sum(sizes), f"{file}, {_size(done)}")
 
-        for name in wanted:
+        for number, name in enumerate(wanted):
+            before = sum(sizes[:number])
+            seen.clear()
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
@@ -423,7 +416,7 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 @click.option(
     "--to",
     type=click.Choice(FORMATS_WRITTEN),
-    help="The format of the output, if the file name does not tell (or meka for .arff).",
+    help="Format of the output, if the file name does not determine it (or meka for .arff).",
 )
 @FORCE
 @JSON
@@ -438,9 +431,11 @@ def convert(
     """Write a data set (a name, a file, or files to be joined) in another format."""
     from imcc.datasets import write
 
-    with problems_reported():
-        dataset = load(inputs, reading)
-        written = write(dataset, output, format=to, overwrite=force)
+    with problems_reported(), working("converting"):
+        with part(0, (1, 1), "reading"):
+            dataset = load(inputs, reading)
+        with part(1, (1, 1), "writing"):
+            written = write(dataset, output, format=to, overwrite=force)
     files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""``imcc demo``: the main job on real data, from the search to the report."""
+"""``imcc demo``: an experiment on real data, from the search to the report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from imcc._utils.text import printable
 from imcc.cli._options import examples
+from imcc.cli._progress import working
 from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported
 
@@ -31,13 +32,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 )
 @running_options
 def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
-    """Compare five methods on yeast, and report.
+    """Compare five methods on yeast, and write a report.
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
     network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
-    five folds of each split. A picture shows what the probabilities of the ensemble are worth on
-    the rows that the first split held out. Results of an earlier run are not computed again; -j -1
-    uses all cores.
+    five folds of each split. A figure shows the calibration of the ensemble's probabilities on the
+    test rows of the first split. Existing results are not computed again; -j -1 uses all cores.
     """
     import numpy as np
 
@@ -56,8 +56,10 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
     with problems_reported():
         with Store(store, read_only=True) as opened:
             means, stds = _by_method(opened, np.mean), _by_method(opened, _spread)
-        write_report(store, report)
-        judged = _draw_calibration(wanted, picture)
+        with working("writing the report", quiet=quiet or as_json):
+            write_report(store, report)
+        with working("drawing the probabilities", quiet=quiet or as_json):
+            judged = _draw_calibration(wanted, picture)
     if as_json:
         found = {"store": str(store), "report": str(report), "means": means, "stds": stds}
         print_json({**found, "calibration": str(picture) if picture.exists() else None})
@@ -76,8 +78,8 @@ def demo(folder: Path, as_json: bool, quiet: bool, **running: Any) -> None:
 def _draw_calibration(wanted: Experiment, path: Path) -> CalibrationDiagnostics | None:
     """Draw the probabilities of the ensemble on the test rows of the first split.
 
-    The model is that of the experiment: the same rows and the same seed.  A picture that is there
-    stays, and an experiment without the ensemble has none.
+    The model is that of the experiment, with the same rows and the same seed.  An existing figure
+    is kept; without the ensemble in the experiment, there is none.
     """
     from imcc.datasets import paper_splits, split_seed
     from imcc.inspection import diagnose_probabilities, draw_calibration

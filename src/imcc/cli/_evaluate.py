@@ -1,4 +1,4 @@
-"""``imcc evaluate``: a model evaluated on rows whose labels are known."""
+"""``imcc evaluate``: evaluation of a model on rows with known labels."""
 
 from __future__ import annotations
 
@@ -55,43 +55,43 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=15,
     show_default=True,
-    help="How many labels to list, the most frequent first.",
+    help="Number of labels to list, the most frequent first.",
 )
 @click.option(
     "--details",
     is_flag=True,
-    help="For each label also precision, recall, the threshold, and the F1 that another one gives.",
+    help="Also list precision, recall, threshold and the best possible F1 per label.",
 )
 @click.option(
     "--resamples",
     type=click.IntRange(min=0),
     default=500,
     show_default=True,
-    help="Resamples of the bootstrap over rows behind the intervals; 0: no intervals.",
+    help="Number of bootstrap resamples for the intervals; 0: no intervals.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
     "--plot",
     metavar="FILE",
-    help="Draw average precision, F1, AUC and calibration error of the labels with their "
-    "intervals (PNG, SVG or PDF).",
+    help="Plot average precision, F1, AUC and calibration error per label, with intervals (PNG, "
+    "SVG or PDF).",
 )
 @click.option(
     "--draw",
     metavar="FILE",
-    help="Draw precision, recall and F1 against the threshold (PNG, SVG or PDF).",
+    help="Plot precision, recall and F1 against the threshold (PNG, SVG or PDF).",
 )
 @click.option(
     "--draw-calibration",
     metavar="FILE",
-    help="Draw how well calibrated the probabilities are, or the scores as probabilities; for a "
+    help="Plot the calibration of the probabilities, or of the scores as probabilities; for a "
     "calibrated model, before and after.",
 )
 @click.option(
     "--calibration",
     type=click.Choice(CALIBRATIONS),
-    help="How scores become probabilities for that: (score + 1) / 2, or a map learned from the "
-    "other rows.  [default: the model's own probabilities, or else what its scores mean]",
+    help="How scores are converted to probabilities for that: (score + 1) / 2, or a map fitted to "
+    "the other rows.  [default: the model's own probabilities, or those its scores imply]",
 )
 @IGNORE
 @TRUST
@@ -114,12 +114,11 @@ def evaluate(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Evaluate a model on rows whose labels are known.
+    """Evaluate a model on rows with known labels.
 
-    Gives the five metrics of the paper, and for every label its average precision, F1 and AUC; for
-    a model with probabilities also their log loss, Brier score and calibration error.  All of these
-    have intervals of 95 % (bootstrap over rows).  Columns of features and labels are matched by
-    name.
+    Shows the five metrics of the paper, and average precision, F1 and AUC per label; for a model
+    with probabilities also log loss, Brier score and calibration error.  These have 95 % bootstrap
+    intervals, except the five metrics.  Columns of features and labels are matched by name.
     """
     import numpy as np
 
@@ -141,8 +140,8 @@ def evaluate(
             )
         if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
             warnings.warn(
-                "these are the rows that the model was trained on: it is worse on new rows than "
-                "these figures say",
+                "these are the rows that the model was trained on: on new rows, the results will "
+                "be worse",
                 UserWarning,
                 stacklevel=1,
             )
@@ -151,7 +150,7 @@ def evaluate(
             scores = label_scores(model, X, len(names))
         limits = decision_thresholds(model, len(names))
         metrics = evaluate_metrics(Y, scores)
-        # The ranking metrics are of the scores; this one is of the decisions.
+        # The ranking metrics depend on the scores, the Hamming loss on the decisions.
         metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
             "hamming_loss"
         ]
@@ -200,7 +199,7 @@ def evaluate(
 def judge_probabilities(
     model: Any, X: Any, Y: Any, names: Sequence[str], resamples: int = 500, seed: int = 0
 ) -> CalibrationDiagnostics | None:
-    """Judge the probabilities of a model, and those before calibration; None if it has none."""
+    """Evaluate a model's probabilities, and those before calibration; None if it has none."""
     from imcc import inspection
     from imcc.calibration import label_probabilities
 
@@ -239,7 +238,7 @@ def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any
 
 
 def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
-    """Print how good probabilities are: means over labels, and some labels."""
+    """Print the quality of probabilities: means over labels, and some labels."""
     before = found.before
     columns = [("mean over labels", "left"), ("value", "right")]
     rows = [[words, str(getattr(found, name))] for name, words in MEASURES.items()]

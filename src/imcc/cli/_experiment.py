@@ -10,7 +10,7 @@ import click
 
 from imcc._utils.text import printable
 from imcc.cli._options import examples
-from imcc.cli._progress import duration
+from imcc.cli._progress import duration, working
 from imcc.cli._running import run_shown, running_options, stopped_in_time
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
@@ -59,14 +59,14 @@ def experiment() -> None:
     "-o",
     "--store",
     type=click.Path(path_type=Path),
-    help="The file that takes the results.  [default: NAME.sqlite]",
+    help="File for the results.  [default: NAME.sqlite]",
 )
 @click.option("--datasets", type=_Names(), help="Only these data sets.")
 @click.option(
     "--methods",
     type=_Names(),
-    help="Only these methods; FILE.toml or FILE.json among the names adds the methods that it "
-    "describes.",
+    help="Only these methods; FILE.toml or FILE.json among the names adds the methods in that "
+    "file.",
 )
 @click.option(
     "--rows",
@@ -75,11 +75,11 @@ def experiment() -> None:
     metavar="FILE",
     help="Results of the other methods: a .csv, .parquet or .sqlite file; may be repeated.  They "
     "are not computed again, and --methods are compared with them at the end.  [default: "
-    "results/NAME.csv in this folder, where it exists and --methods has a file]",
+    "results/NAME.csv in this folder, if it exists and --methods has a file]",
 )
-@click.option("--no-rows", is_flag=True, help="Leave out the rows that would be the default.")
+@click.option("--no-rows", is_flag=True, help="Do not use the default of --rows.")
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
-@click.option("--no-sensitivity", is_flag=True, help="Leave out the sensitivity studies.")
+@click.option("--no-sensitivity", is_flag=True, help="Do not run the sensitivity studies.")
 @running_options
 def run_(
     source: str,
@@ -92,17 +92,18 @@ def run_(
     no_rows: bool,
     **running: Any,
 ) -> None:
-    """Run an experiment: one that comes with the package (paper, quick) or a TOML or JSON file.
+    """Run an experiment: an included one (paper, quick) or a TOML or JSON file.
 
-    Results are stored as they come. What is stored already is not computed again, so the same
-    command continues where it was stopped; with more repeats, methods or data sets it adds them.
+    Results are stored immediately. Existing results are not computed again, so the same command
+    resumes an interrupted run; with more repeats, methods or data sets it adds them.
 
-    This runs the methods that the file names: classes with fit, from imcc and scikit-learn, from
-    packages that the file allows with a line such as allow = ["xgboost"], and those of --allow.
-    Nothing is imported while the file is read.
+    This runs the methods named in the file: classes with fit from imcc and scikit-learn, from
+    packages that the file allows with a line such as allow = ["xgboost"], and from those of
+    --allow. Nothing is imported while the file is read.
 
-    A method of your own beside results that exist: --methods mine.toml --rows results/paper.csv
-    computes only yours, on the same splits, and shows means, ranks and tests of all.
+    To compare your own method with existing results, use --methods mine.toml --rows
+    results/paper.csv: only your method is computed, on the same splits, and means, ranks and tests
+    of all methods are shown.
     """
     from imcc.experiment import join_rows, load_experiment
 
@@ -132,13 +133,13 @@ def run_(
             if not running["as_json"] and not running["quiet"]:
                 listed = ", ".join(map(str, rows))
                 say(f"{merged.n_new + merged.n_known} results of other methods from {listed}.")
-            # Splits that no other method has are of no use here.
+            # Splits that no other method has cannot be compared.
             repeats = repeats or _n_repeats(path, methods)
         wanted = whole.subset(
             datasets=datasets,
             methods=methods,
             n_repeats=repeats,
-            # Studies are of IMCC, not of methods from a file.
+            # Only IMCC has sensitivity studies, not methods from a file.
             sensitivity=not (no_sensitivity or rows or from_file),
         )
     _run(wanted, path, compared=methods if rows else None, **running)
@@ -180,10 +181,10 @@ def _n_repeats(path: Path, methods: list[str]) -> int | None:
 @_STORE
 @running_options
 def resume(store: Path, **running: Any) -> None:
-    """Compute what is missing in a store, and try again what failed.
+    """Compute the missing results of a store, and retry failed tasks.
 
-    The store holds the description of its experiment: it may have been moved. It does not hold the
-    permission to import other packages than imcc and scikit-learn: say --allow again.
+    The store contains the description of its experiment, and may have been moved. It does not
+    contain the permission to import packages other than imcc and scikit-learn: give --allow again.
     """
     from imcc.experiment import Store
 
@@ -255,7 +256,7 @@ def _run(
 
 
 def _rank_in_words(found: Comparison) -> str:
-    """Return the mean rank of the control, and who is first."""
+    """Return a sentence with the mean rank of the control and the first method."""
     assert found.control is not None
     own = float(found.mean_ranks[found.methods.index(found.control)])
     best = found.order[0]
@@ -267,7 +268,7 @@ def _rank_in_words(found: Comparison) -> str:
 
 
 def _compare_beside(path: Path, methods: list[str]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparison of some methods with the others on the same splits; who is left out."""
+    """Return the comparison of methods with the others on the same splits, and those left out."""
     from imcc.comparison import compare
     from imcc.experiment import Store, scores_beside
     from imcc.metrics import METRICS
@@ -299,9 +300,9 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
 @_STORE
 @_JSON
 def status(store: Path, as_json: bool) -> None:
-    """Show what is done, what is missing and what failed.
+    """Show which tasks are done, missing or failed.
 
-    Nothing that the store names is imported; nor by list, export, merge, compare and report.
+    Methods of the store are not imported; nor by list, export, merge, compare and report.
     """
     from imcc.experiment import Store, remaining_seconds
 
@@ -358,7 +359,7 @@ def status(store: Path, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @_JSON
 def list_(folder: Path, as_json: bool) -> None:
-    """List the experiments that come with the package, and the stores in a folder."""
+    """List the included experiments, and the stores in a folder."""
     from imcc.experiment import list_experiments
 
     with problems_reported():
@@ -405,18 +406,18 @@ def _glance(path: Path) -> dict[str, Any]:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="A .csv or .parquet file; studies are written to NAME.sensitivity.csv beside it.",
+    help="A .csv or .parquet file; studies are written to NAME.sensitivity.csv next to it.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files that already exist.")
 @click.option(
     "--raw",
     is_flag=True,
-    help="Write text that begins a formula (=, +, -, @) as it is; by default it gets an "
-    "apostrophe in CSV files, which merge takes away again.",
+    help="Write text that looks like a formula (=, +, -, @) unchanged; by default it is prefixed "
+    "with an apostrophe in CSV files, which merge removes.",
 )
 @_JSON
 def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) -> None:
-    """Write all results into a CSV or Parquet file, one line for each chosen setting."""
+    """Write all results to a CSV or Parquet file, with one row per chosen setting."""
     from imcc.experiment import Store, export
 
     with problems_reported(), Store(store, read_only=True) as opened:
@@ -441,21 +442,22 @@ def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) ->
     "--experiment",
     "described",
     metavar="FILE_OR_NAME",
-    help="What the results are of, if the store does not exist yet.",
+    help="Experiment of the results, if the store does not exist.",
 )
 @_JSON
 def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_json: bool) -> None:
-    """Take into a store results that were computed elsewhere: exported files or other stores."""
+    """Add results computed elsewhere to a store: exported files or other stores."""
+    from imcc._utils.files import removed_on_failure
     from imcc.experiment import Store, load_experiment, merge
 
-    with problems_reported():
+    with problems_reported(), removed_on_failure(store, "-wal", "-shm"):
         if described is not None:
             Store.create(store, load_experiment(described)).close()
         for source in sources:
             if source.suffix not in (".csv", ".parquet"):
                 with Store(source, read_only=True) as other:
                     Store.create(store, other.experiment).close()
-        with Store(store) as opened:
+        with Store(store) as opened, working("merging"):
             merged = merge(opened, sources)
     if as_json:
         print_json(
@@ -466,7 +468,7 @@ def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_jso
             }
         )
     else:
-        say(f"{merged.n_new} new results, {merged.n_known} known already.")
+        say(f"{merged.n_new} new results, {merged.n_known} already known.")
     if merged.conflicts:
         names = "\n".join(printable(key) for key in merged.conflicts)
         raise click.ClickException(

@@ -1,4 +1,4 @@
-"""What commands read and write: data, model files, and checks of the output paths."""
+"""Input and output of commands: data, model files, and checks of output paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
-    """Return a named data set, or the one in a file or in several that belong together."""
+    """Return a named data set, or the data set in one or several files."""
     from imcc.datasets import load_dataset, read
 
     if not is_name(inputs):
@@ -47,9 +47,9 @@ def load_matching(
     ignore_extra: bool,
     model: Any = None,
 ) -> tuple[Any, Any]:
-    """Return rows with the columns of a model, and its labels if asked for.
+    """Return rows with the columns of a model, and labels if ``with_labels``.
 
-    A model of tables, or one that takes data frames, is given a table with all its words.
+    For a table model, or one that takes data frames, the rows are a table.
     """
     from imcc.cli._tables import are_tables, table_model, table_rows, takes_frames
     from imcc.datasets import Coding, match_dataset, read_matching
@@ -77,7 +77,7 @@ def load_matching(
 
 
 def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
-    """Return the files that are named, which must exist; ``-`` is the standard input."""
+    """Return the given files, which must exist; ``-`` is the standard input."""
     from imcc.datasets import dataset_info
 
     found: list[Any] = []
@@ -96,19 +96,19 @@ def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
 def _standard_input(reading: dict[str, Any]) -> Any:
     from imcc.datasets import FORMATS, Content
 
-    # Without a name to tell the format from, it is CSV unless --format says otherwise.
+    # There is no file name to determine the format: CSV unless --format is given.
     suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
     content = sys.stdin.buffer.read()
     limit = reading.get("max_bytes")
     return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
 
 
-# What a setting is, whether or not it is the default.
+# Parameters that are always shown, even if they have their default values.
 _ALWAYS = ("n_clusters", "alpha", "beta", "gamma", "kernel", "width_scale")
 
 
 def shown_setting(card: ModelCard) -> dict[str, str]:
-    """Return the parameters of a model to show: not those left at their defaults."""
+    """Return the parameters of a model to show; most only if they differ from the default."""
     from imcc._utils.plain import to_plain
     from imcc.estimators import IMCCClassifier, KernelEnsembleClassifier
 
@@ -147,7 +147,7 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
 
 
 def refuse_classes(model: Any, purpose: str) -> None:
-    """Refuse a model of one class per row, for what is about labels."""
+    """Raise an error for a model with one class per row, which has no labels."""
     from imcc._utils.errors import InvalidArgumentError
     from imcc._utils.wrappers import first_with
 
@@ -159,7 +159,7 @@ def refuse_classes(model: Any, purpose: str) -> None:
 
 
 def check_output(path: str, force: bool) -> Path:
-    """Say before the work, not after it, that a file cannot be written."""
+    """Check that a file can be written, before anything is computed."""
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; give a file to write to")
@@ -173,7 +173,7 @@ def check_output(path: str, force: bool) -> Path:
 
 
 def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
-    """Return the fingerprint of rows that ``load_matching`` gave, to compare with a card's."""
+    """Return the fingerprint of rows from ``load_matching``, to compare with that of a card."""
     from imcc.datasets import Dataset
     from imcc.tabular import table_fingerprint
 

@@ -1,4 +1,4 @@
-"""``imcc inspect``: what is in a model file, and why a row has its scores."""
+"""``imcc inspect``: the contents of a model file, and explanations of scores."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="The training data: what a row is compared with, and where its nearest rows are looked "
-    "for; needed for the evidence behind a score, and by linear models.",
+    help="Training data, for the background and the nearest rows of a row; needed for --by "
+    "evidence, and for linear models.",
 )
 @reading_options
 @click.option(
     "--row",
-    help="Explain the scores of this row: counted from 0, or for a table its id; of the rows that "
-    "are named after the model, or of --data.",
+    help="Explain the scores of this row, counted from 0, or the id of a row of a table; of the "
+    "rows given after the model, or of --data.",
 )
 @click.option(
     "--rows",
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="The same as naming the rows after the model.",
+    help="The same as giving the rows after the model.",
 )
 @click.option(
     "--background",
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Rows that the row is compared with.  [default: the training data if they are given, or "
-    "else the rows among which it is]",
+    help="Rows that the row is compared with.  [default: the training data if given, otherwise "
+    "the rows that contain it]",
 )
 @click.option(
     "--test",
@@ -98,22 +98,22 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Rows with labels that the model was not trained on: judges its probabilities, also on "
-    "the page (--html).",
+    help="Rows with labels that the model was not trained on, to evaluate its probabilities; also "
+    "on the page (--html).",
 )
 @click.option(
     "--label",
     "wanted",
     multiple=True,
-    help="The label whose score is explained; may be repeated.  [default: the one furthest above "
-    "its threshold]",
+    help="Label whose score is explained; may be repeated.  [default: the one that exceeds its "
+    "threshold the most]",
 )
 @click.option(
     "--by",
     type=click.Choice(BY),
     default="columns",
     show_default=True,
-    help="How: by the columns of the table (any model), by the labels of training rows and "
+    help="Explain by the columns of the table (any model), by the labels of training rows and "
     "clusters, by similar rows, by features (linear models), or by members (ensembles).",
 )
 @click.option(
@@ -121,14 +121,15 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Rows of the background that are used, by columns.",
+    help="Maximum number of background rows, for --by columns.",
 )
 @click.option(
     "--evaluations",
     type=click.IntRange(min=1),
     default=2**14,
     show_default=True,
-    help="Rows that the model is asked about at most, by columns; more make more columns exact.",
+    help="Maximum number of mixed rows that are scored, for --by columns; with more, the values "
+    "are exact for more columns.",
 )
 @click.option(
     "--columns",
@@ -136,7 +137,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=20,
     show_default=True,
-    help="Of more columns, those that matter least are one group.",
+    help="If there are more columns, the least important ones form one group.",
 )
 @click.option(
     "--nearest",
@@ -144,30 +145,28 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="How many of the nearest rows to show.",
+    help="Number of nearest rows to show.",
 )
 @click.option(
     "--seed",
     type=int,
     default=0,
     show_default=True,
-    help="Seed of what is drawn, by columns and for the intervals of --test.",
+    help="Random seed for --by columns and for the intervals of --test.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many clusters, pairs of labels and contributions to show.",
+    help="Number of clusters, pairs of labels and contributions to show.",
 )
+@click.option("--html", type=click.Path(), metavar="FILE", help="Write everything to an HTML page.")
+@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Plot the soft labels.")
+@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Plot label correlations.")
+@click.option("--draw-map", "map_file", metavar="FILE", help="Plot rows and centres in a plane.")
 @click.option(
-    "--html", type=click.Path(), metavar="FILE", help="Write everything as one HTML page."
-)
-@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Draw the soft labels.")
-@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Draw label correlations.")
-@click.option("--draw-map", "map_file", metavar="FILE", help="Draw rows and centres in a plane.")
-@click.option(
-    "--draw-columns", "columns_file", metavar="FILE", help="Draw what the columns of --row add."
+    "--draw-columns", "columns_file", metavar="FILE", help="Plot the contributions of the columns."
 )
 @TRUST
 @FORCE
@@ -200,11 +199,11 @@ def inspect(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Look into a model, or say what drove the scores of one row.
+    """Inspect a model, or explain the scores of one row.
 
-    Shows where the model came from and how good it is, its clusters with their soft labels, and
-    the label correlations that they carry.  With --row, what drove the score of a label: what each
-    column of the table adds to the mean score of other rows (Shapley values), and the nearest rows.
+    Shows the training data and the metrics of the model, its clusters with their soft labels, and
+    the label correlations that they carry.  With --row, shows the contribution of each column of
+    the table to the score of a label (Shapley values), and the nearest rows.
     """
     from imcc import inspection
     from imcc._utils.plain import to_plain
@@ -245,7 +244,7 @@ def inspect(
         try:
             with working("inspecting", quiet=quiet):
                 found = _inspection(model, card, training)
-        except ImccError as error:  # a model without virtual examples: its card is all there is
+        except ImccError as error:  # a model without virtual examples: only its card is shown
             draws_them = clusters_file or pairs_file or map_file
             needs_them = draws_them or (by != "columns" and not _has_members(model))
             if needs_them or (html is not None and row is None):
@@ -438,7 +437,7 @@ def _check_fingerprint(card: ModelCard, found: str, path: str) -> None:
 
 
 def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[str, Any]:
-    """Name the labels of a table by the card, which knows them."""
+    """Add the label names of the card to the reading options of a table."""
     if name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or name == "-":
         return {**reading, "labels": list(card.label_names)}
     return reading
@@ -502,7 +501,7 @@ def _facts(card: ModelCard) -> dict[str, str]:
 
 
 def _has_members(model: Any) -> bool:
-    """Whether a model is an ensemble: it has members in place of virtual examples."""
+    """Return whether a model is an ensemble, with members instead of virtual examples."""
     from imcc._utils.wrappers import first_with
 
     return first_with(model, "members_") is not None

@@ -1,6 +1,6 @@
-"""Options that several commands share, their types, and the examples under a command's help.
+"""Options that several commands share, their types, and the examples in help texts.
 
-Nothing here imports what does the work: help and completion are shown without waiting for it.
+Nothing here imports the packages that compute, so that help and completion are fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def examples(*lines: str) -> str:
 
 
 def given_options(*names: str) -> list[str]:
-    """Return the options among some that the user has given, as they are typed.
+    """Return those of some options that the user has given, as typed.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def given_options(*names: str) -> list[str]:
 
 
 def refuse_options(names: Sequence[str], purpose: str) -> None:
-    """Refuse options that would do nothing here.
+    """Raise an error for options that would have no effect.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def refuse_options(names: Sequence[str], purpose: str) -> None:
         What they are for: the end of a sentence.
     """
     for flag in given_options(*names):
-        raise click.UsageError(f"{flag} is for {purpose}, and would do nothing here")
+        raise click.UsageError(f"{flag} is for {purpose}, and would have no effect here")
 
 
 class Numbers(click.ParamType):
@@ -133,16 +133,16 @@ READING: dict[str, Callable[..., Any]] = {
     "labels": click.option(
         "--labels",
         type=_Labels(),
-        help="Which columns are labels: MULAN's XML file, a number (the first columns; the last "
-        "if negative) or names, a,b,c.",
+        help="Label columns: an XML file of MULAN, a number (the first columns; the last if "
+        "negative) or names, a,b,c.",
     ),
     "label_prefix": click.option(
-        "--label-prefix", help="The prefix of the names of the label columns."
+        "--label-prefix", help="Prefix of the names of the label columns."
     ),
     "format": click.option(
         "--format",
         type=click.Choice(FORMATS),
-        help="The format of the input, if the file name does not tell.",
+        help="Format of the input, if the file name does not determine it.",
     ),
     "nominal": click.option(
         "--nominal",
@@ -153,42 +153,42 @@ READING: dict[str, Callable[..., Any]] = {
         "--variables",
         type=_Pair(),
         multiple=True,
-        help="The feature and the label variable of a .mat or .npz file; may be repeated, the "
-        "rows are stacked.",
+        help="Feature and label variable of a .mat or .npz file; may be repeated, the rows are "
+        "stacked.",
     ),
     "transpose_labels": click.option(
         "--transpose-labels/--no-transpose-labels",
         default=None,
-        help="Whether the label variable of a .mat or .npz file is labels x rows.  [default: by "
-        "the shapes]",
+        help="Whether the label variable of a .mat or .npz file is labels x rows.  [default: "
+        "determined by the shapes]",
     ),
-    "delimiter": click.option("--delimiter", help="The character between the cells of a CSV file."),
+    "delimiter": click.option("--delimiter", help="Delimiter of a CSV file."),
     "header": click.option(
         "--header/--no-header",
         default=None,
-        help="Whether a CSV file's first row names the columns.  [default: header]",
+        help="Whether the first row of a CSV file has the column names.  [default: header]",
     ),
     "n_features": click.option(
-        "--n-features", type=int, help="The number of features of an svmlight file."
+        "--n-features", type=int, help="Number of features of an svmlight file."
     ),
     "index_base": click.option(
         "--index-base",
         type=click.Choice(INDEX_BASES),
-        help="Whether an svmlight file counts its features from 0 or from 1.  [default: auto]",
+        help="Whether the feature indices of an svmlight file start at 0 or 1.  [default: auto]",
     ),
-    "encoding": click.option("--encoding", help="The encoding of a text file, if not UTF-8."),
-    "member": click.option("--member", help="Which file of a .zip archive."),
+    "encoding": click.option("--encoding", help="Encoding of a text file, if not UTF-8."),
+    "member": click.option("--member", help="File in a .zip archive."),
     "max_bytes": click.option(
         "--max-bytes",
         type=click.IntRange(min=1),
-        help="The most bytes that a packed file may unpack to.  [default: 1 GiB, and less for "
+        help="Maximum unpacked size of a compressed file in bytes.  [default: 1 GiB, less for "
         "small files]",
     ),
 }
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how to read a file; those that were given come as ``reading``."""
+    """Add the options for reading files; the given ones are passed as ``reading``."""
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
@@ -208,8 +208,8 @@ FORCE = click.option("--force", is_flag=True, help="Overwrite a file that alread
 RAW_CSV = click.option(
     "--raw-csv",
     is_flag=True,
-    help="Write names to CSV as they are. Without it, a name that a spreadsheet would take for a "
-    "formula gets an apostrophe in front.",
+    help="Write names to CSV unchanged. By default, a name that a spreadsheet would interpret as a "
+    "formula is prefixed with an apostrophe.",
 )
 
 # Of the commands that read data.
@@ -224,10 +224,10 @@ OUTPUT = click.option(
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Where to write the model (.skops).",
+    help="Model file to write (.skops).",
 )
 SEED = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of clusterings and folds."
+    "--seed", type=int, default=0, show_default=True, help="Seed for clusterings and folds."
 )
 SCALE = click.option(
     "--scale", is_flag=True, help="Standardise every feature to mean 0 and standard deviation 1."
@@ -238,21 +238,21 @@ FILL = click.option(
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Choice((*CRITERIA, "none")),
-    help="Choose each label's threshold by cross-validation, to be best for this; none predicts "
-    "where the score is at least 0, the probability 1/2.  [default: none, but f1 for 'imcc tune' "
-    "of a table, with the scores that the ensemble has held out]",
+    help="Choose the threshold of each label by cross-validation to optimise this criterion; none "
+    "means score 0 or probability 1/2.  [default: none, but f1 for 'imcc tune' of a table, with "
+    "the held-out scores of the ensemble]",
 )
 CALIBRATE = click.option(
     "--calibrate",
     is_flag=True,
-    help="Give the model probabilities, learned from scores of held-out folds.",
+    help="Calibrate the model: fit probabilities to the scores of held-out folds.",
 )
 FOLDS = click.option(
     "--folds",
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
-    help="Number of folds of the cross-validation.",
+    help="Number of cross-validation folds.",
 )
 
 # Of the commands that use models.
@@ -261,26 +261,28 @@ TRUST = click.option(
     "--trust",
     multiple=True,
     metavar="TYPE",
-    help="Load parts of this type though it is not imcc's, scikit-learn's or NumPy's; may be "
+    help="Trust parts of this type, which is not from imcc, scikit-learn or NumPy; may be "
     "repeated.",
 )
-IGNORE = click.option("--ignore-extra", is_flag=True, help="Ignore columns that the model lacks.")
+IGNORE = click.option(
+    "--ignore-extra", is_flag=True, help="Ignore columns that the model does not use."
+)
 
 # Of the commands that compare methods.
 CONTROL = click.option(
-    "--control", help="The method that the others are compared with.  [default: imcc]"
+    "--control", help="Method that the others are compared with.  [default: imcc]"
 )
 ALPHA = click.option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="The level of significance.",
+    help="Significance level.",
 )
 ROPE = click.option(
     "--rope",
     type=click.FloatRange(0),
     default=0.01,
     show_default=True,
-    help="Differences up to this size do not matter in practice, in units of the metric.",
+    help="Differences up to this size are negligible in practice, in units of the metric.",
 )

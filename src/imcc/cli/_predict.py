@@ -56,32 +56,32 @@ _BINARY = ("parquet", "xlsx")
     "--output",
     type=click.Path(),
     metavar="FILE",
-    help="Where to write; - prints.  [default: -]",
+    help="File to write; - for the standard output.  [default: -]",
 )
-@click.option("--scores", is_flag=True, help="Give the labels' scores.")
+@click.option("--scores", is_flag=True, help="Write the scores of the labels.")
 @click.option(
     "--proba",
     is_flag=True,
-    help="Give the labels' probabilities; for models that have them (imcc calibrate, imcc tune "
-    "--calibrate).",
+    help="Write the probabilities of the labels; for models that have them (imcc calibrate, imcc "
+    "tune --calibrate).",
 )
 @click.option(
     "--top-k",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Give the K best-scored labels of each row, in columns of their own.",
+    help="Write the K labels with the highest scores per row, in separate columns.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Give the K best-scored labels of each row as tags in one column.",
+    help="Write the K labels with the highest scores per row, as tags in one column.",
 )
 @click.option(
     "--to",
     "form",
     type=click.Choice(FORMS),
-    help="The format of the output.  [default: by the name of the output, or csv]",
+    help="Format of the output.  [default: by the suffix of the output, or csv]",
 )
 @RAW_CSV
 @IGNORE
@@ -108,11 +108,11 @@ def predict(
 ) -> None:
     """Predict the labels of new rows with a model.
 
-    Columns are matched to the model's features by name, in any order; columns of labels are
-    ignored.  The output has a row for each row of the input, in the same order: a column of 0 and 1
-    per label (csv, parquet, xlsx; of scores or probabilities with --scores or --proba), or the
-    names of the labels that are predicted (json, jsonl; with scores or probabilities).  For a model
-    of tables, the columns of ids come first, and a file of any size is read part by part.
+    Columns are matched to the features of the model by name, in any order; label columns are
+    ignored.  The output has one row per input row, in the same order: a column of 0 and 1 per label
+    (csv, parquet, xlsx; of scores or probabilities with --scores or --proba), or the names of the
+    predicted labels (json, jsonl; with scores or probabilities).  For a table model, id columns
+    come first, and files of any size are read in parts.
     """
     if scores and proba:
         raise click.UsageError("--scores and --proba: give one of the two")
@@ -150,7 +150,7 @@ def predict(
                     inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
                 )
             parts = predicted_rows(model, X, card.label_names, wanted)
-        # Rows that are printed on the terminal would be mixed with a bar.
+        # A progress bar would interfere with rows printed on the terminal.
         beside = output is not None or not sys.stdout.isatty()
         with working("predicting", quiet=quiet, beside=beside) as report:
             count = write_predictions(counted_rows(parts, report), wanted, output)
@@ -166,7 +166,7 @@ def _is_packed(output: str) -> bool:
 
 
 def _chosen_form(form: str | None, as_json: bool, output: str | None) -> str:
-    """Return the format to write: what is asked for, which the name of a file must not deny."""
+    """Return the format to write; an option that contradicts the file name is an error."""
     if as_json and form not in (None, "json"):
         raise click.UsageError(f"--json and --to {form}: give one of the two")
     asked = "json" if as_json else form
@@ -191,7 +191,7 @@ def _unpacked(output: str | None) -> str:
 
 
 def _form_of(output: str | None) -> str:
-    """Return the format that the name of a file says; no suffix is CSV."""
+    """Return the format of a file by its suffix; CSV without a suffix."""
     suffix = Path(_unpacked(output)).suffix.removeprefix(".")
     if suffix in FORMS or not suffix:
         return suffix or "csv"

@@ -1,4 +1,4 @@
-"""Predictions, part by part: for tables, with the ids of the rows, and for other data."""
+"""Predictions in parts, for tables (with the ids of the rows) and for other data."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from imcc.tabular import TableFile
 
 
-# Rows that are predicted at a time.
+# Number of rows that are predicted at a time.
 _ROWS = 4096
-# Bytes of a group of rows in Parquet files, before they are packed.
+# Size of a row group of Parquet files in bytes, before compression.
 _GROUP_BYTES = 2**22
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be written about each row.
+    """What is written per row.
 
     Attributes
     ----------
     form : {"csv", "json", "jsonl", "parquet", "xlsx"}
     scores, proba : bool
-        Whether the labels' scores or probabilities are written.
+        Whether scores or probabilities of the labels are written.
     top_k : int or None
-        The best labels only: in columns of their own.
+        Number of labels with the highest scores to write, in separate columns.
     top : int or None
-        The best labels only: as tags in one column.
+        Number of labels with the highest scores to write, as tags in one column.
     separator : str
-        What stands between these tags.
+        Separator of these tags.
     raw_csv : bool
-        Whether cells that a spreadsheet would take for formulas are written as they are.
+        Whether cells that a spreadsheet would interpret as formulas are written unchanged.
     """
 
     form: str
@@ -65,34 +65,34 @@ class Wanted:
 
     @property
     def word(self) -> str:
-        """What the number of a label is."""
+        """Name of the value of a label."""
         return "probability" if self.proba else "score"
 
     @property
     def plural(self) -> str:
-        """What the numbers of labels are."""
+        """Name of the values of labels."""
         return "probabilities" if self.proba else "scores"
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is known about some rows.
+    """Predictions of some rows.
 
     Attributes
     ----------
     names : list of str
-        Of the labels.
+        Names of the labels.
     ids : dict of str to list
-        The columns of ids.
+        Columns of ids.
     id_types : dict
         Their types, if they are those of Arrow.
     scores : ndarray of shape (n_rows, n_labels) or None
         Scores or probabilities.
     best : ndarray of int, shape (n_rows, k) or None
-        The numbers of the best labels.
+        Indices of the labels with the highest scores.
     predicted : ndarray of shape (n_rows, n_labels), or (n_rows,) for classes; or None
     n_rows, total : int, int or None
-        How many rows these are, and of about how many.
+        Number of these rows, and approximate total number.
     """
 
     names: list[str]
@@ -106,7 +106,7 @@ class Part:
 
 
 def write_predictions(parts: Iterator[Part], wanted: Wanted, output: str | None) -> int:
-    """Write predictions part by part, and return the number of rows."""
+    """Write predictions in parts, and return the number of rows."""
     n_rows = 0
 
     def counted() -> Iterator[Part]:
@@ -132,7 +132,7 @@ def write_predictions(parts: Iterator[Part], wanted: Wanted, output: str | None)
 
 
 def counted_rows(parts: Iterator[Part], report: Callable[..., None]) -> Iterator[Part]:
-    """Yield parts, and report how many rows are done."""
+    """Yield parts, and report the number of rows done."""
     done = 0
     while True:
         with told_to(None):  # the model would say how far it is with these rows
@@ -147,7 +147,7 @@ def counted_rows(parts: Iterator[Part], report: Callable[..., None]) -> Iterator
 def predicted_tables(
     model: Any, files: Sequence[TableFile], wanted: Wanted, ignore_extra: bool
 ) -> Iterator[Part]:
-    """Yield the predictions for tables; neither they nor the tables are in memory as a whole."""
+    """Yield the predictions for tables, of which only parts are in memory."""
     from imcc.tabular import TableError
 
     inner = table_model(model)
@@ -175,7 +175,7 @@ def predicted_tables(
 
 
 def predicted_rows(model: Any, X: Any, names: Sequence[str], wanted: Wanted) -> Iterator[Part]:
-    """Yield the predictions for rows that are in memory: an array, a matrix or a data frame."""
+    """Yield the predictions for rows in memory: an array, a matrix or a data frame."""
     n = X.shape[0]
     for start in range(0, n, _ROWS):
         rows = X.iloc[start : start + _ROWS] if hasattr(X, "iloc") else X[start : start + _ROWS]
@@ -183,7 +183,7 @@ def predicted_rows(model: Any, X: Any, names: Sequence[str], wanted: Wanted) -> 
 
 
 def _slices(parts: Iterator[Any]) -> Iterator[Any]:
-    """Yield fewer rows at a time: the features of text take far more memory than the text."""
+    """Yield smaller parts, since the features of text need far more memory than the text."""
     for part in parts:
         for start in range(0, part.num_rows, _ROWS):
             yield part.slice(start, _ROWS)
@@ -199,7 +199,7 @@ def _predicted(
     id_types: dict[str, Any],
     total: int | None,
 ) -> Part:
-    """Return what is to be written about some rows."""
+    """Return the predictions of some rows."""
     import numpy as np
 
     from imcc.calibration import label_probabilities, label_scores
@@ -224,7 +224,7 @@ def _predicted(
 
 
 def _flat(part: Part, wanted: Wanted) -> dict[str, list[Any]]:
-    """Return a part as plain columns, for CSV, Parquet and sheets."""
+    """Return a part as columns, for CSV, Parquet and Excel."""
     import numpy as np
 
     columns: dict[str, list[Any]] = {}
@@ -286,7 +286,7 @@ def _records(part: Part, wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def _plain(cell: Any) -> Any:
-    """Return an id as JSON has it: a date as text, and what is not a number as missing."""
+    """Return an id for JSON: dates as text, NaN as null."""
     if cell is None or isinstance(cell, (str, bool, int)):
         return cell
     if isinstance(cell, float):
@@ -295,7 +295,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _texts(parts: Iterator[Part], wanted: Wanted) -> Iterator[str]:
-    """Yield the text of a file, piece by piece."""
+    """Yield the text of a file in pieces."""
     if wanted.form == "csv":
         for number, part in enumerate(parts):
             yield _csv_text(_flat(part, wanted), number == 0, wanted.raw_csv)
@@ -355,14 +355,14 @@ def _write_parquet(parts: Iterator[Part], wanted: Wanted, path: str) -> None:
             writer.close()
 
 
-# What a sheet of Excel holds.
+# Limits of an Excel sheet.
 _SHEET_ROWS, _SHEET_COLUMNS, _CELL_CHARACTERS = 2**20, 2**14, 32_767
 # Whole numbers up to this are the same in Excel, whose numbers are floating point.
 _LARGEST_INTEGER = 2**53
 
 
 def _write_xlsx(parts: Iterator[Part], wanted: Wanted, path: str) -> None:
-    """Write a sheet row by row; words are always words, also those that look like formulas."""
+    """Write an Excel sheet row by row; text is never interpreted as a formula."""
     xlsxwriter = require("xlsxwriter", "tables", "Writing .xlsx files")
     options = {
         "constant_memory": True,
@@ -421,7 +421,7 @@ def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
 
 @contextlib.contextmanager
 def _packing(path: str, output: str) -> Iterator[Any]:
-    """Give a file that is packed as the suffix of the output says."""
+    """Return a file that is compressed according to the suffix of the output."""
     suffix = Path(output).suffix.lower()
     with contextlib.ExitStack() as stack:
         file: Any = stack.enter_context(open(path, "wb"))
@@ -439,7 +439,7 @@ def _packing(path: str, output: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _appearing_whole(path: str) -> Iterator[str]:
-    """Give the name of a file to write to, which takes the place of ``path`` at the end."""
+    """Return the name of a temporary file that replaces ``path`` at the end."""
     target = Path(path)
     if target.exists() and not target.is_file():  # a pipe, a device
         yield path

@@ -1,4 +1,4 @@
-"""``imcc report``: the results of a store as one page."""
+"""``imcc report``: a report on the results of a store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
 from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
+from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, problems_reported
 
 _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
@@ -28,10 +29,10 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The file to write, - for the screen; with --figures, the folder.  [default: the store's "
-    "name, .html; for tables .md or .tex; for figures the folder NAME-figures]",
+    help="File to write, - for the standard output; with --figures, the folder.  [default: the "
+    "store's name, .html; for tables .md or .tex; for figures the folder NAME-figures]",
 )
-@click.option("--title", help="The page's heading.  [default: the experiment's name]")
+@click.option("--title", help="Title of the page.  [default: the experiment's name]")
 @CONTROL
 @ALPHA
 @ROPE
@@ -43,15 +44,15 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 @click.option(
     "--figures",
     type=click.Choice(FIGURE_FORMATS),
-    help="Write only the figures, each into a file of this format.",
+    help="Write only the figures, as files of this format.",
 )
 @click.option(
     "--selection",
     type=click.Choice([OWN, EACH]),
-    help="For --tables: settings chosen by the experiment's own metric, or by each metric itself."
+    help="For --tables: settings chosen by the experiment's metric, or by each metric itself."
     "  [default: own]",
 )
-@click.option("--all-metrics", is_flag=True, help="For --tables: not only the paper's five.")
+@click.option("--all-metrics", is_flag=True, help="For --tables: all metrics, not only five.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(
@@ -68,12 +69,11 @@ def report(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the results of a store as one HTML page.
+    """Write a report on the results of a store as HTML.
 
-    It needs nothing else: no network, no other file.
-
-    The page says who wins, by how much and whether it is significant, and has the tables, the
-    figures, every data set and how to reproduce it all. The experiment need not be finished.
+    The page is self-contained. It shows which method is best, by how much and whether
+    significantly, the tables and figures, every data set, and how to reproduce the results. The
+    experiment need not be complete.
     """
     import imcc.report as reports
 
@@ -84,7 +84,7 @@ def report(
     if title is not None and (tables is not None or figures is not None):
         raise click.UsageError("--title is for the page, not for --tables or --figures.")
     if as_json and output == Path("-"):
-        raise click.UsageError("--json says where the file is; with -o - there is none.")
+        raise click.UsageError("--json prints the name of the file; with -o - there is none.")
     if tables is not None and control is not None:
         raise click.UsageError("--control is not for --tables: their ranks need none.")
     if tables is not None:
@@ -101,7 +101,7 @@ def report(
         "metrics": "all" if all_metrics else "paper",
     }
     text, written = "", []
-    with problems_reported():
+    with problems_reported(), working("writing the report"):
         if figures is not None:
             folder = output or store.with_name(f"{store.stem}-figures")
             written = reports.write_figures(store, folder, format=figures, **page)

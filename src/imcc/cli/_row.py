@@ -1,4 +1,4 @@
-"""``imcc inspect --row``: what drove the scores of a row, in terms of the columns of its table."""
+"""``imcc inspect --row``: explanation of the scores of a row by the columns of its table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Rows:
 def read_rows(
     model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any]
 ) -> Rows:
-    """Read rows for a model; for a table, find out whether it is the training data."""
+    """Read rows for a model; for a table, determine whether it is the training data."""
     inner = table_model(model)
     path = ", ".join(inputs)
     if inner is None or not are_tables(inputs, reading):
@@ -79,7 +79,7 @@ def read_rows(
 
 
 def find_row(model: Any, X: Any, row: str) -> int:
-    """Return the number of a row, which may be called by its id."""
+    """Return the index of a row, given by its index or id."""
     tables = table_model(model)
     ids = [] if tables is None else tables.schema_.of_kind("id")
     for name in ids:
@@ -135,7 +135,7 @@ def report_row(
     if compared is rows and rows.X.shape[0] < 2:
         raise InvalidArgumentError(
             "background",
-            "is needed: there is but one row, and nothing to compare it with. Pass the training "
+            "is needed: there is only one row, and nothing to compare it with. Pass the training "
             "data with " + given("data") + ", or other rows with " + given("background"),
         )
     names: dict[str, Any] = {"feature_names": None}
@@ -203,7 +203,7 @@ def training_rows(training: Any, inputs: tuple[str, ...]) -> Rows | None:
 
 
 def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
-    """Print what drove the scores of a row."""
+    """Print the explanation of a row."""
     found = report.attribution
     for label in wanted or (found.index(),):
         _print_label(report, found.index(label), top)
@@ -222,7 +222,7 @@ def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
     say(f"Background: {report.background}")
     say(f"{found.how()}; +/-: one standard error\n")
     if report.group is not None:
-        say(f"In words, {report.group_name}: {report.group}\n")
+        say(f"Description of {report.group_name}: {report.group}\n")
     if report.nearest is not None and report.nearest.rows:
         _print_nearest(report, found)
 

@@ -1,4 +1,4 @@
-"""Running an experiment in the terminal: what the commands that compute share."""
+"""Running an experiment in the terminal, shared by several commands."""
 
 from __future__ import annotations
 
@@ -46,56 +46,56 @@ _RUNNING = (
         type=int,
         default=1,
         show_default=True,
-        help="Tasks computed at the same time, in processes; -1 is one for each core.",
+        help="Number of tasks computed in parallel, in processes; -1 means one per core.",
     ),
     click.option(
         "--threads",
         type=click.IntRange(min=1),
-        help="Threads inside a task.  [default: 1 for data sets with less than a million entries, "
-        "else the cores, shared out over the processes]",
+        help="Number of threads per task.  [default: 1 for data sets with less than a million "
+        "entries, otherwise the cores divided by the number of processes]",
     ),
     click.option(
         "--allow",
         metavar="PACKAGE",
         multiple=True,
-        help="Allow methods from this package, too; may be repeated.  Running an "
+        help="Also allow methods from this package; may be repeated.  Running an "
         "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
         "the packages allowed here or by the file that is run.",
     ),
     click.option(
         "--isolate/--no-isolate",
         default=None,
-        help="Compute each task in a separate process, which may crash.  [default: if a method "
-        "is not one of imcc's]",
+        help="Compute each task in a separate process, so that crashes do not stop the run.  "
+        "[default: if a method is not from imcc]",
     ),
     click.option(
         "--timeout",
         type=Duration(),
-        help="End a task that takes longer, such as 30min; it has failed.",
+        help="Stop a task that takes longer, such as 30min; it counts as failed.",
     ),
     click.option(
         "--for",
         "budget",
         type=Duration(),
-        help="Stop after this time, such as 2h.  What is not done then is left to resume; the "
-        f"exit code is {OUT_OF_TIME}.",
+        help="Stop after this time, such as 2h.  Remaining tasks can be resumed; the exit code is "
+        f"{OUT_OF_TIME}.",
     ),
     click.option(
         "--device",
         metavar="NAME",
-        help="Device of the methods that can use one, such as cuda.  [default: the processor]",
+        help="Device for methods that support it, such as cuda.  [default: CPU]",
     ),
     click.option(
         "--dask",
         metavar="ADDRESS",
-        help='Compute on a Dask cluster: the address of its scheduler, or "local".',
+        help='Compute on a Dask cluster, given by the address of its scheduler, or "local".',
     ),
     click.option("--quiet", is_flag=True, help="Print nothing until the end."),
     click.option(
         "--json",
         "as_json",
         is_flag=True,
-        help="Print a line of JSON for each task, and at the end.",
+        help="Print a line of JSON per task, and at the end.",
     ),
 )
 

@@ -30,17 +30,17 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     type=click.Path(path_type=Path),
     default=Path("sensitivity.sqlite"),
     show_default=True,
-    help="The file for the results.",
+    help="File for the results.",
 )
 @click.option(
     "--metric",
     type=click.Choice(METRIC_NAMES),
     default="coverage",
     show_default=True,
-    help="What to show; all five metrics are stored.",
+    help="Metric to show; all five metrics are stored.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of folds and clusterings."
+    "--seed", type=int, default=0, show_default=True, help="Seed for folds and clusterings."
 )
 @click.option(
     "--cv", type=click.IntRange(min=2), default=5, show_default=True, help="Number of folds."
@@ -51,8 +51,9 @@ def sensitivity(
 ) -> None:
     """Study how IMCC depends on its parameters.
 
-    Section 4.3 of the paper: all settings of its grid are cross-validated in one exact search.
-    Shown are alpha x gamma jointly, beta, and the number of clusters, the others at their best.
+    As in section 4.3 of the paper, all settings of its grid are cross-validated in one exact
+    search. Shows the metric over alpha and gamma, beta, and the number of clusters, with the other
+    parameters at their best.
     """
     from imcc.experiment import Experiment, Store
 

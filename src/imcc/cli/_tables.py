@@ -1,8 +1,7 @@
-"""What the commands share about tables (CSV, TSV, Parquet): options, reading, schemas, models.
+"""Options, reading, schemas and models for tables (CSV, TSV, Parquet), shared by the commands.
 
-A table is a file with named columns of any kind.  Its kinds are inferred, shown and stored in the
-model (:mod:`imcc.tabular`); other formats hold numbers, and are read as an
-:class:`imcc.datasets.Dataset`.
+A table is a file with named columns of any kind.  The kinds are inferred, shown and stored in the
+model (:mod:`imcc.tabular`); files in other formats are read as an :class:`imcc.datasets.Dataset`.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from imcc.tabular import KnownColumns, Schema, TableClassifier, TableError, TableFile
 
 _FORMATS = ("csv", "parquet")
-# Columns of a table that are listed one by one.
+# Maximum number of columns that are listed individually.
 _MOST_SHOWN = 40
 _SUFFIXES = (".csv", ".tsv", ".parquet")
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
-# Of the options that say how to read a file, those that are for tables.
+# Reading options that are available for tables.
 _READING = ("delimiter", "header", "encoding", "max_bytes", "member")
 # What the kinds of columns are called as options.
 KIND_OPTIONS = {
@@ -57,20 +56,20 @@ TABLE_OPTIONS: dict[str, Callable[..., Any]] = {
         "table_label",
         multiple=True,
         metavar="COLUMN",
-        help="A label column of a table, also one with commas in its name; may be repeated, as may "
-        "the options below.",
+        help="Label column of a table, also with commas in its name; may be repeated, like the "
+        "options below.",
     ),
     "table_tags": click.option(
         "--tags",
         "table_tags",
         metavar="COLUMN",
-        help="The column of a table whose cells list the labels: news|sport, or as JSON.",
+        help="Column of a table that lists the labels of a row: news|sport, or a JSON list.",
     ),
     "table_separator": click.option(
         "--separator",
         "table_separator",
         metavar="TEXT",
-        help="What stands between tags (or json).  [default: recognised]",
+        help="Separator of the tags, or json.  [default: detected]",
     ),
     "table_unknown_labels": click.option(
         "--unknown-labels",
@@ -80,40 +79,40 @@ TABLE_OPTIONS: dict[str, Callable[..., Any]] = {
         help="Empty cells in label columns are labels that are not known, not an error.",
     ),
     "table_text": _columns_option("text", "This column is text."),
-    "table_category": _columns_option("category", "This column is a category, also if of digits."),
-    "table_number": _columns_option("number", "This column holds numbers."),
-    "table_date": _columns_option("date", "This column holds dates."),
+    "table_category": _columns_option("category", "This column is a category, even if numeric."),
+    "table_number": _columns_option("number", "This column has numbers."),
+    "table_date": _columns_option("date", "This column has dates."),
     "table_date_format": click.option(
         "--date-format",
         "table_date_format",
         nargs=2,
         multiple=True,
         metavar="COLUMN FORMAT",
-        help="How dates are written, such as %d.%m.%Y.",
+        help="Format of the dates of a column, such as %d.%m.%Y.",
     ),
     "table_yes_no": _columns_option("yes_no", "This column is yes or no."),
-    "table_id": _columns_option("id", "This column names rows: no feature, but in predictions."),
-    "table_drop": _columns_option("drop", "Leave this column out."),
-    "table_features": _columns_option("features", "Use this column; others are left out."),
+    "table_id": _columns_option("id", "This column has ids: not a feature, but in predictions."),
+    "table_drop": _columns_option("drop", "Do not use this column."),
+    "table_features": _columns_option("features", "Use this column; others are not used."),
     "table_missing": click.option(
         "--missing",
         "table_missing",
         multiple=True,
         metavar="WORD",
-        help="This word means a missing value, too.",
+        help="Further word for a missing value.",
     ),
     "table_schema": click.option(
         "--schema",
         "table_schema",
         type=click.Path(),
         metavar="FILE",
-        help="A file that says what the columns are, as 'imcc datasets schema' writes it.",
+        help="File with the types of the columns, as written by 'imcc datasets schema'.",
     ),
 }
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the columns of tables; those that were given come as ``columns``."""
+    """Add the options about columns of tables; the given ones are passed as ``columns``."""
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
@@ -127,7 +126,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
-    """Whether the inputs are tables, by their names or by ``--format``."""
+    """Return whether the inputs are tables, by their names or ``--format``."""
     if is_name(inputs):
         return False
     for name in inputs:
@@ -163,7 +162,7 @@ def _without_packing(name: str) -> str:
 
 
 def _inside(name: str) -> str:
-    """Return the name of the only file of an archive; nothing if that cannot be said."""
+    """Return the name of the only file of an archive; "" if there are several."""
     import zipfile
 
     try:
@@ -175,7 +174,7 @@ def _inside(name: str) -> str:
 
 
 def refuse_labels(reading: dict[str, Any]) -> None:
-    """Say that a model finds its labels in a table by their names."""
+    """Raise an error for label options: a model finds its labels by their names."""
     for name in ("labels", "label_prefix"):
         if name in reading:
             raise InvalidTypeError(
@@ -184,13 +183,13 @@ def refuse_labels(reading: dict[str, Any]) -> None:
 
 
 def refuse_columns(columns: dict[str, Any]) -> None:
-    """Say that options about columns are for tables only."""
+    """Raise an error for options about columns, which are for tables only."""
     for name in columns:
         raise InvalidTypeError(name, "is for tables (CSV, TSV, Parquet)")
 
 
 def table_files(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[TableFile]:
-    """Return the files of tables, with what was said about reading them."""
+    """Return the files of tables with their reading options."""
     from imcc.tabular import TableFile
 
     other = set(reading) - {*_READING, "labels", "label_prefix", "format"}
@@ -215,7 +214,7 @@ class Input:
 
     @property
     def path(self) -> str:
-        """How to call the files in messages."""
+        """Paths of the files, for messages."""
         return ", ".join(file.path for file in self.files)
 
     @property
@@ -225,7 +224,7 @@ class Input:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Let errors about rows name the file and the line."""
+        """Add file and line to errors about rows."""
         from imcc.tabular import TableError
 
         try:
@@ -271,7 +270,7 @@ def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
 def known_columns(
     table: Any, reading: dict[str, Any], columns: dict[str, Any], *, need_labels: bool
 ) -> KnownColumns:
-    """Return what the user says about the columns: in options, and in a file of ``--schema``."""
+    """Return the columns' properties given by options and by the file of ``--schema``."""
     from imcc.tabular import KnownColumns, read_schema
 
     known = read_schema(columns["schema"]) if "schema" in columns else KnownColumns()
@@ -376,7 +375,7 @@ def _listed(names: Any) -> str:
 
 
 def schema_of(source: Input, known: KnownColumns) -> Schema:
-    """Infer what the columns are; what is wrong is said with file and line."""
+    """Infer the schema of a table; errors name the file and the line."""
     from imcc.tabular import infer_schema
 
     labels = (*known.labels, *filter(None, [known.tags]))
@@ -392,7 +391,7 @@ def schema_of(source: Input, known: KnownColumns) -> Schema:
 
 
 def print_schema(schema: Schema, title: str, drop: tuple[str, ...] = ()) -> None:
-    """Show what the columns are, and what becomes of them; of very many, how many of each kind."""
+    """Print the columns and how they are encoded; if there are many, their numbers per kind."""
     headings = ("column", "kind", "missing", "examples", "what becomes of it")
     if len(schema) > _MOST_SHOWN:
         _print_kinds(schema, title)
@@ -452,7 +451,7 @@ def fit_table(model: TableClassifier, source: Input, known: KnownColumns) -> Tab
 
 
 def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCard:
-    """Return what a model file says about a model that was fitted to a table."""
+    """Return the card of a model that was fitted to a table."""
     from dataclasses import replace
 
     from imcc._utils.plain import to_plain
@@ -471,7 +470,7 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
 
 
 def table_model(model: Any) -> TableClassifier | None:
-    """Return the classifier for tables in a model, if there is one."""
+    """Return the table classifier in a model, or None."""
     from imcc._utils.wrappers import layers
     from imcc.tabular import TableClassifier
 
@@ -479,7 +478,7 @@ def table_model(model: Any) -> TableClassifier | None:
 
 
 def takes_frames(model: Any, card: ModelCard) -> bool:
-    """Whether a model was made in Python for a data frame, which its first steps transform."""
+    """Return whether a model was fitted in Python to a data frame with columns to transform."""
     from imcc._utils.wrappers import transformers
 
     named_columns = getattr(model, "feature_names_in_", None) is not None
@@ -507,7 +506,7 @@ def labels_of(model: TableClassifier, source: Input, *, unknown: bool = False) -
 
 
 def check_extra(model: TableClassifier, names: list[str], path: str, ignore: bool) -> None:
-    """Refuse columns that a model does not know, unless they are to be ignored."""
+    """Raise an error for columns that a model does not know, unless they are ignored."""
     from imcc.datasets import DataFormatError
 
     known = {*model.feature_names_in_, *model.drop, *model.label_names_, model.tags_column_}
@@ -529,10 +528,9 @@ def table_rows(
     with_labels: bool,
     ignore_extra: bool,
 ) -> tuple[Any, Any, Input]:
-    """Return rows for a model that takes tables, its labels if asked for, and where they are from.
+    """Return rows for a model that takes tables, labels if ``with_labels``, and their source.
 
-    For a model that was made in Python the columns have the types that pandas gives them: numbers
-    where all cells are numbers, words elsewhere.
+    For a model that was fitted in Python, the columns have the types that pandas infers.
     """
     from imcc.datasets import DataFormatError
     from imcc.tabular import check_table, indicator_columns
@@ -544,7 +542,7 @@ def table_rows(
         check_extra(inner, source.table.column_names, source.path, ignore_extra)
         labels = labels_of(inner, source) if with_labels else None
         with source.located():
-            # What is wrong with the rows is said before any work, and with the line.
+            # Invalid rows are reported before anything is computed, with their line.
             check_table(source.table, inner.schema_)
         return source.table, labels, source
     wanted = list(card.feature_names)
@@ -579,7 +577,7 @@ def table_rows(
 
 
 def natural_frame(table: Any) -> Any:
-    """Return a table as a pandas data frame with the types that pandas reads from a file."""
+    """Return a table as a pandas data frame with the types that pandas infers from a file."""
     import io
 
     import pyarrow as pa

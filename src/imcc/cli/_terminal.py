@@ -1,7 +1,7 @@
-"""What the commands share: results, warnings and errors on the terminal.
+"""Output of results, warnings and errors on the terminal.
 
-Names of labels, columns and files come from files, and may hold sequences that control a
-terminal.  Whatever is shown passes through :func:`imcc._utils.text.printable`.
+Names of labels, columns and files come from files, and may contain control sequences of terminals.
+All output passes through :func:`imcc._utils.text.printable`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # rich is imported where something is shown, so that help doe
 
 
 def stdout() -> Console:
-    """Return the console for results; made anew, because tests and pipes change the stream."""
+    """Return a new console for results, because tests and pipes change the stream."""
     from rich.console import Console
 
     return Console()
@@ -45,14 +45,14 @@ def say(text: object, *, err: bool = False) -> None:
 
 
 def print_result(text: str) -> None:
-    """Print a file's worth of text as it is; made harmless if a person is looking at it."""
+    """Print text unchanged, or with control characters escaped on a terminal."""
     text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
     # Without color=True, click would take escape sequences out of what is written to a pipe.
     click.echo(text, nl=False, color=True)
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    r"""Return a value as JSON in which nothing controls a terminal.
+    r"""Return a value as JSON, with control characters escaped.
 
     >>> print(json_text({"wren": "\x1b[2J é \x9b"}, indent=None))
     {"wren": "\u001b[2J é \u009b"}
@@ -74,7 +74,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 def print_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
-    """Print a table; a column is its heading and where it is aligned, "left" or "right"."""
+    """Print a table; a column is given by its heading and alignment, "left" or "right"."""
     from rich.table import Table
     from rich.text import Text
 
@@ -113,7 +113,7 @@ def _as_text(cell: object) -> Text:
 def print_wide_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:
-    """Print a table that may be wider than the terminal: in pieces, the first column in each."""
+    """Print a table, if needed in several parts that repeat the first column."""
     from rich.cells import cell_len
 
     widths = [
@@ -154,7 +154,7 @@ _OPTIONS = {
 
 
 def _column_options(argument: Argument) -> str | None:
-    """Return what is to be said about columns as options: one for each column or word."""
+    """Return arguments about columns as options, one per column or word."""
     value = argument.value
     if argument.name == "kinds" and isinstance(value, dict):
         pairs = [(kind.replace("/", "-"), [name]) for name, kind in value.items()]
@@ -168,7 +168,7 @@ def _column_options(argument: Argument) -> str | None:
 
 
 def as_option(argument: Argument) -> str:
-    """Return an argument as the command that is running takes it; as in Python if it does not."""
+    """Return an argument as an option of the running command, or as in Python if it has none."""
     context = click.get_current_context(silent=True)
     if context is not None and any(p.name == "table_drop" for p in context.command.params):
         columns = _column_options(argument)
@@ -196,7 +196,7 @@ def as_option(argument: Argument) -> str:
 
 
 def shown_message(error: BaseException) -> str:
-    """Return what an error or a warning says, in the words of the command line."""
+    """Return the message of an error or a warning, with options of the command line."""
     text = message_of(error).render(as_option)
     if isinstance(error, MemoryError):
         text = f"There is not enough memory for this. {text}".rstrip()
@@ -212,10 +212,10 @@ def show_traceback() -> None:
 
 @contextmanager
 def problems_reported() -> Iterator[None]:
-    """Turn warnings into lines, and errors that users can mend into messages with an exit code.
+    """Print warnings as lines, and convert errors for users to messages with an exit code.
 
-    A wrong value ends the command with 2; what cannot be read, fetched, written or imported, with
-    1.  Any other error is a mistake in imcc, and keeps its traceback.
+    The exit code is 2 for an invalid value, and 1 if something cannot be read, fetched, written or
+    imported.  Any other error is a bug in imcc and keeps its traceback.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -81,37 +81,37 @@ _OF_THE_SEARCH = (
     type=click.Choice(METHODS),
     default="kernel_ensemble",
     show_default=True,
-    help="What to fit: an ensemble of kernels with probabilities, or the best single setting of "
-    "the paper's method.",
+    help="Method: an ensemble of kernels with probabilities, or the method of the paper with the "
+    "best setting.",
 )
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
     default="average_precision",
     show_default=True,
-    help="What the chosen setting is best for.",
+    help="Metric by which the best setting is chosen.",
 )
 @click.option(
     "--grid",
     type=click.Choice(GRIDS),
     default="default",
     show_default=True,
-    help="The values to try where nothing else is said: 672 settings in four widths of the kernel, "
-    "or the paper's 2058 settings in one width.",
+    help="Default values to try: 672 settings with four kernel widths, or the paper's 2058 "
+    "settings with one width.",
 )
-@click.option("--alphas", type=Numbers(), help="Weights of the centres.  [default: --grid's]")
-@click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: --grid's]")
-@click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: --grid's]")
-@click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: --grid's]")
+@click.option("--alphas", type=Numbers(), help="Weights of the centres.  [default: by --grid]")
+@click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: by --grid]")
+@click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: by --grid]")
+@click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: by --grid]")
 @click.option("--kernels", type=Words(KERNELS), help="Kernels to try.  [default: rbf]")
 @click.option(
-    "--width-scales", type=Numbers(), help="Factors on the kernel's width.  [default: --grid's]"
+    "--width-scales", type=Numbers(), help="Factors on the kernel width.  [default: by --grid]"
 )
 @click.option(
     "--kernel-search",
     is_flag=True,
-    help="Try the rbf and the laplacian kernel in four widths each: for twice the time of the "
-    "default grid, eight times that of the paper's.",
+    help="Try the rbf and the laplacian kernel with four widths each; takes twice the time of the "
+    "default grid, or eight times that of the paper's grid.",
 )
 @CALIBRATE
 @THRESHOLDS
@@ -119,9 +119,9 @@ _OF_THE_SEARCH = (
 @SEED
 @SCALE
 @FILL
-@click.option("--results", metavar="FILE", help="Write every setting and its metrics as CSV, too.")
+@click.option("--results", metavar="FILE", help="Also write all settings and metrics as CSV.")
 @RAW_CSV
-@click.option("--jobs", type=int, help="Folds and widths computed at the same time.")
+@click.option("--jobs", type=int, help="Number of folds and widths computed in parallel.")
 @FORCE
 @QUIET
 @JSON
@@ -153,15 +153,15 @@ def tune(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Find the best model for data, and write it.
+    """Find the best model for data, and save it.
 
-    The data are a named data set or your own file; - is the standard input.  A table (CSV, TSV,
-    Parquet) may have numbers, categories, text, dates and missing values: what its columns are is
-    inferred and shown, and can be overruled (--text, --category, ..., --schema).
+    The data are a named data set or a file; - is the standard input.  A table (CSV, TSV, Parquet)
+    may have numbers, categories, text, dates and missing values: the types of its columns are
+    inferred and shown, and can be overridden (--text, --category, ..., --schema).
 
-    With --method imcc, every setting of a grid is tried by cross-validation, exactly; the grid is
-    --grid's where you do not say otherwise (--alphas, --betas, --gammas, --clusters, --kernels,
-    --width-scales).  The best one is fitted on all rows.
+    With --method imcc, all settings of a grid are cross-validated exactly; the grid is that of
+    --grid unless it is changed by --alphas, --betas, --gammas, --clusters, --kernels or
+    --width-scales.  The best setting is fitted on all rows.
     """
     from sklearn.model_selection import KFold
 
@@ -253,7 +253,7 @@ def tune(
 @click.option(
     "--clusters",
     type=Numbers(int),
-    help="Number of clusters; several: as many clusterings.  [default: 32]",
+    help="Number of clusters; several numbers give several clusterings.  [default: 32]",
 )
 @click.option("--alpha", type=float, default=1.0, show_default=True, help="Weight of the centres.")
 @click.option("--beta", type=float, default=1.0, show_default=True, help="Penalty on complexity.")
@@ -261,7 +261,7 @@ def tune(
 @click.option(
     "--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
 )
-@click.option("--width", type=float, help="The kernel's width.  [default: the rows' mean distance]")
+@click.option("--width", type=float, help="Kernel width.  [default: mean distance of the rows]")
 @click.option(
     "--width-scale", type=float, default=1.0, show_default=True, help="Factor on the width."
 )
@@ -270,7 +270,7 @@ def tune(
     type=click.Choice(SPANS),
     default="train",
     show_default=True,
-    help="Where the model may lie.",
+    help="Span of the solution: training rows, or training rows and centres.",
 )
 @CALIBRATE
 @THRESHOLDS
@@ -304,10 +304,9 @@ def fit(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Fit one setting to data, and write the model.
+    """Fit a model with given parameters, and save it.
 
-    The quick way when the setting is known; "imcc tune" finds one.  --folds is for --calibrate
-    and --thresholds.
+    To search for good parameters, use "imcc tune".  --folds is for --calibrate and --thresholds.
     """
     from sklearn.model_selection import KFold
 
@@ -344,12 +343,12 @@ def fit(
 
 
 def _tuned(thresholds: str | None) -> str | None:
-    """Return what thresholds are to be tuned for; None if they are not."""
+    """Return the criterion of the thresholds; None if they are not tuned."""
     return None if thresholds == "none" else thresholds
 
 
 class _Data:
-    """What a model is fitted to: a table, or a data set of numbers."""
+    """Training data: a table or a numeric data set."""
 
     def __init__(
         self,
@@ -383,10 +382,10 @@ class _Data:
     def fit(
         self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
     ) -> Any:
-        """Return the classifier, fitted with what belongs before and around it."""
+        """Return the fitted classifier with its preprocessing and wrappers."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
-        # Without a wish, a table's classifier chooses thresholds where that costs nothing.
+        # By default, a table classifier chooses thresholds if this needs no further fits.
         default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
             wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
@@ -400,7 +399,7 @@ class _Data:
         return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
-        """Return what a file says about a model of these data."""
+        """Return the card of a model of these data."""
         from imcc.persistence import make_card
 
         if self.is_table:
@@ -464,7 +463,7 @@ def _table_of(results: dict[str, Any], raw: bool) -> str:
 
 
 def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> ModelCard:
-    """Write the model, and return what the file says about it."""
+    """Write the model, and return its card."""
     from imcc._utils.wrappers import first_with
     from imcc.calibration import TunedThresholds
     from imcc.persistence import save_model
@@ -477,7 +476,7 @@ def _save(model: Any, output: str, data: _Data, metrics: dict[str, float]) -> Mo
             f"{name}, thresholds at 0": tuned.default_score_,
             f"{name}, thresholds chosen": tuned.best_score_,
         }
-        # Without a label of enough rows there is no threshold to judge.
+        # The score is NaN if no label has enough rows.
         metrics = metrics | {key: value for key, value in figures.items() if isfinite(value)}
     card = data.card(model, metrics)
     save_model(model, output, card=card)
@@ -496,7 +495,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
 
 
 def _print_members(ensemble: Any, tried: int) -> None:
-    """Say which kernels the ensemble consists of."""
+    """Print the members of the ensemble."""
     rows = [
         (
             f"{member['weight']:.3f}",
@@ -523,9 +522,10 @@ def _print_members(ensemble: Any, tried: int) -> None:
 
 
 def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
-    """Return what was chosen, as a person would say it."""
+    """Return a description of the ensemble."""
     from scipy.special import expit
 
+    from imcc._utils.wrappers import first_with
     from imcc.calibration import decision_thresholds
 
     if not ensemble.members_:
@@ -542,6 +542,13 @@ def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
     ]
     if ensemble.virtual_weight_ > 0:
         said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")
+    corrected = first_with(model, "log_losses_")
+    if corrected is not None and corrected.weight_ > 0:
+        before, after = corrected.log_losses_
+        said.append(
+            "Boosted trees of the columns that are not text correct their log-odds: the log loss of "
+            f"held-out rows falls from {before:.3f} to {after:.3f}."
+        )
     limits = expit(decision_thresholds(model, n_labels))
     if (limits != 0.5).any():
         said.append(

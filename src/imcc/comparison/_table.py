@@ -15,22 +15,17 @@ from imcc.metrics import METRICS
 class ScoreTable:
     """Scores of several methods on several data sets by one metric, per repetition.
 
-    Parameters
+    Attributes
     ----------
     metric : str
         Name of the metric.
     greater_is_better : bool
         Whether larger values are better.
-    datasets, methods : sequence of str
+    datasets, methods : tuple of str
         Unique names of the data sets and of the methods.
-    values : array-like of shape (n_datasets, n_methods, n_repetitions)
+    values : ndarray of shape (n_datasets, n_methods, n_repetitions)
         The scores; NaN for a missing run.  Runs on a data set with the same repetition use the same
         split for all methods.
-
-    Attributes
-    ----------
-    counts : ndarray of int, shape (n_datasets, n_methods)
-        Numbers of runs.
 
     Examples
     --------

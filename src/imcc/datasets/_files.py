@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, ParamSpec, TypeVar
 
 from imcc._utils.errors import given
+from imcc._utils.progress import tell
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
 #: Default limit of the decompressed size of a file in bytes: 1 GiB.  It is lower for small files
@@ -356,6 +357,8 @@ def decode(content: Content, encoding: str | None = None) -> str:
 
 
 _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
+# After so many lines it is said how far reading is.
+_LINES_TOLD = 256
 
 
 def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
@@ -368,9 +371,12 @@ def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
     ['a', 'b']
     """
     group = 0 if keep_ends else 1
-    for match in _LINE.finditer(text):
+    for number, match in enumerate(_LINE.finditer(text), 1):
         if match[0] or not match.end():
             yield match[group]
+        if not number % _LINES_TOLD:
+            tell(match.end(), len(text))
+    tell(1.0)
 
 
 def _decode_as(content: Content, encoding: str) -> str:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.files import removed_on_failure
 from imcc.comparison import ScoreTable
 from imcc.experiment._errors import ExperimentError, StoreError
-from imcc.experiment._exchange import Merged, merge_results, read_results
+from imcc.experiment._exchange import Merged, merge_results, read_results, sorted_results
 from imcc.experiment._plan import Experiment
-from imcc.experiment._records import Study
+from imcc.experiment._records import Run, Study
 from imcc.experiment._store import Store
 
 
 def join_rows(
     experiment: Experiment,
-    methods: Iterable[str],
-    rows: Iterable[str | Path],
+    methods: Iterable[str] | str,
+    rows: Iterable[str | Path] | str | Path,
     store: str | Path,
     wanted: Experiment | None = None,
 ) -> Merged:
@@ -33,9 +35,9 @@ def join_rows(
     experiment : Experiment
         Experiment with the methods that have results and those to compute; see
         :meth:`Experiment.with_methods`.
-    methods : iterable of str
+    methods : str, or iterable of str
         Names of the methods to compute.
-    rows : iterable of path-like
+    rows : path-like, or iterable of path-like
         Exported CSV and Parquet files, and stores.
     store : path-like
         The store; it is created if it does not exist, with ``methods`` and the methods that have
@@ -55,43 +57,51 @@ def join_rows(
         methods of the same names or other data: only results on the same splits of the same data
         can be compared.
     """
-    methods, rows = list(methods), list(rows)
+    methods = [methods] if isinstance(methods, str) else list(methods)
+    rows = [rows] if isinstance(rows, (str, os.PathLike)) else list(rows)
     found = read_results(rows)
     named = {result.key.method for result in found} | set(methods)
     part = experiment.subset(
         methods=[method.name for method in experiment.methods if method.name in named],
         sensitivity=any(isinstance(result, Study) for result in found),
     )
-    with Store.create(store, part) as opened:
-        merged = merge_results(opened, found)
-        if merged.conflicts:
-            raise StoreError(
-                f"{opened.path} has {len(merged.conflicts)} results with other values than "
-                f"{', '.join(map(str, rows))}, such as {merged.conflicts[0]}: use another store"
-            )
-        computed = experiment if wanted is None else wanted
-        _check_data(opened, computed.subset(methods=methods, sensitivity=False))
-    return merged
+    path = Path(store)
+    ours: list[Run | Study] = []
+    if path.exists():
+        with Store(path, read_only=True) as opened:
+            ours = opened.results()
+    # All checks come first: a store is not left behind, or with a part of the rows.
+    conflicts = sorted_results(ours, found)[2]
+    if conflicts:
+        raise StoreError(
+            f"{path} has {len(conflicts)} results with other values than "
+            f"{', '.join(map(str, rows))}, such as {conflicts[0]}: use another store"
+        )
+    computed = experiment if wanted is None else wanted
+    _check_data([*ours, *found], computed.subset(methods=methods, sensitivity=False), path)
+    with removed_on_failure(path, "-wal", "-shm"), Store.create(path, part) as opened:
+        return merge_results(opened, found)
 
 
-def _check_data(store: Store, wanted: Experiment) -> None:
+def _check_data(known: list[Run | Study], wanted: Experiment, path: Path) -> None:
     """Check that the data of the tasks to compute are those of the existing results."""
-    known, done = store.data_fingerprints(), store.keys()
+    fingerprints = {result.key.dataset: result.data_fingerprint for result in known}
+    done = {result.key for result in known}
     missing = {task.dataset.name for task in wanted.tasks() if task.key not in done}
     for dataset in wanted.datasets:
-        if dataset.name not in known or dataset.name not in missing:
+        if dataset.name not in fingerprints or dataset.name not in missing:
             continue
         data = dataset.load_table() if dataset.is_table else dataset.load()
-        if data.fingerprint() != known[dataset.name]:
+        if data.fingerprint() != fingerprints[dataset.name]:
             raise StoreError(
-                f"the data of {dataset.name!r} differ from those that the rows in {store.path} "
+                f"the data of {dataset.name!r} differ from those that the rows for {path} "
                 "were computed on, so their splits differ, too: only rows of the same splits can "
                 "be compared. Leave out the data set, or recompute the rows of the other methods"
             )
 
 
 def scores_beside(
-    store: Store, methods: Sequence[str], metric: str, selection: str | None = None
+    store: Store, methods: Sequence[str] | str, metric: str, selection: str | None = None
 ) -> ScoreTable:
     """Return the scores of given methods, and of the other methods on the same splits.
 
@@ -99,7 +109,7 @@ def scores_beside(
     ----------
     store : Store
         The store.
-    methods : sequence of str
+    methods : str, or sequence of str
         Names of methods; the table has the data sets and repetitions that all of them have.
     metric, selection
         As for :meth:`Store.scores`.
@@ -116,6 +126,7 @@ def scores_beside(
     ExperimentError
         If no split has a score for all of ``methods``.
     """
+    methods = [methods] if isinstance(methods, str) else list(methods)
     table = store.scores(metric, selection)
     chosen = table.select(methods=list(methods))
     shared = ~np.isnan(chosen.values).any(axis=1)

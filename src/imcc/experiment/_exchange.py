@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from imcc._utils.errors import given
 from imcc._utils.files import write_whole
 from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
+from imcc._utils.progress import tell
 from imcc._utils.text import defused
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
@@ -131,14 +133,14 @@ def export(
     ]
 
 
-def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
+def merge(store: Store, sources: Iterable[str | Path] | str | Path) -> Merged:
     """Add results that were computed elsewhere to a store.
 
     Parameters
     ----------
     store : Store
         The store to which results are added.
-    sources : iterable of path-like
+    sources : path-like, or iterable of path-like
         Exported CSV and Parquet files, and other stores, of the same experiment: with the same
         splits and the same definitions of the methods.
 
@@ -159,10 +161,14 @@ def merge(store: Store, sources: Iterable[str | Path]) -> Merged:
     return merge_results(store, read_results(sources))
 
 
-def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
+def read_results(sources: Iterable[str | Path] | str | Path) -> list[Run | Study]:
     """Return the results in exported CSV and Parquet files, and in stores."""
     found: list[Run | Study] = []
-    for path in map(Path, sources):
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]  # not the letters of its name
+    paths = [Path(source) for source in sources]
+    for number, path in enumerate(paths):
+        tell(number, len(paths), f"reading {path.name}")
         if path.suffix in _SUFFIXES:
             found += _read_results(path)
             continue
@@ -174,23 +180,29 @@ def read_results(sources: Iterable[str | Path]) -> list[Run | Study]:
 def merge_results(store: Store, found: list[Run | Study]) -> Merged:
     """Add all results to a store, or none if one of them is invalid; see :func:`merge`."""
     _check_belongs(store, found)
-    ours = {result.key: result for result in store.results()}
-    merged = Merged()
-    new: dict[TaskKey, Run | Study] = {}
-    records: list[Run] = []
+    new, known, conflicts = sorted_results(store.results(), found)
+    n_new = store.add_all(new)
+    store.add_frequencies([result for result in known if isinstance(result, Run)])
+    return Merged(n_new, len(known), conflicts)
+
+
+def sorted_results(
+    ours: list[Run | Study], found: list[Run | Study]
+) -> tuple[list[Run | Study], list[Run | Study], list[TaskKey]]:
+    """Return which results are new, which are known, and the keys of those with other numbers."""
+    there = {result.key: result for result in ours}
+    new: list[Run | Study] = []
+    known: list[Run | Study] = []
+    conflicts: list[TaskKey] = []
     for result in found:
-        known = ours.get(result.key) or new.get(result.key)
-        if known is None:
-            new[result.key] = result
-        elif _same_numbers(known, result):
-            merged.n_known += 1
-            if isinstance(result, Run):
-                records.append(result)
+        other = there.setdefault(result.key, result)
+        if other is result:
+            new.append(result)
+        elif _same_numbers(other, result):
+            known.append(result)
         else:
-            merged.conflicts.append(result.key)
-    merged.n_new = store.add_all(new.values())
-    store.add_frequencies(records)
-    return merged
+            conflicts.append(result.key)
+    return new, known, conflicts
 
 
 def _check_belongs(store: Store, found: list[Run | Study]) -> None:

@@ -34,7 +34,6 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count
-from imcc._utils.wrappers import layers
 from imcc.calibration import decision_thresholds, scoring_method
 from imcc.inspection._mixed import (
     Mixer,
@@ -48,6 +47,7 @@ from imcc.inspection._mixed import (
     scorer,
     values_of_row,
 )
+from imcc.inspection._names import names_of_labels
 from imcc.inspection._tables import as_frame, as_text
 
 # Maximum number of mixed rows, and of their cells, that are scored at a time.
@@ -431,7 +431,7 @@ def explain_columns(
     score = scorer(model, n_labels)
     of_row = _checked(score(row))[0]
     of_background = _checked(score(cells.mixed(everything, nothing)))
-    names = _label_names(model, n_labels, label_names)
+    names = names_of_labels(model, n_labels, label_names)
     mixer, score = faster(model, cells, score, n_labels, random_state)
     group_names, group_of = group_columns(cells.columns, groups)
     found = ColumnAttribution(
@@ -488,23 +488,6 @@ def _checked(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise ValueError("the scores of the model for these rows are not finite")
     return scores
-
-
-def _label_names(model: Any, count: int, given: Sequence[str] | None) -> tuple[str, ...]:
-    if given is not None:
-        if isinstance(given, str) or len(given) != count:
-            raise InvalidArgumentError(
-                "label_names", f"must be {count} names, one per label, got {given!r}"
-            )
-        return tuple(map(str, given))
-    for layer in layers(model):
-        kept = getattr(layer, "label_names_", None)
-        if kept is not None and len(kept) == count:
-            return tuple(map(str, kept))
-        classes = getattr(layer, "classes_", None)
-        if getattr(layer, "target_kind_", "") in ("binary", "multiclass") and classes is not None:
-            return tuple(map(str, classes[-count:]))
-    return tuple(f"label{j}" for j in range(count))
 
 
 class _Game:

@@ -23,6 +23,7 @@ from imcc.inspection._bootstrap import (
     resampled_counts,
     tails_of,
 )
+from imcc.inspection._names import check_names
 from imcc.inspection._tables import as_frame, as_text
 from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
 
@@ -460,8 +461,4 @@ def checked(
         )
     if label_names is None:
         return on, scores, [f"label{j}" for j in range(on.shape[1])]
-    if isinstance(label_names, str) or len(label_names) != on.shape[1]:
-        raise ValueError(
-            f"label_names must be {on.shape[1]} names, one per label, got {label_names!r}"
-        )
-    return on, scores, [str(name) for name in label_names]
+    return on, scores, list(check_names("label_names", "label", on.shape[1], label_names))

@@ -27,7 +27,8 @@ from imcc._utils.validation import Features
 from imcc._utils.wrappers import first_with, innermost
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
 from imcc.inspection._diagnostics_figures import save_figure
-from imcc.inspection._unwrap import names_of_labels, row_transform, score_thresholds
+from imcc.inspection._names import names_of_labels
+from imcc.inspection._unwrap import row_transform, score_thresholds
 
 # Views are distinguished by colour and lightness, kernels by hatching.
 _COLOURS = {

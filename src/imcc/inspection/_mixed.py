@@ -18,8 +18,9 @@ from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
-from imcc._utils.wrappers import layers
+from imcc._utils.wrappers import first_step_with, layers
 from imcc.calibration import label_scores, scoring_method
+from imcc.inspection._names import names_of_features
 
 # Number of mixed rows on which mixed features are compared with the features of mixed rows.
 _COMPARED = 16
@@ -273,21 +274,6 @@ def _array_mixer(
     return ArrayMixer(tuple(names), row, background, np.arange(len(names)))
 
 
-def names_of_features(model: Any, count: int, given: Sequence[str] | None = None) -> list[str]:
-    """Return the column names of an array: as given, as stored by the model, or x0, x1, ..."""
-    if given is not None:
-        if isinstance(given, str) or len(given) != count:
-            raise InvalidArgumentError(
-                "feature_names", f"must be {count} names, one per column, got {len(given)}"
-            )
-        return [str(name) for name in given]
-    for layer in layers(model):
-        kept = getattr(layer, "feature_names_in_", None)
-        if kept is not None and len(kept) == count:
-            return [str(name) for name in kept]
-    return [f"x{j}" for j in range(count)]
-
-
 def background_rows(background: Any, rows: Any) -> Any:
     """Return some rows of a table of any kind."""
     kind = _frame_kind(background)
@@ -336,14 +322,7 @@ def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> 
     that the scores are the same; if they are not, or if the model has no such encoder, ``mixer``
     and ``score`` are returned unchanged.
     """
-    encoder = next(
-        (
-            layer.steps[0][1]
-            for layer in layers(model)
-            if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "feature_columns")
-        ),
-        None,
-    )
+    encoder = first_step_with(model, "feature_columns")
     inside = None if encoder is None else _without(model, encoder)
     if encoder is None or inside is None or not isinstance(mixer, FrameMixer):
         return mixer, score

@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_count, known_labels
-from imcc._utils.wrappers import layers, transformers
+from imcc._utils.wrappers import first_step_with, transformers
 from imcc.inspection._columns import ColumnAttribution
 from imcc.inspection._mixed import (
     as_rows,
     background_rows,
     make_mixer,
-    names_of_features,
     values_of_row,
 )
+from imcc.inspection._names import names_of_features
 from imcc.inspection._tables import as_frame, as_text
 from imcc.inspection._unwrap import unwrap
 
@@ -366,11 +365,10 @@ def _typed(
     model: Any, X: Any, feature_names: Sequence[str] | None
 ) -> list[tuple[str, np.ndarray, str]]:
     """Return name, values (NaN or None if missing) and kind of the columns of a table."""
-    for layer in layers(model):
-        if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], "typed_columns"):
-            encoder = layer.steps[0][1]
-            kinds = encoder.schema_
-            return [(n, v, kinds[n].kind) for n, v in encoder.typed_columns(X).items()]
+    encoder = first_step_with(model, "typed_columns")
+    if encoder is not None:
+        kinds = encoder.schema_
+        return [(n, v, kinds[n].kind) for n, v in encoder.typed_columns(X).items()]
     if sp.issparse(X):
         X = X.toarray() if X.shape[1] <= 2000 else X.tocsc()
     if hasattr(X, "to_pandas"):

@@ -16,6 +16,7 @@ from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import innermost, layers, transformers
 from imcc.calibration import MultilabelCalibrator, decision_thresholds
 from imcc.estimators.imcc import IMCCClassifier
+from imcc.inspection._names import names_of_features, names_of_labels
 
 # Tolerance for centres (relative to the largest entry) and soft labels when checking that given
 # data are the training data: far above rounding errors in float32.
@@ -76,11 +77,7 @@ class Unwrapped:
 
     def names_of_features(self) -> tuple[str, ...]:
         """Return one name per feature of the classifier."""
-        clf = self.classifier
-        names = getattr(clf, "feature_names_in_", None)
-        if names is None:
-            return tuple(f"x{j}" for j in range(clf.n_features_in_))
-        return tuple(str(name) for name in names)
+        return names_of_features(self.classifier, self.classifier.n_features_in_)
 
     def training_rows(self, X: Any = None) -> Features | None:
         """Return the training rows as passed to the classifier.
@@ -153,23 +150,6 @@ def unwrap(model: Any) -> Unwrapped:
         )
     thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
     return Unwrapped(classifier, row_transform(model, classifier), thresholds)
-
-
-def names_of_labels(
-    classifier: Any, count: int, given: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Return one name per column of a classifier's scores: the given names, or its own."""
-    if given is not None:
-        if isinstance(given, str) or len(given) != count:
-            raise ValueError(f"label_names must be {count} names, one per label, got {given!r}")
-        return tuple(str(name) for name in given)
-    if classifier.target_kind_ == "binary":
-        return (str(classifier.classes_[-1]),)
-    if classifier.target_kind_ == "multiclass":
-        return tuple(str(name) for name in classifier.classes_)
-    if classifier.label_names_ is not None:
-        return tuple(str(name) for name in classifier.label_names_)
-    return tuple(f"label{j}" for j in range(count))
 
 
 def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:

@@ -1,7 +1,7 @@
-"""Looking at the results of an experiment: tables, figures, and one page with everything.
+"""Reports on the results of an experiment: tables, figures and an HTML page.
 
-All of it is made from the rows of a store (:class:`imcc.experiment.Store`), finished or not, and
-can be made again at any time without running anything.
+They are created from the results in a store (:class:`imcc.experiment.Store`), complete or not,
+without running anything.
 """
 
 from imcc.report._against_paper import draw_against_paper

@@ -1,4 +1,4 @@
-"""Our numbers against the paper's, as differences with what chance can do."""
+"""Figure of the differences between new and published results, with intervals."""
 
 from __future__ import annotations
 
@@ -36,14 +36,18 @@ _LOOKS = {"reproduced": (MUTED, "o"), "better": (GOOD, "^"), "worse": (BAD, "v")
 
 
 def draw_against_paper(result: PublishedComparison, metric: str) -> Picture:
-    """Draw our means minus the paper's: a panel for each method, a line for each data set.
+    """Plot new means minus those of the paper, with one panel per method and one row per data set.
 
     Parameters
     ----------
     result : PublishedComparison
-        From :func:`imcc.published.compare_with_published`.
+        Result of :func:`imcc.published.compare_with_published`.
     metric : str
-        One of its metrics.
+        Name of a metric of the comparison.
+
+    Returns
+    -------
+    Picture
     """
     check_choice("metric", metric, list(dict.fromkeys(cell.metric for cell in result.cells)))
     cells = [c for c in result.cells if c.metric == metric and c.mean is not None]
@@ -79,7 +83,7 @@ def draw_against_paper(result: PublishedComparison, metric: str) -> Picture:
 
 def _draw_panel(axes: Any, cells: list[Cell], datasets: list[str], names: bool) -> None:
     axes.axvline(0, color=INK, lw=1)
-    # All cells of a look in one stroke: a third of the size in a page.
+    # All cells with the same marker in one line: a third of the size in a page.
     for look in dict.fromkeys((cell.verdict, cell.doubtful is not None) for cell in cells):
         alike = [cell for cell in cells if (cell.verdict, cell.doubtful is not None) == look]
         (colour, marker), inside = _LOOKS[look[0]], PAPER if look[1] else None
@@ -113,7 +117,7 @@ def _reach(cell: Cell) -> float:
 
 
 def _nice(far: float) -> float:
-    """Return a round number between a third and all but a fifth of a length."""
+    """Return a round number of at most 80 % of a length, for the ticks."""
     power = 10.0 ** math.floor(math.log10(far))
     fitting = [f * p for p in (power / 10, power) for f in (1, 2, 5) if f * p <= 0.8 * far]
     return float(f"{max(fitting):.3g}")

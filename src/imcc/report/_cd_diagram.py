@@ -17,21 +17,30 @@ _SIZE = 9.0  # of the names, in points
 
 
 def draw_critical_difference(comparison: Comparison, *, control: bool = True) -> Picture:
-    """Draw the mean ranks of the methods, and which of them do not differ significantly.
+    """Plot a critical-difference diagram: mean ranks, and methods that do not differ significantly.
 
-    With a control, an interval of the critical difference of Bonferroni and Dunn to both sides of
-    it: methods outside differ from the control.  Otherwise bars that join groups of methods among
-    which Nemenyi's test finds no difference.
+    With a control, an interval of Bonferroni and Dunn's critical difference on both sides of it is
+    shown; methods outside differ significantly from the control.  Otherwise, bars join groups of
+    methods that do not differ significantly by Nemenyi's test.
 
     Parameters
     ----------
     comparison : Comparison
-        Of at least two methods on at least two data sets.
-    control : bool
-        Whether to compare with the comparison's control, if it has one.
+        Comparison of at least two methods on at least two data sets.
+    control : bool, default=True
+        Whether to compare with the control of the comparison, if it has one.
+
+    Returns
+    -------
+    Picture
+
+    References
+    ----------
+    J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine
+    Learning Research 7, 2006.
     """
     if comparison.nemenyi is None:
-        raise ValueError(f"comparison has no ranks to test: {comparison.reasons['nemenyi']}")
+        raise ValueError(f"comparison has no tests of ranks: {comparison.reasons['nemenyi']}")
     with_control = control and comparison.control_ranks is not None
     with style():
         return _Drawing(comparison, with_control).picture()
@@ -53,7 +62,7 @@ class _Drawing:
             self.critical = comparison.nemenyi.critical_difference
             self.groups = cliques(comparison.nemenyi.significant, self.ranks, contiguous=True)
         self.names = [shorten(name) for name in comparison.methods]
-        # The better half of the names to the left, from the top down; the others to the right.
+        # The names of the better half are on the left, from top to bottom; the others on the right.
         half = (self.k + 1) // 2
         self.left, self.right = comparison.order[:half], comparison.order[half:]
         # The ruler's text may be longer than the names on the right.

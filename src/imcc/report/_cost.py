@@ -1,4 +1,4 @@
-"""Training times that can be compared: at equal threads, on the same data sets and devices."""
+"""Comparable training times: with the same number of threads, data sets and devices."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ PLACES = ("CPU", "GPU")
 
 
 def place(run: Run) -> str:
-    """Return where a row was computed."""
+    """Return whether a run was computed on a CPU or a GPU."""
     return "GPU" if run.environment.get("device") else "CPU"
 
 
 def threads(run: Run) -> int:
-    """Return with how many threads; 0 if that is not known."""
+    """Return the number of threads of a run; 0 if unknown."""
     return int(run.environment.get("threads") or 0)
 
 
 @dataclass(frozen=True)
 class Times:
-    """The training times of a method at one place.
+    """The training times of a method on CPUs or GPUs.
 
     Attributes
     ----------
     method, place : str
     seconds : dict of str to float
-        The median over the splits, search included, for each data set.
+        Median training time over the splits per data set, including the search.
     predict : dict of str to float
-        The same of scoring the test rows.
+        Median time of scoring the test rows per data set.
     n_runs : int
     machines : frozenset of str
-        The processors and devices that the runs were computed on.
+        Processors and devices on which the runs were computed.
     """
 
     method: str
@@ -48,7 +48,7 @@ class Times:
 
 
 def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
-    """Return the usual number of threads, the times with it, and how many rows have another.
+    """Return the most common number of threads, the times with it, and the number of other runs.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
 
 
 def _machine(run: Run) -> str:
-    """Return what a run was computed on; its number of cores does not matter at equal threads."""
+    """Return processor and device of a run; the number of cores does not matter."""
     parts = (run.environment.get("processor"), run.environment.get("device"))
     return ", ".join(str(part) for part in parts if part)
 
 
 def ratio(times: Times, reference: Times) -> float | None:
-    """Return the geometric mean of the times divided by those of the reference; None without."""
+    """Return the geometric mean of the ratios of times; None without common data sets."""
     common = [d for d in times.seconds if d in reference.seconds]
     if not common:
         return None
@@ -96,18 +96,18 @@ def _positive(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class TimeRatio:
-    """How much longer the training of one method takes than that of another.
+    """Ratio of the training times of two methods.
 
     Attributes
     ----------
     method : str
         The other method.
     factor : float
-        Geometric mean over the data sets.
+        Geometric mean of the ratios over the data sets.
     place : str
-        Where both were computed.
+        "CPU" or "GPU".
     n : int
-        The number of data sets that both have there.
+        Number of common data sets.
     same_machine : bool
         Whether both were computed on the same processors and devices.
     """
@@ -120,19 +120,19 @@ class TimeRatio:
 
 
 def time_ratio(times: Iterable[Times], method: str, other: str) -> TimeRatio | None:
-    """Return how much longer a method takes than another one, where they have most in common.
+    """Return the ratio of the training times of two methods, where they share most data sets.
 
     Parameters
     ----------
     times : iterable of Times
-        From :func:`gather_times`.
+        Result of :func:`gather_times`.
     method, other : str
         The two methods.
 
     Returns
     -------
     TimeRatio or None
-        None if they have no data set in common at any place.
+        None if they have no common data sets on the same kind of device.
     """
     by = {(t.method, t.place): t for t in times}
     found = []

@@ -15,7 +15,7 @@ from imcc.report._spread import draw_spread, draw_time
 
 
 def critical_differences(panel: Panel) -> Iterator[tuple[str, Picture]]:
-    """Yield the diagram with the control, if there is one, and that of all pairs."""
+    """Yield the critical-difference diagrams, with the control (if any) and of all pairs."""
     comparison = panel.compared.comparison
     if comparison is None or comparison.nemenyi is None:
         return
@@ -26,14 +26,14 @@ def critical_differences(panel: Panel) -> Iterator[tuple[str, Picture]]:
 
 
 def time_against_quality(results: Results, panel: Panel) -> Iterator[tuple[str, Picture]]:
-    """Yield the scatter of training time and quality, if two methods can be compared."""
+    """Yield the plot of quality against training time, if two methods can be compared."""
     comparison = panel.compared.comparison
     if comparison is not None and len(comparison.methods) > 1:
         yield f"time_{panel.metric}_{panel.selections[0]}", draw_time(comparison, results.runs)
 
 
 def sensitivities(results: Results, metric: str) -> Iterator[tuple[str, list[Picture]]]:
-    """Yield, for each study, the surface and the curves of a metric."""
+    """Yield the heat map and the curves of a metric per study."""
     for study in results.studies:
         if metric in study.metrics:
             yield (
@@ -47,7 +47,7 @@ def sensitivities(results: Results, metric: str) -> Iterator[tuple[str, list[Pic
 
 
 def spread(results: Results, panel: Panel, dataset: str) -> Picture | None:
-    """Return the runs of a data set by a metric; None if there are none."""
+    """Return the plot of all runs on a data set; None if there are none."""
     scores = panel.compared.scores
     if dataset not in scores.datasets or not scores.select([dataset]).counts.any():
         return None
@@ -57,7 +57,7 @@ def spread(results: Results, panel: Panel, dataset: str) -> Picture | None:
 def against_paper(
     beside: PublishedComparison, selection: str
 ) -> Iterator[tuple[str, str, Picture]]:
-    """Yield metric, name and figure of our numbers against the paper's."""
+    """Yield metric, name and figure of the comparisons with the paper."""
     for metric in METRICS:
         if any(cell.metric == metric and cell.mean is not None for cell in beside.cells):
             yield metric, f"paper_{metric}_{selection}", draw_against_paper(beside, metric)

@@ -1,4 +1,4 @@
-"""The HTML page of a report: the template filled with all sections, in one file."""
+"""The HTML page of a report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import imcc
 from imcc._utils.optional import require
+from imcc._utils.progress import tell
 from imcc.experiment import EACH
 from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
@@ -22,15 +23,19 @@ from imcc.report._results import OWN, Results, compare_with_paper
 from imcc.report._tables import paper_table, table_values, templates
 from imcc.report._words import capital, direction, metric_title, one_line
 
-#: What the pages begin with: such a file may be overwritten.
+#: Mark of pages written by this module, which may be overwritten.
 MARK = '<meta name="generator" content="imcc report'
 
 PAPER_TEST_SIZE = 0.2
 _SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
 
 
+# How much of the time the figures of metrics, and of data sets, take.
+_PANELS, _DATASETS = 0.5, 0.25
+
+
 class _Page:
-    """Builds the values of the template; draws each figure once, under a unique number."""
+    """Computes the values of the template and numbers the figures."""
 
     def __init__(self, results: Results, markup: Any) -> None:
         self.results = results
@@ -45,7 +50,8 @@ class _Page:
         }
 
     def panels(self) -> Iterator[dict[str, Any]]:
-        for panel in self.results.panels:
+        for number, panel in enumerate(self.results.panels):
+            tell(_PANELS * number / len(self.results.panels))
             about = self._about(panel.metric, panel.selections)
             yield {
                 **_switch(panel.metric, panel.selections),
@@ -81,7 +87,9 @@ class _Page:
 
     def datasets(self) -> Iterator[dict[str, Any]]:
         main = self.results.main
-        for spec in self.results.experiment.datasets:
+        specs = self.results.experiment.datasets
+        for number, spec in enumerate(specs):
+            tell(_PANELS + _DATASETS * number / len(specs))
             picture = None if main is None else figures.spread(self.results, main, spec.name)
             if main is None or picture is None:
                 yield {"name": one_line(spec.name), "facts": (), "methods": (), "figure": None}
@@ -95,6 +103,7 @@ class _Page:
             }
 
     def paper(self) -> dict[str, Any] | None:
+        tell(_PANELS + _DATASETS)
         by_selection = {
             selection: beside
             for selection in self.results.selections
@@ -127,12 +136,12 @@ class _Page:
 
 
 def _other_share(test_size: float) -> str:
-    """Return the share of held-out rows in percent if it is not the paper's; "" if it is."""
+    """Return the test size in percent, or "" if it is that of the paper."""
     return "" if test_size == PAPER_TEST_SIZE else f"{100 * test_size:g} %"
 
 
 def _no_diagram(compared: Any) -> str:
-    """Return why there is no diagram of critical differences."""
+    """Return why there is no critical-difference diagram."""
     if compared.comparison is None:
         return f"Nothing can be compared: {compared.reason}."
     return capital(compared.comparison.reasons.get("nemenyi", "")) + "."
@@ -143,7 +152,7 @@ def _switch(metric: str, selections: tuple[str, ...]) -> dict[str, str]:
 
 
 def _beside(beside: PublishedComparison, metric: str) -> dict[str, Any]:
-    """Return the table of our numbers and the paper's."""
+    """Return the table of new and published results."""
     cells = [cell for cell in beside.cells if cell.metric == metric]
     methods = [
         m
@@ -182,7 +191,7 @@ def _beside(beside: PublishedComparison, metric: str) -> dict[str, Any]:
 def _summary(
     by_selection: dict[str, PublishedComparison], scoring: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield, for each method and selection, how many cells have which verdict."""
+    """Yield the number of cells per verdict for each method and selection."""
     for selection, beside in by_selection.items():
         chosen = metric_title(scoring) if selection == OWN else "each metric itself"
         methods = dict.fromkeys(cell.method for cell in beside.cells if cell.mean is not None)
@@ -201,9 +210,9 @@ def render(results: Results, title: str | None = None) -> str:
     Parameters
     ----------
     results : Results
-        From :func:`imcc.report._results.gather`.
-    title : str, optional
-        Instead of the experiment's name.
+        Result of :func:`imcc.report._results.gather`.
+    title : str, default=None
+        Title; the name of the experiment by default.
     """
     environment, texts = templates()
     markup = require("markupsafe", "report", "Writing a report").Markup
@@ -217,11 +226,11 @@ def render(results: Results, title: str | None = None) -> str:
         version=imcc.__version__,
         css=markup(texts["report.css"].strip()),
         script=markup(script),
-        # Only this very script may run, and nothing may be fetched: also if a name from a data
-        # file should ever find its way into the page as markup.
+        # Only this script may run, and nothing may be fetched, even if a name from a data file
+        # were included as markup by mistake.
         script_hash=digest,
         scoring=metric_title(scoring),
-        # The experiment's metric, unless it is undefined on all its data.
+        # The metric of the experiment, unless it is undefined on all data sets.
         main="" if main is None else metric_title(main.metric),
         main_direction="" if main is None else direction(main.compared.scores.greater_is_better),
         main_is_own=main is not None and main.metric == scoring,
@@ -256,5 +265,5 @@ def render(results: Results, title: str | None = None) -> str:
 
 
 def _options(panels: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the metrics that can be switched to, each once."""
+    """Return the metrics that can be selected."""
     return list({panel["metric"]: (panel["metric"], panel["title"]) for panel in panels}.values())

@@ -1,8 +1,8 @@
-"""A figure with its caption and description, as a file or as a part of a page.
+"""A figure with caption and description, as a file or as a part of a page.
 
-In a page the text of a figure is text: small, searchable, in the page's own font.  Figures are
-laid out with DejaVu Sans, which is wider than the fonts of browsers, so that no texts overlap.
-The colours become CSS variables, for light and dark pages.
+In a page, the text of a figure is searchable text in the font of the page.  Figures are laid out
+with DejaVu Sans, which is wider than the fonts of browsers, so that texts do not overlap.  Colours
+are replaced by CSS variables, for light and dark pages.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.report._words import one_line
 
-# Few colours, and shapes and fillings always show the same as they do.  They can be distinguished
-# by colour-blind readers and in grey, and have a contrast of 4.5 : 1 or more on white.
+# Few colours; shapes and fillings always carry the same information.  They are distinguishable for
+# colour-blind readers and in grey, and have a contrast of at least 4.5 : 1 on white.
 INK = "#1b2128"
 MUTED = "#59636f"
 GRID = "#d9dde3"
@@ -78,12 +78,13 @@ _RC = {
 
 @contextmanager
 def style(*, all_letters: bool = False) -> Iterator[Any]:
-    """Draw in the style of the reports; gives the module ``matplotlib``.
+    """Use the style of the reports; a context manager that returns the module ``matplotlib``.
 
     Parameters
     ----------
-    all_letters : bool
-        Whether to warn of letters that the font lacks; in SVG they are the viewer's business.
+    all_letters : bool, default=False
+        Whether to warn of glyphs missing in the font; not needed for SVG, where the viewer chooses
+        the font.
     """
     matplotlib = require("matplotlib", "report", "Drawing figures")
     with matplotlib.rc_context(_RC), warnings.catch_warnings():
@@ -93,7 +94,7 @@ def style(*, all_letters: bool = False) -> Iterator[Any]:
 
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
-    """Return a new figure of a size in inches, without any display or global state."""
+    """Return a new figure with a size in inches, without a display or global state."""
     figure = require("matplotlib.figure", "report", "Drawing figures")
     return figure.Figure(figsize=(width, height), **options)
 
@@ -114,10 +115,11 @@ class Picture:
     Attributes
     ----------
     figure : matplotlib.figure.Figure
+        The figure.
     caption : str
-        What it shows and how to read it.
+        Caption.
     seen : str
-        A text description for readers who cannot see it.
+        Text alternative for readers who cannot see the figure.
     """
 
     figure: Any
@@ -125,14 +127,19 @@ class Picture:
     seen: str
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
-        """Write the figure into an SVG, PDF or PNG file, on white.
+        """Save the figure as an SVG, PDF or PNG file with white background.
 
         Parameters
         ----------
-        path : path
-            Its suffix says the format.
-        dpi : float
-            The resolution of a PNG file.
+        path : path-like
+            File to write; its suffix determines the format.
+        dpi : float, default=200
+            Resolution of a PNG file.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
         """
         target = Path(path)
         suffix = target.suffix.lower()
@@ -152,11 +159,15 @@ class Picture:
         Parameters
         ----------
         prefix : str
-            What all its ids begin with: different for every figure of a page.
+            Prefix of all ids, unique for each figure of a page.
+
+        Returns
+        -------
+        str
         """
         buffer = io.StringIO()
         for artist in self.figure.findobj():
-            artist.set_clip_on(False)  # nothing leaves the axes: a third of the text is saved
+            artist.set_clip_on(False)  # clipping is not needed, and is a third of the text
         with style():
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
         return _for_page(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
@@ -175,15 +186,15 @@ _DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
 
 
 def _for_page(svg: str, prefix: str, label: str) -> str:
-    """Return Matplotlib's SVG for a page: unique ids, the page's colours and font, two decimals.
+    """Adapt Matplotlib's SVG to a page: unique ids, CSS colours and font, two decimals.
 
-    Only the insides of tags are changed; names stand between tags, escaped.
+    Only tags are changed, not the (escaped) text between them.
     """
     svg = _DROPPED.sub("", svg).strip()
     opening = _OPEN.search(svg)
     size = None if opening is None else _SIZE.search(opening[0])
     if opening is None or size is None:  # pragma: no cover
-        raise RuntimeError("Matplotlib wrote an SVG file that is not understood")
+        raise RuntimeError("the SVG written by Matplotlib has an unexpected form")
     used = set(_REFERENCE.findall(svg))
 
     def in_tag(match: re.Match[str]) -> str:
@@ -197,7 +208,7 @@ def _for_page(svg: str, prefix: str, label: str) -> str:
     body = re.sub(r"<[^>]+>", in_tag, svg[opening.end() :])
     body = re.sub(r">\s+<", "><", body)
     width, height = float(size[1]), float(size[2])
-    # Matplotlib's style sheet would apply to the whole page; this applies to the figure only.
+    # Matplotlib's style sheet would apply to the whole page; this only applies to the figure.
     return (
         f'<svg role="img" aria-label="{label}" viewBox="0 0 {width:g} {height:g}" '
         f'style="font-family:var(--sans)" stroke-linejoin="round" stroke-linecap="butt">{body}'

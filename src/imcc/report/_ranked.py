@@ -1,6 +1,6 @@
-"""Which methods are ranked together where runs are missing, and on what.
+"""Choice of the methods that are ranked together if runs are missing.
 
-The report of a store and the page of the committed rows follow the same rule.
+The report of a store and the page of the committed results use the same rule.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import numpy as np
 
 from imcc.comparison import Comparison, EffectSize, ScoreTable, compare, effect_size
 
-#: Fewer data sets than this are not tested: Wilcoxon's test could find nothing.
+#: Minimum number of data sets for tests: with fewer, Wilcoxon's test cannot be significant.
 FEWEST = 6
-#: Fewer than this have no interval that would say anything.
+#: Minimum number of data sets for an interval.
 FEW = 3
-#: Of differences between means of scores with 12 digits.
+#: Decimals of differences between means.
 DECIMALS = 12
 _CALIBRATED = "_calibrated"
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which methods are ranked together, and which by themselves.
+    """Which methods are ranked together, and which separately.
 
     Attributes
     ----------
     complete : tuple of str
-        The methods with a run on every data set: they are ranked and tested together.  Not those
-        that are another method with calibrated scores, since two methods that are nearly the same
-        change the ranks of all others.
+        Methods with a run on every data set, which are ranked and tested together.  Calibrated
+        variants of other methods are excluded, since two nearly equal methods change the ranks of
+        all others.
     partial : tuple of str
-        The others with enough data sets: each is ranked among the complete ones on the data sets
-        that it has.
+        Other methods with enough data sets; each is ranked among the complete ones on its data
+        sets.
     few : tuple of str
-        The rest, which are only in the tables.
+        The remaining methods, which are only in the tables.
     fewest : int
-        How many data sets are enough.
+        Minimum number of data sets of ``partial``.
     """
 
     complete: tuple[str, ...]
@@ -48,7 +48,7 @@ class Split:
 
 
 def calibrated(method: str, methods: Sequence[str]) -> bool:
-    """Return whether a method is another one of the methods with calibrated scores.
+    """Return whether a method is the calibrated variant of another one of the methods.
 
     >>> calibrated("llsf_calibrated", ["llsf", "llsf_calibrated"])
     True
@@ -59,14 +59,15 @@ def calibrated(method: str, methods: Sequence[str]) -> bool:
 def split_methods(scores: ScoreTable) -> Split:
     """Return which methods have runs on all data sets, on most, and on few.
 
-    A method that lacks data sets takes none away from the others.  Only where no two methods have
-    all data sets, those that half of the methods or more lack are left out, with which a running
-    experiment has just begun; and if that is not enough, all methods are ranked on what they share.
+    Missing runs of a method do not remove data sets for the others.  Only if no two methods have
+    all data sets, the data sets that at least half of the methods lack are left out, which an
+    unfinished experiment has just started; if that is not enough, all methods are ranked on their
+    common data sets.
 
     Parameters
     ----------
     scores : ScoreTable
-        The scores; NaN where a run is missing.
+        The scores; NaN for missing runs.
     """
     have = scores.counts > 0
     begun = have.any(axis=1)
@@ -91,16 +92,16 @@ def split_methods(scores: ScoreTable) -> Split:
 
 
 def shared(scores: ScoreTable, methods: Sequence[str]) -> ScoreTable:
-    """Return the runs of the splits that all of some methods have; data sets without are left out.
+    """Return the runs on the splits that all given methods have.
 
-    All means are then over the same splits.
+    All means are then over the same splits; data sets without common splits are left out.
 
     Parameters
     ----------
     scores : ScoreTable
-        The scores; NaN where a run is missing.
+        The scores; NaN for missing runs.
     methods : sequence of str
-        Which of its methods.
+        Names of methods.
     """
     picked = scores.select(methods=methods)
     common = np.isfinite(picked.values).all(axis=1)
@@ -111,15 +112,15 @@ def shared(scores: ScoreTable, methods: Sequence[str]) -> ScoreTable:
 
 @dataclass(frozen=True)
 class PartialRank:
-    """A method that is ranked among the complete ones on the data sets that it has.
+    """Rank of a method among the complete ones on its data sets.
 
     Attributes
     ----------
     method : str
     datasets : tuple of str
-        Those on which all of them share a split.
+        Data sets with a split that all of these methods have.
     ranks : dict of str to float
-        The mean ranks there of all of them; empty with fewer than two data sets.
+        Mean ranks of all of these methods; empty with fewer than two data sets.
     """
 
     method: str
@@ -128,7 +129,7 @@ class PartialRank:
 
 
 def rank_among(scores: ScoreTable, complete: Sequence[str], method: str) -> PartialRank:
-    """Rank a method among the complete ones on the data sets that it has.
+    """Rank a method among the complete ones on its data sets.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def rank_among(scores: ScoreTable, complete: Sequence[str], method: str) -> Part
     complete : sequence of str
         The methods that are ranked together.
     method : str
-        Another one.
+        Another method.
     """
     runs = shared(scores, (*complete, method))
     if len(runs.datasets) < 2:
@@ -148,25 +149,25 @@ def rank_among(scores: ScoreTable, complete: Sequence[str], method: str) -> Part
 
 
 def differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
-    """Return control minus method, a mean for each data set, over the splits that both have."""
+    """Return the mean difference of control and method per data set, over common splits."""
     means = shared(scores, (control, method)).mean()
     return np.asarray(means[:, 0] - means[:, 1])
 
 
 @dataclass(frozen=True)
 class Gap:
-    """By how much a method is better than another one, on the data sets and splits that both have.
+    """Differences between two methods on their common data sets and splits.
 
     Attributes
     ----------
     method : str
         The other method.
     values : ndarray of shape (n_datasets,)
-        The differences, positive where the first method is better.
+        The differences, positive if the first method is better.
     size : EffectSize
-        Of these.
+        Effect sizes of the differences.
     n_better, n_equal : int
-        On how many data sets the first method is better, and equal.
+        Number of data sets on which the first method is better, or equal.
     """
 
     method: str
@@ -177,20 +178,20 @@ class Gap:
 
     @property
     def n(self) -> int:
-        """The number of data sets."""
+        """Number of data sets."""
         return len(self.values)
 
     @property
     def half(self) -> float | None:
-        """Half of the interval of the mean; None where there are too few data sets for one."""
+        """Half the width of the interval of the mean; None with too few data sets."""
         return self.size.mean_interval[1] - self.size.mean if self.n >= FEW else None
 
 
 def gaps(scores: ScoreTable, method: str) -> list[Gap]:
-    """Return by how much a method is better than each other one, the nearest first.
+    """Return the differences between a method and each other one, by increasing mean.
 
-    Methods with too few data sets in common (fewer than half of those of the method, or than
-    ``FEWEST`` where it has more) are left out.
+    Methods with too few common data sets (fewer than half of those of the method, or fewer than
+    ``FEWEST`` if that is less) are left out.
 
     Parameters
     ----------
@@ -216,14 +217,14 @@ def gaps(scores: ScoreTable, method: str) -> list[Gap]:
 
 
 def behind(comparison: Comparison, method: str) -> list[tuple[str, list[str]]]:
-    """Return the data sets on which a method is not first, each with those that are.
+    """Return the data sets on which a method is not first, each with the methods that are.
 
     Parameters
     ----------
     comparison : Comparison
-        From :func:`imcc.comparison.compare`.
+        Result of :func:`imcc.comparison.compare`.
     method : str
-        One of its methods.
+        Name of a method.
     """
     found = []
     own = comparison.methods.index(method)
@@ -235,14 +236,14 @@ def behind(comparison: Comparison, method: str) -> list[tuple[str, list[str]]]:
 
 
 def not_different(comparison: Comparison, method: str) -> list[str]:
-    """Return the methods that do not differ from one by Nemenyi's test, by mean rank.
+    """Return the methods that do not differ significantly from one by Nemenyi's test, by mean rank.
 
     Parameters
     ----------
     comparison : Comparison
-        Of at least three methods on at least two data sets.
+        Comparison of at least three methods on at least two data sets.
     method : str
-        One of its methods.
+        Name of a method.
     """
     assert comparison.nemenyi is not None
     significant = comparison.nemenyi.significant[comparison.methods.index(method)]

@@ -1,4 +1,4 @@
-"""How to reproduce the results: a command, and the experiment's description."""
+"""Commands to reproduce the results of an experiment."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from imcc.report._words import one_line
 
 @dataclass(frozen=True)
 class Reproduction:
-    """How to run an experiment again.
+    """How to rerun an experiment.
 
     Attributes
     ----------
     commands : tuple of str
-        To be typed, one after the other.
+        Commands to run, in this order.
     description : str
-        The whole experiment as JSON.
+        The experiment as JSON.
     file : str
-        What the description is to be saved as; "" if the command does not need it.
+        File name for the description; "" if the commands do not need it.
     note : str
-        What else is needed; "" if nothing.
+        What else is needed, if anything.
     """
 
     commands: tuple[str, ...]
@@ -35,7 +35,7 @@ class Reproduction:
 
 
 def reproduction(experiment: Experiment, store: str) -> Reproduction:
-    """Return how to run an experiment again into a store of the given name."""
+    """Return how to rerun an experiment into a store of the given name."""
     file = "experiment.json"
     text = json.dumps(_as_given(experiment.to_dict()), indent=2, ensure_ascii=False)
     report = shlex.join(["imcc", "report", store, "-o", "report.html"])
@@ -46,20 +46,20 @@ def reproduction(experiment: Experiment, store: str) -> Reproduction:
     in_memory = list(dict.fromkeys(spec.name for spec in specs if spec.in_memory))
     if in_memory:
         code = f"Experiment(..., name={experiment.name!r}).run({store!r})"
-        note = "Some data sets were given in Python, and must be given again: " + ", ".join(
+        note = "Some data sets were given in memory and must be given again: " + ", ".join(
             one_line(name) for name in in_memory
         )
         return Reproduction(
             ("from imcc.experiment import Experiment", code, report), text, "", note
         )
-    # The permission is part of the command, where it is seen, and not of the file.
+    # Allowed packages are part of the command, where they are visible, not of the file.
     flags = [word for package in experiment.packages() for word in ("--allow", package)]
     command = shlex.join(["imcc", "experiment", "run", file, *flags, "-o", store])
     return Reproduction((command, report), text, file, "")
 
 
 def _as_given(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a description without the values that are defaults."""
+    """Return a description without default values."""
 
     def given(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -71,7 +71,7 @@ def _as_given(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shipped_command(experiment: Experiment) -> list[str] | None:
-    """Return the command if this is a part of an experiment that comes with the package."""
+    """Return the command if this is a part of an included experiment."""
     ours = experiment.to_dict()
     for name in list_experiments():
         known = load_experiment(name)
@@ -96,9 +96,9 @@ def _shipped_command(experiment: Experiment) -> list[str] | None:
 
 
 def _same_methods(part: Experiment, whole: Experiment) -> bool:
-    """Return whether what one experiment computes is part of what another one does.
+    """Return whether the methods of an experiment are a subset of those of an included one.
 
-    Only ours are resolved, which is the one that comes with the package.
+    Only methods of imcc are resolved.
     """
     resolved = whole.resolve_ours()
     for method in part.methods:

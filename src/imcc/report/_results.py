@@ -1,4 +1,4 @@
-"""What a report needs from a store: the records, the comparisons, and the paper's numbers."""
+"""The data of a report: the results of a store, their comparisons and the published results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.progress import tell
 from imcc.comparison import ROPE, Comparison, ScoreTable, compare
 from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
@@ -37,21 +38,21 @@ from imcc.report._ranked import (
 )
 from imcc.report._words import counted, joined, one_line, rank_text
 
-#: The method that others are compared with, where an experiment has it and no other is given.
+#: Default control, if the experiment has a method of this name.
 DEFAULT_CONTROL = "imcc"
-#: A selection: all metrics with the setting that the experiment's metric chose.
+#: Value of ``selection``: settings chosen by the metric of the experiment.
 OWN = "own"
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One metric with the settings chosen in one way.
+    """One metric for one way of choosing settings.
 
     Attributes
     ----------
     metric : str
     selections : tuple of str
-        ``"own"``, ``"each"``, or both where they are the same.
+        ``"own"``, ``"each"``, or both if they are the same.
     compared : Compared
         The scores and their comparison.
     """
@@ -63,7 +64,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a store holds, read once.
+    """The contents of a store and their comparisons.
 
     Attributes
     ----------
@@ -71,17 +72,17 @@ class Results:
         The store.
     experiment : Experiment
     runs, studies, failures : list
-        Its records.
-    missing : list of keys
+        Results and failures.
+    missing : list of TaskKey
         Tasks that are not done.
     control : str or None
         The method that the others are compared with.
     alpha : float
-        The level of significance.
+        Significance level.
     panels : list of Panel
-        For each metric that has values, one for each way of selecting settings.
+        One entry per metric with values and way of choosing settings.
     labels : dict of str to Compared
-        By the frequency of labels, where runs have that record.
+        Comparisons by label frequency, if the runs have this record.
     """
 
     path: Path
@@ -97,7 +98,7 @@ class Results:
 
     @property
     def scoring(self) -> str:
-        """The metric that chooses the settings."""
+        """The metric by which the experiment chooses settings."""
         return self.experiment.protocol.scoring
 
     @property
@@ -107,7 +108,7 @@ class Results:
 
     @property
     def selections(self) -> tuple[str, ...]:
-        """The ways of selecting that there are: one only if no method searches."""
+        """The ways of choosing settings; a single one if no method has a search."""
         return tuple(dict.fromkeys(s for panel in self.panels for s in panel.selections))
 
     def panel(self, metric: str, selection: str = OWN) -> Panel | None:
@@ -119,13 +120,13 @@ class Results:
 
     @property
     def main(self) -> Panel | None:
-        """The panel of the experiment's own metric, or of the first that has values."""
+        """The panel of the experiment's metric, or of the first metric with values."""
         return self.panel(self.scoring) or (self.panels[0] if self.panels else None)
 
 
 @contextmanager
 def opened(store: Store | str | Path) -> Iterator[Store]:
-    """Open a store to read, unless it is already open."""
+    """Open a store for reading, unless it is already open."""
     if isinstance(store, Store):
         yield store
         return
@@ -140,18 +141,18 @@ def gather(
     alpha: float = 0.05,
     rope: float = ROPE,
 ) -> Results:
-    """Read a store and compare what is in it.
+    """Read a store and compare its results.
 
     Parameters
     ----------
     store : Store or path
         The results.
-    control : str, optional
+    control : str, default=None
         The method that the others are compared with; ``imcc`` by default, if the experiment has a
         method of that name.
-    alpha : float
-        The level of significance.
-    rope : float
+    alpha : float, default=0.05
+        Significance level.
+    rope : float, default=0.01
         As for :func:`imcc.comparison.compare`.
     """
     with opened(store) as source:
@@ -184,8 +185,10 @@ def _panels(
 ) -> Iterator[Panel]:
     protocol = source.experiment.protocol
     searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
-    for metric in (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring)):
-        # A search chooses by the five metrics; the other ones come with its main choice.
+    metrics = (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring))
+    for number, metric in enumerate(metrics):
+        tell(number, len(metrics), f"comparing by {metric}")
+        # Searches choose by the five metrics; others are reported for the main choice.
         differ = searched and metric in METRICS and metric != protocol.scoring
         both = (OWN, EACH) if searched else (OWN,)
         for selections in ((OWN,), (EACH,)) if differ else (both,):
@@ -200,20 +203,21 @@ def _panels(
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A table of scores, and the comparison of that part of it which can be compared.
+    """A table of scores, and the comparison of its comparable part.
 
     Attributes
     ----------
     scores : ScoreTable
-        All of it.
+        The whole table.
     comparison : Comparison or None
-        Of the methods that are ranked together, on the data sets and repetitions they share.
+        Comparison of the methods that are ranked together, on their common data sets and
+        repetitions.
     reason : str or None
         Why there is no comparison.
     left_out : tuple of str
-        What is not in the comparison because runs are missing, in sentences.
+        Descriptions of what is not compared because of missing runs.
     partial : tuple of PartialRank
-        The methods that lack data sets, each ranked among the others on those that it has.
+        Methods that lack data sets, each ranked among the others on its data sets.
     """
 
     scores: ScoreTable
@@ -231,25 +235,22 @@ def compare_common_runs(
     test_size: float | None = None,
     rope: float = ROPE,
 ) -> Compared:
-    """Compare the methods on the runs that they have in common.
+    """Compare methods on their common runs.
 
     The methods with runs on all data sets are ranked and tested together, on the repetitions that
-    all of them have.  A method that lacks data sets does not take these away from the others: it is
-    ranked among them on the data sets that it has (see
-    :func:`imcc.report._ranked.split_methods`).
+    all of them have.  A method that lacks data sets does not remove them for the others: it is
+    ranked among them on its data sets (see :func:`imcc.report._ranked.split_methods`).
 
     Parameters
     ----------
     scores : ScoreTable
-        The scores; NaN where a run is missing.
-    control : str, optional
-        The method that the others are compared with; no control if it is left out itself.
-    alpha : float
-        The level of significance.
-    test_size : float, optional
+        The scores; NaN for missing runs.
+    control : str, default=None
+        The method that the others are compared with; ignored if it is left out.
+    alpha : float, default=0.05
+        Significance level.
+    test_size, rope
         As for :func:`imcc.comparison.compare`.
-    rope : float
-        Likewise.
     """
     if np.isnan(scores.values).all():
         return Compared(scores, None, "there are no runs yet", ())
@@ -309,7 +310,7 @@ def compare_by_frequency(store: Store, alpha: float) -> dict[str, Compared]:
 def _methods_left_out(
     scores: ScoreTable, split: Split, partial: tuple[PartialRank, ...]
 ) -> Iterator[str]:
-    """Yield which methods are not ranked with the others, why, and how they do where they are."""
+    """Yield which methods are not ranked with the others, why, and their separate ranks."""
     n_sets = dict(zip(scores.methods, (scores.counts > 0).sum(axis=0).tolist(), strict=True))
     total = int((scores.counts > 0).any(axis=1).sum())
     for found in partial:
@@ -345,7 +346,7 @@ def _datasets_left_out(scores: ScoreTable, part: ScoreTable) -> Iterator[str]:
 
 
 def is_known(results: Results, dataset: str) -> bool:
-    """Return whether a data set is the one that this library has under that name."""
+    """Return whether a data set is the one of that name in this library."""
     if dataset not in list_datasets():
         return False
     known = dataset_info(dataset).fingerprint
@@ -354,10 +355,10 @@ def is_known(results: Results, dataset: str) -> bool:
 
 
 def compare_with_paper(results: Results, selection: str) -> PublishedComparison | None:
-    """Compare our numbers with the paper's; None if there is nothing to compare.
+    """Compare the results with those of the paper; None if there is nothing to compare.
 
-    Names are not enough: the data must be those that the paper used, and a method must be ours of
-    that name with its own parameters.
+    Names are not sufficient: the data must be those of the paper, and a method must be the named
+    method with its parameters.
 
     Parameters
     ----------
@@ -388,7 +389,7 @@ def compare_with_paper(results: Results, selection: str) -> PublishedComparison 
 
 
 def cardinality(dataset: str) -> tuple[float, int] | None:
-    """Return labels per row and number of distinct label sets, as the paper's Table 2 has them."""
+    """Return labels per row and number of distinct label sets of Table 2 of the paper."""
     for line in published_datasets():
         if line.dataset == dataset:
             return line.cardinality, line.n_label_sets

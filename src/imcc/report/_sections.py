@@ -32,14 +32,14 @@ from imcc.report._words import (
 
 @dataclass(frozen=True)
 class MethodOnDataset:
-    """A line of a data set's table.
+    """A row of the table of a data set.
 
     Attributes
     ----------
     method, score, settings, fit, predict, memory : str
-        As shown.
+        Texts of the columns.
     values : tuple of float
-        What the columns score, fit, predict and memory are sorted by; NaN is last.
+        Sort keys of the columns score, fit, predict and memory; NaN is last.
     """
 
     method: str
@@ -52,7 +52,7 @@ class MethodOnDataset:
 
 
 def overview(results: Results) -> list[dict[str, Any]]:
-    """Return a line for each metric: the winner, by how much, and which do not differ."""
+    """Return one row per metric: the winner, its lead, and the methods that do not differ."""
     lines = []
     for panel in results.panels:
         if OWN not in panel.selections:
@@ -73,7 +73,7 @@ def overview(results: Results) -> list[dict[str, Any]]:
 
 
 def against_control(panel: Panel) -> dict[str, Any] | None:
-    """Return the control against each other method: sizes, p and probabilities; None without."""
+    """Return the comparison of the control with each other method; None without a control."""
     found = panel.compared.comparison
     if found is None or found.effects is None or found.bayesian is None:
         return None
@@ -121,7 +121,7 @@ def _between(ends: np.ndarray) -> str:
 
 
 def headline(results: Results) -> list[tuple[str, Answer]]:
-    """Return the questions and their answers by the experiment's own metric; none without runs."""
+    """Return questions and answers by the experiment's metric; empty without runs."""
     main = results.main
     if main is None:
         return []
@@ -140,7 +140,7 @@ def headline(results: Results) -> list[tuple[str, Answer]]:
 
 
 def progress(results: Results) -> dict[str, Any]:
-    """Return how much of the experiment is done."""
+    """Return the progress of the experiment."""
     n_tasks = len(results.experiment.tasks())
     failed = {failure.key for failure in results.failures}
     waiting = [key for key in results.missing if key not in failed]
@@ -155,7 +155,7 @@ def progress(results: Results) -> dict[str, Any]:
 
 
 def about(results: Results) -> list[tuple[str, str]]:
-    """Return what the experiment is, line by line."""
+    """Return the properties of the experiment."""
     experiment, protocol = results.experiment, results.experiment.protocol
     train = 100 - round(100 * protocol.test_size)
     split = f"{counted(experiment.n_repeats, 'random split')}, {train} % for training"
@@ -172,7 +172,7 @@ def about(results: Results) -> list[tuple[str, str]]:
 
 
 def dataset_facts(results: Results, dataset: str) -> list[tuple[str, str]]:
-    """Return rows, features, labels, and what else is known of a data set."""
+    """Return the properties of a data set."""
     run = next((run for run in results.runs if run.key[1] == dataset), None)
     if run is None:
         return []
@@ -193,7 +193,7 @@ def dataset_facts(results: Results, dataset: str) -> list[tuple[str, str]]:
 
 
 def dataset_methods(results: Results, dataset: str, panel: Panel) -> list[MethodOnDataset]:
-    """Return a line for each method with runs on a data set: score, settings, time and memory."""
+    """Return one row per method with runs on a data set: score, settings, time and memory."""
     scores = panel.compared.scores.select([dataset])
     lines = []
     for j, method in enumerate(scores.methods):
@@ -221,7 +221,7 @@ def dataset_methods(results: Results, dataset: str, panel: Panel) -> list[Method
 
 
 def _settings(runs: list[Run], scoring: str) -> tuple[str, ...]:
-    """Return, for each parameter, the values that were chosen and how often."""
+    """Return the chosen values of each parameter with their counts."""
     chosen: dict[str, Counter[str]] = {}
     for run in runs:
         for selection in run.selections:
@@ -242,7 +242,7 @@ def _times(text: str, n: int) -> str:
 
 
 def environments(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the different environments of the rows, each with how many rows it made."""
+    """Return the distinct environments of the results with their counts."""
     found: dict[str, tuple[dict[str, Any], int]] = {}
     for record in results.records:
         name = repr(sorted(record.environment.items()))
@@ -261,7 +261,7 @@ def _label(name: str) -> str:
 
 
 def warnings_seen(results: Results) -> list[tuple[str, str]]:
-    """Return the different warnings and where they came from."""
+    """Return the distinct warnings and the methods that gave them."""
     where: dict[str, Counter[str]] = {}
     for record in results.records:
         for text in record.warnings:
@@ -273,6 +273,6 @@ def warnings_seen(results: Results) -> list[tuple[str, str]]:
 
 
 def last_finished(results: Results) -> str:
-    """Return when the newest row was written; "" without rows."""
+    """Return when the latest result was written; "" without results."""
     times = [record.finished for record in results.records]
     return max(times, default="").replace("T", " ").replace("+00:00", " UTC")

@@ -1,7 +1,7 @@
-"""How much the parameters matter: alpha x gamma, beta, and the number of clusters.
+"""Figures of the sensitivity to alpha and gamma, beta, and the number of clusters.
 
-A heat map with its values is shown for alpha x gamma, not a surface in perspective: nothing hides
-behind anything, and every value can be read.
+For alpha and gamma, a heat map with its values is shown instead of a surface in perspective, so
+that nothing is hidden and every value can be read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from imcc.report._words import (
     shorten,
 )
 
-# From pale to dark: the same in grey.
+# From light to dark, also in grey.
 _PALE, _MIDDLE, _DARK = "#eef4fa", "#4292c6", "#08306b"
 # Colours of this luminance have the same contrast to white and to black.
 _TURN = 0.179
@@ -32,14 +32,18 @@ _NAMES = {"alpha": "alpha", "beta": "beta", "gamma": "gamma", "n_clusters": "num
 
 
 def draw_surface(study: Study, metric: str) -> Picture:
-    """Draw a metric over alpha and gamma as a heat map, the other parameters at their best.
+    """Plot a metric over alpha and gamma as a heat map, with the other parameters at their best.
 
     Parameters
     ----------
     study : Study
-        A sensitivity study of a store.
+        A sensitivity study.
     metric : str
-        One of the study's metrics.
+        Name of a metric of the study.
+
+    Returns
+    -------
+    Picture
     """
     mean, best = _table(study, metric), study.best_index(metric)
     values = mean[:, best[1], :, best[3]]
@@ -77,16 +81,20 @@ def draw_surface(study: Study, metric: str) -> Picture:
 
 
 def draw_curve(study: Study, metric: str, parameter: str) -> Picture:
-    """Draw a metric over one parameter, the others at their best, with the spread of the folds.
+    """Plot a metric over one parameter, with the other parameters at their best.
 
     Parameters
     ----------
     study : Study
-        A sensitivity study of a store.
+        A sensitivity study.
     metric : str
-        One of the study's metrics.
+        Name of a metric of the study.
     parameter : {"alpha", "beta", "gamma", "n_clusters"}
-        What varies.
+        The parameter on the horizontal axis.
+
+    Returns
+    -------
+    Picture
     """
     check_choice("parameter", parameter, list(study.axes))
     best = study.best_index(metric)
@@ -142,7 +150,7 @@ def _inches(figure: Any, left: float, bottom: float, width: float, height: float
 
 
 def _draw_cells(axes: Any, values: np.ndarray, good: bool) -> None:
-    """Draw a coloured cell for each value and write it there, in what can be read on the colour."""
+    """Draw a coloured cell per value, with the value in white or black."""
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     colours = LinearSegmentedColormap.from_list("pale to dark", [_PALE, _MIDDLE, _DARK])

@@ -1,4 +1,4 @@
-"""Figures of the runs: their spread over repetitions, and time against quality."""
+"""Figures of the runs: scores over repetitions, and quality against training time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from imcc.report._words import (
     shorten,
 )
 
-# Seconds, and how they are written; the fine ones where methods are of nearly the same speed.
+# Ticks in seconds; the fine ones are used if the methods are of similar speed.
 _COARSE = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36000, 360000)
 _FINE = (
     *(f * 10**e for e in range(-4, 1) for f in (1, 2, 5)),
@@ -37,16 +37,20 @@ _NAME_LINE = 0.17  # inches between two names
 
 
 def draw_spread(scores: ScoreTable, dataset: str, *, control: str | None = None) -> Picture:
-    """Draw every run of a data set: a line of points for each method.
+    """Plot the scores of all runs on a data set, with one row of points per method.
 
     Parameters
     ----------
     scores : ScoreTable
-        From :meth:`imcc.experiment.Store.scores`.
+        Scores, for example of :meth:`imcc.experiment.Store.scores`.
     dataset : str
-        Which of its data sets.
-    control : str, optional
-        The method to bring out.
+        Name of the data set.
+    control : str, default=None
+        Name of a method to highlight.
+
+    Returns
+    -------
+    Picture
     """
     runs = scores.select([dataset]).values[0]
     shown = [j for j in range(len(scores.methods)) if not np.isnan(runs[j]).all()]
@@ -96,15 +100,15 @@ def draw_spread(scores: ScoreTable, dataset: str, *, control: str | None = None)
 
 @dataclass(frozen=True)
 class _Point:
-    """A method at one place: how long it takes, and how good it is.
+    """Time and quality of a method on CPUs or GPUs.
 
     Attributes
     ----------
     times : Times
     x : float
-        Seconds, or the time divided by that of the reference.
+        Seconds, or the ratio to the time of the reference.
     y : float
-        The quality.
+        Quality.
     """
 
     times: Times
@@ -115,22 +119,27 @@ class _Point:
 def draw_time(
     comparison: Comparison, runs: Sequence[Run], *, reference: str | None = None
 ) -> Picture:
-    """Draw quality against training time, a point for each method and place.
+    """Plot quality against training time, with one point per method and kind of device.
 
-    Times are compared at equal threads: runs with another number than most are left out.  Times on
-    a GPU are points of their own.  Where not all points have all data sets, seconds would compare
-    different data sets; then times are divided by those of one method on the same data sets.
+    Only runs with the most common number of threads are used.  Times on CPUs and GPUs are separate
+    points.  If not all points have all data sets, seconds would not be comparable; the times are
+    then divided by those of a reference method on the same data sets.
 
     Parameters
     ----------
     comparison : Comparison
-        Gives the quality: the mean rank over data sets, the mean value on a single one.
+        Determines the quality: the mean rank over the data sets, or the mean score if there is only
+        one.
     runs : sequence of Run
-        Give the time: search and fit, the median over the splits of a data set, the geometric mean
-        over the data sets of the comparison.
-    reference : str, optional
-        The method whose times the others are divided by; by default the fastest of those with the
-        most data sets, and only where it is needed.
+        Determine the time of search and fit: the median over the splits of a data set, and the
+        geometric mean over the data sets of the comparison.
+    reference : str, default=None
+        The method by whose times the others are divided; by default the fastest of the methods with
+        the most data sets, and only if it is needed.
+
+    Returns
+    -------
+    Picture
     """
     single = len(comparison.datasets) == 1
     title = metric_title(comparison.metric)
@@ -179,9 +188,9 @@ def draw_time(
 def _points(
     comparison: Comparison, runs: Sequence[Run], reference: str | None
 ) -> tuple[int, list[_Point], Times | None, int]:
-    """Return the usual number of threads, the points, what times are divided by, and the rest.
+    """Return the number of threads, the points, the reference and the number of other runs.
 
-    The rest is how many runs have another number of threads.
+    Other runs are those with another number of threads, which are not used.
     """
     used = [r for r in runs if r.key[1] in comparison.datasets and r.key[2] in comparison.methods]
     threads, times, others = gather_times(used)
@@ -192,7 +201,7 @@ def _points(
         of = [t for t in times if reference is None or t.method == reference]
         if not of:
             raise ValueError(f"reference must be a method with runs, got {reference!r}")
-        # Those with the most data sets, on a CPU if there are any, and of these the fastest.
+        # The fastest of those with the most data sets, preferably on a CPU.
         unit = min(of, key=lambda t: (-len(t.seconds), t.place, _mean_seconds(t)))
     points = []
     for t in times:
@@ -208,7 +217,7 @@ def _mean_seconds(times: Times) -> float:
 
 
 def _point_name(point: _Point, points: Sequence[_Point], n_sets: int) -> str:
-    """Return a method's name, its place where there are several, and how many sets it has."""
+    """Return the name of a method, with device and number of data sets if needed."""
     name = shorten(point.times.method)
     if len({other.times.place for other in points}) > 1:
         name += f", {point.times.place}"
@@ -314,10 +323,9 @@ def _label_points(
     colours: Sequence[str],
     bold: Sequence[bool],
 ) -> None:
-    """Write the names in a column on the right, each joined to its point by a thin line.
+    """Write the names in a column on the right, each connected to its point by a thin line.
 
-    In the order of the points and at least a line apart, so that no name covers another one
-    however close the points are.
+    They are in the order of the points and at least a line apart, so that names never overlap.
     """
     # As a fraction of the height of the axes, from the bottom.
     heights = axes.transAxes.inverted().transform(
@@ -339,10 +347,9 @@ def _label_points(
 
 
 def spread_out(heights: np.ndarray, gap: float) -> np.ndarray:
-    """Return the heights nearest to sorted ones, by squares, that are a gap apart within [0, 1].
+    """Return the heights in [0, 1], at least ``gap`` apart, nearest in least squares to given ones.
 
-    Heights a gap apart are an increasing sequence plus ``i * gap``, so the nearest ones are an
-    isotonic regression.
+    Such heights are an increasing sequence plus ``i * gap``, so this is an isotonic regression.
 
     >>> spread_out(np.array([0.5, 0.5]), 0.2)
     array([0.4, 0.6])

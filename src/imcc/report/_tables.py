@@ -1,4 +1,4 @@
-"""The paper's tables of mean, standard deviation and rank, and the formats they are written in."""
+"""Tables of mean, standard deviation and rank as in the paper, in several formats."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ AVERAGE_RANK = "average rank"
 
 @dataclass(frozen=True)
 class TableCell:
-    """A method on a data set.
+    """Result of a method on a data set.
 
     Attributes
     ----------
     n : int
-        The number of runs that mean and standard deviation are of.
+        Number of runs.
     mean, std : float or None
-        Over them; None without runs (``std``: with fewer than two).
+        Mean and standard deviation over the runs; None without runs (``std``: with fewer than
+        two).
     rank : float or None
-        Among the methods on this data set, 1 is best, ties shared; None where runs are missing.
+        Rank among the methods on this data set; 1 is best, ties get the mean rank.  None if runs
+        are missing.
     best : bool
-        Whether no method is better.
+        Whether no other method is better.
     """
 
     n: int
@@ -51,7 +53,15 @@ class TableCell:
     best: bool
 
     def text(self, decimals: int = 3, between: str = "±") -> str:
-        """Return "mean±std (rank)"; a dash without runs."""
+        """Return "mean±std (rank)"; a dash without runs.
+
+        Parameters
+        ----------
+        decimals : int, default=3
+            Number of decimals.
+        between : str, default="±"
+            Text between mean and standard deviation.
+        """
         if self.mean is None:
             return DASH
         text = number(self.mean, decimals)
@@ -62,24 +72,24 @@ class TableCell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One block of the paper's Tables 3 and 4.
+    """A table of results by one metric, in the form of Tables 3 and 4 of the paper.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        Name of the metric.
     greater_is_better : bool
-        Its direction.
+        Whether larger values are better.
     datasets, methods : tuple of str
-        Rows and columns, as the experiment names them.
+        Names of the rows and columns.
     cells : tuple of tuple of TableCell
         One row per data set.
     mean_ranks : tuple of (float or None)
-        Of the methods, over the ranked data sets; empty if nothing could be ranked.
+        Mean ranks of the methods over the ranked data sets; empty if nothing is ranked.
     notes : tuple of str
-        What is missing.
+        Notes on missing runs.
     decimals : int
-        Of means and standard deviations.
+        Number of decimals of means and standard deviations.
     """
 
     metric: str
@@ -97,16 +107,20 @@ class PaperTable:
         return f"{capital(metric_title(self.metric))} {arrow(self.greater_is_better)}"
 
     def headings(self) -> list[str]:
-        """Return the texts of the first line."""
+        """Return the texts of the header."""
         return ["data set", *(one_line(method) for method in self.methods)]
 
     def rows(self, between: str = "±") -> list[list[tuple[str, bool]]]:
-        """Return the other lines, average ranks last: each cell's text, and whether it is best.
+        """Return the rows, average ranks last, as pairs of text and whether it is the best.
 
         Parameters
         ----------
-        between : str
-            What stands between mean and standard deviation.
+        between : str, default="±"
+            Text between mean and standard deviation.
+
+        Returns
+        -------
+        list of list of (str, bool)
         """
         lines = [
             [
@@ -125,18 +139,22 @@ class PaperTable:
 
 
 def paper_table(scores: ScoreTable | Compared, *, decimals: int = 3) -> PaperTable:
-    """Arrange scores as the paper does.
+    """Return a table of scores as in the paper.
 
-    Ranks are those of :func:`imcc.comparison.compare`: of unrounded means, ties shared.  Where
-    methods have different repetitions of a data set, all numbers of its row are over those that
-    they have in common; a row without such repetitions shows what there is, without ranks.
+    Ranks are those of :func:`imcc.comparison.compare`, of unrounded means with mean ranks for ties.
+    If methods have different repetitions of a data set, all values of its row are over their common
+    repetitions; a row without common repetitions has the means of all runs, but no ranks.
 
     Parameters
     ----------
     scores : ScoreTable
-        From :meth:`imcc.experiment.Store.scores`.
-    decimals : int
-        Of means and standard deviations.
+        Scores, for example of :meth:`imcc.experiment.Store.scores`.
+    decimals : int, default=3
+        Number of decimals of means and standard deviations.
+
+    Returns
+    -------
+    PaperTable
 
     Examples
     --------
@@ -194,7 +212,7 @@ def _cell(n: int, mean: float, std: float, rank: float, of_row: np.ndarray) -> T
 
 
 def _few_runs(counts: np.ndarray, scores: ScoreTable) -> list[str]:
-    """Say where the numbers are of fewer repetitions than the experiment has."""
+    """Return notes on data sets with fewer repetitions than the experiment."""
     full = scores.values.shape[2]
     few: dict[int, list[str]] = {}
     for dataset, row in zip(scores.datasets, counts, strict=True):
@@ -206,7 +224,7 @@ def _few_runs(counts: np.ndarray, scores: ScoreTable) -> list[str]:
     ]
 
 
-#: What such a file begins with, in a comment: it may be overwritten.
+#: Comment at the beginning of files written by this module, which may be overwritten.
 WRITTEN = "written by imcc report"
 
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~$&"})
@@ -219,7 +237,7 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': r"{\ttfamily\char34}",
     "`": "{`}",
-    # A line that begins with a bracket would be read as an argument of the line break before it.
+    # A bracket at the start of a line would be read as an argument of the preceding line break.
     "[": "{[}",
     "]": "{]}",
     DASH: "--",
@@ -230,7 +248,7 @@ _LATEX = {
 
 
 def markdown_escape(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
+    r"""Escape a text for Markdown.
 
     >>> print(markdown_escape("a_b|c"))
     a\_b\|c
@@ -239,9 +257,9 @@ def markdown_escape(text: str) -> str:
 
 
 def latex_escape(text: str) -> str:
-    r"""Return a text that LaTeX prints as it is, whatever engine is used.
+    r"""Escape a text for LaTeX, for any engine.
 
-    Letters that pdfLaTeX has no glyphs for are given by their numbers.
+    Characters for which pdfLaTeX has no glyphs are replaced by their code points.
 
     >>> print(latex_escape("50_% é 中"))
     50\_\% é {[}U+4E2D{]}
@@ -258,13 +276,25 @@ def _latex_character(c: str) -> str:
 
 
 def to_markdown(tables: Iterable[PaperTable], caption: str = "") -> str:
-    """Return tables as Markdown, one after the other; the best of each row is bold."""
+    """Return tables as Markdown, with the best of each row in bold.
+
+    Parameters
+    ----------
+    tables : iterable of PaperTable
+        Tables, of :func:`paper_table` or :func:`tables`.
+    caption : str, default=""
+        Text before the first table.
+
+    Returns
+    -------
+    str
+    """
     parts = [f"<!-- {WRITTEN} -->", *([markdown_escape(caption)] if caption else [])]
     for table in tables:
         lines = [" | ".join(markdown_escape(h) for h in table.headings())]
         lines.append(" | ".join(["---", *["--:"] * len(table.methods)]))
         for row in table.rows(between=" ± "):
-            # The numbers' brackets are no link here; only names need escaping.
+            # The brackets of numbers are not links; only names need escaping.
             cells = [markdown_escape(row[0][0])]
             cells += [f"**{text}**" if best else text for text, best in row[1:]]
             lines.append(" | ".join(cells))
@@ -276,9 +306,20 @@ def to_markdown(tables: Iterable[PaperTable], caption: str = "") -> str:
 
 
 def to_latex(tables: Iterable[PaperTable], caption: str = "") -> str:
-    r"""Return tables as LaTeX, a ``table`` each, to be ``\input`` into a document.
+    r"""Return tables as LaTeX, one ``table`` each, to be ``\input`` into a document.
 
-    They need the packages booktabs and, for the wide ones, graphicx.
+    The packages booktabs and, for wide tables, graphicx are needed.
+
+    Parameters
+    ----------
+    tables : iterable of PaperTable
+        Tables, of :func:`paper_table` or :func:`tables`.
+    caption : str, default=""
+        Text at the end of each caption.
+
+    Returns
+    -------
+    str
     """
     parts = [f"% {WRITTEN}\n" + r"% \usepackage{booktabs,graphicx}"]
     parts += [_latex_table(table, caption) for table in tables]
@@ -338,13 +379,13 @@ def templates() -> tuple[Any, dict[str, str]]:
 
 
 def table_values(table: PaperTable, about: str = "") -> dict[str, Any]:
-    """Return what the template needs for a table.
+    """Return the values of the template for a table.
 
     Parameters
     ----------
     table : PaperTable
-    about : str
-        To stand beside its title.
+    about : str, default=""
+        Text next to the title.
     """
     rows = [
         {
@@ -374,12 +415,16 @@ def table_values(table: PaperTable, about: str = "") -> dict[str, Any]:
 
 
 def to_html(tables: Iterable[PaperTable]) -> str:
-    """Return tables as HTML, one after the other, without any style.
+    """Return tables as HTML without styles.
 
     Parameters
     ----------
     tables : iterable of PaperTable
-        From :func:`paper_table` or :func:`tables`.
+        Tables, of :func:`paper_table` or :func:`tables`.
+
+    Returns
+    -------
+    str
     """
     macros = templates()[0].get_template("macros.html").module
     return "\n".join(str(macros.scores(table_values(table), sortable=False)) for table in tables)

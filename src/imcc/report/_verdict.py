@@ -1,7 +1,4 @@
-"""Which method is best, by how much, whether that is significant, and when not to use it.
-
-In plain English, all of it from the numbers.
-"""
+"""Texts on which method is best, by how much, whether significantly, and when not to use it."""
 
 from __future__ import annotations
 
@@ -27,15 +24,15 @@ from imcc.report._words import (
     signed,
 )
 
-# Times are often measured under load: smaller factors than this mean nothing.
+# Times are often measured under load: smaller factors than this are not meaningful.
 _SLOWER = 1.5
-# More data sets than this are counted and not named.
+# Maximum number of data sets that are named; the others are counted.
 _NAMED = 6
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer in a few words, and the sentences behind it."""
+    """A short answer and its explanation."""
 
     short: str
     long: str
@@ -43,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers of one metric say.
+    """Conclusions from the results by one metric.
 
     Attributes
     ----------
@@ -51,10 +48,10 @@ class Verdict:
     winner, lead, significant : Answer
         Which method is best, by how much, and whether that is significant.
     not_different : tuple of str
-        The methods that are not significantly different from the winner; empty where nothing was
+        The methods that are not significantly different from the winner; empty if nothing was
         tested.
     test : str
-        The test that this rests on, with its p where it has one; "" where nothing was tested.
+        The test, with its p-value if it has one; "" if nothing was tested.
     """
 
     metric: str
@@ -198,7 +195,7 @@ def _firsts(comparison: Comparison, leaders: list[int]) -> str:
 
 
 def _lead(compared: Compared, comparison: Comparison, first: int, second: int) -> Answer:
-    """Say how far ahead of the next the winner is, and of the control and the nearest method."""
+    """Return the lead of the winner over the next method, the control and the nearest method."""
     name, following = comparison.methods[first], comparison.methods[second]
     ranks = comparison.mean_ranks
     found = gaps(compared.scores, name)
@@ -243,7 +240,7 @@ def _difference(gap: Gap, nearest: bool) -> str:
 def _tested(
     comparison: Comparison, first: int, rest: list[int]
 ) -> tuple[Answer, tuple[str, ...], str]:
-    """Return which methods the winner differs from, by the test that fits the number of methods."""
+    """Return which methods the winner differs from, by a test for this number of methods."""
     level = f"at the level {comparison.alpha:g}"
     if len(comparison.methods) == 2:
         return _tested_pair(comparison, first, rest[0], level)
@@ -286,7 +283,7 @@ def _differ_by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...])
 
 
 def _by_pairs(comparison: Comparison, first: int, alike: tuple[str, ...]) -> str:
-    """Say what Wilcoxon's test, which does not depend on the other methods, finds of these."""
+    """Return the result of Wilcoxon's test, which does not depend on the other methods."""
     if comparison.wilcoxon is None or not alike:
         return ""
     n = len(comparison.datasets)
@@ -336,16 +333,16 @@ def _against(n: int, of: int) -> str:
 
 
 def when_not(compared: Compared, others: Sequence[Compared], runs: Sequence[Run]) -> Answer:
-    """Return where the winner is not first, and what it costs.
+    """Return where the winner is not first, and its training time.
 
     Parameters
     ----------
     compared : Compared
-        By the main metric.
+        Comparison by the main metric.
     others : sequence of Compared
-        By the other metrics.
+        Comparisons by the other metrics.
     runs : sequence of Run
-        They have the times.
+        Runs, for the times.
     """
     comparison = compared.comparison
     if comparison is None or len(comparison.methods) == 1:
@@ -421,7 +418,7 @@ def _ahead(
 
 
 def _places(places: list[tuple[str, list[str]]]) -> str:
-    """Return data sets with the methods that are first there, the first few of them by name."""
+    """Return data sets with the methods that are first, naming at most ``_NAMED`` of them."""
     texts = [
         f"{_name(dataset)} ({joined(_name(m) for m in first)})"
         for dataset, first in places[:_NAMED]
@@ -431,7 +428,7 @@ def _places(places: list[tuple[str, list[str]]]) -> str:
 
 
 def _other_metrics(winner: str, others: Sequence[Compared]) -> Iterator[tuple[str, str]]:
-    """Yield other metrics that rank the winner, with the methods that are best; "" if it is."""
+    """Yield the other metrics with the methods that are best by them; "" if the winner is."""
     for other in others:
         found = other.comparison
         if found is None or winner not in found.methods or len(found.methods) < 2:
@@ -444,10 +441,10 @@ def _other_metrics(winner: str, others: Sequence[Compared]) -> Iterator[tuple[st
 def _times(
     comparison: Comparison, winner: str, alike: Sequence[str], runs: Sequence[Run]
 ) -> Iterator[tuple[float, str]]:
-    """Yield, in one sentence, how long the training takes beside others, and the largest factor.
+    """Yield the largest ratio of training times, and a sentence that compares these times.
 
-    Beside the best method that is not significantly different and faster (or the next one), the
-    control, and the fastest.
+    The winner is compared with the best method that is not significantly different and faster (or
+    the next one), the control, and the fastest.
     """
     if not runs:
         return

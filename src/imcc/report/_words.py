@@ -24,7 +24,7 @@ _TITLES = {
 
 
 def metric_title(metric: str) -> str:
-    """Return a metric's name for a sentence.
+    """Return the name of a metric for use in text.
 
     >>> metric_title("hamming_loss")
     'Hamming loss'
@@ -33,7 +33,7 @@ def metric_title(metric: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Return a text with a capital at its start; the rest is left as it is.
+    """Return a text with its first letter capitalised; the rest is unchanged.
 
     >>> capital("macro AUC")
     'Macro AUC'
@@ -42,7 +42,7 @@ def capital(text: str) -> str:
 
 
 def arrow(greater_is_better: bool) -> str:
-    """Return where the good values are.
+    """Return an arrow in the direction of better values.
 
     >>> arrow(True), arrow(False)
     ('↑', '↓')
@@ -51,7 +51,7 @@ def arrow(greater_is_better: bool) -> str:
 
 
 def direction(greater_is_better: bool) -> str:
-    """Return the same in words.
+    """Return the direction of better values in words.
 
     >>> direction(False)
     'lower is better'
@@ -80,7 +80,7 @@ def shorten(name: str, length: int = 24) -> str:
 
 
 def number(value: float, decimals: int = 3) -> str:
-    """Return a number; a dash where there is none.
+    """Return a number as text; a dash for NaN.
 
     >>> number(0.12345), number(float("nan"))
     ('0.123', '–')
@@ -89,7 +89,7 @@ def number(value: float, decimals: int = 3) -> str:
 
 
 def signed(value: float, decimals: int = 4) -> str:
-    """Return a difference, with its sign.
+    """Return a difference with its sign.
 
     >>> signed(0.01234), signed(-0.5, 1), signed(0)
     ('+0.0123', '−0.5', '0.0000')
@@ -100,7 +100,7 @@ def signed(value: float, decimals: int = 4) -> str:
 
 
 def rank_text(rank: float) -> str:
-    """Return a rank, with decimals only where ties make some.
+    """Return a rank, with decimals only if needed.
 
     >>> rank_text(2.0), rank_text(2.5), rank_text(7 / 3)
     ('2', '2.5', '2.33')
@@ -109,7 +109,7 @@ def rank_text(rank: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value as in a sentence.
+    """Return a p-value for use in text.
 
     >>> p_text(0.00004), p_text(0.0213)
     ('p < 0.001', 'p = 0.021')
@@ -118,7 +118,7 @@ def p_text(p: float) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Return names as a list in a sentence.
+    """Return names as an enumeration.
 
     >>> joined(["a"]), joined(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -130,7 +130,7 @@ def joined(names: Iterable[str]) -> str:
 
 
 def counted(n: int, what: str, more: str | None = None) -> str:
-    """Return a number of things.
+    """Return a count with a noun in singular or plural.
 
     >>> counted(1, "data set"), counted(15, "data set"), counted(0, "study", "studies")
     ('1 data set', '15 data sets', '0 studies')
@@ -139,7 +139,7 @@ def counted(n: int, what: str, more: str | None = None) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time with a unit that suits it.
+    """Return a time with a suitable unit.
 
     >>> seconds_text(0.0123), seconds_text(4.2), seconds_text(250), seconds_text(9000)
     ('12 ms', '4.2 s', '4.2 min', '2.5 h')
@@ -153,7 +153,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """Return a size with a unit that suits it.
+    """Return a size in bytes with a suitable unit.
 
     >>> bytes_text(900), bytes_text(1_234_000), bytes_text(2.5e9)
     ('900 B', '1.2 MB', '2.5 GB')
@@ -166,7 +166,7 @@ def bytes_text(size: float) -> str:
 
 
 def setting_value(value: object) -> str:
-    """Return a parameter's value, numbers in their shortest form.
+    """Return the value of a parameter as text, numbers in their shortest form.
 
     >>> setting_value(0.001), setting_value(1000.0), setting_value("rbf"), setting_value(None)
     ('0.001', '1000', 'rbf', 'None')

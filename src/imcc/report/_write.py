@@ -1,4 +1,4 @@
-"""Reports, tables and figures as files."""
+"""Writing of reports, tables and figures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
+from imcc._utils.progress import part, tell
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.comparison import ROPE
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -21,7 +22,7 @@ from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_m
 from imcc.report._words import counted, metric_title
 
 TABLE_FORMATS = ("markdown", "latex")
-# A report says so within its first characters.
+# The mark of a report is within its first bytes.
 _HEAD = 2048
 
 
@@ -33,10 +34,24 @@ def build_report(
     rope: float = ROPE,
     title: str | None = None,
 ) -> str:
-    """Return the page of :func:`write_report` as text; the parameters are the same."""
+    """Return the HTML page of a report.
+
+    Parameters
+    ----------
+    store, control, alpha, rope, title
+        As for :func:`write_report`.
+
+    Returns
+    -------
+    str
+    """
     check_share("alpha", alpha)
     check_number("rope", rope, at_least=0)
-    return render(gather(_source(store), control=control, alpha=alpha, rope=rope), title)
+    shares = (1, 3)  # as measured for the fifteen data sets of the paper
+    with part(0, shares, "comparing"):
+        results = gather(_source(store), control=control, alpha=alpha, rope=rope)
+    with part(1, shares, "drawing"):
+        return render(results, title)
 
 
 def write_report(
@@ -49,31 +64,36 @@ def write_report(
     title: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write all results of a store into a single HTML page that needs no other files.
+    """Write a report on the results of a store as a self-contained HTML page.
 
     Parameters
     ----------
-    store : Store or path
-        The results of an experiment, finished or not.
-    path : path
-        The HTML file.  An existing report is replaced.
-    control : str, optional
+    store : Store or path-like
+        The results of an experiment, complete or not.
+    path : path-like
+        The HTML file; an existing report is overwritten.
+    control : str, default=None
         The method that the others are compared with; ``imcc`` by default, if the experiment has a
         method of that name.
-    alpha : float
-        The level of significance of all tests.
-    rope : float
-        Differences up to this size do not matter in practice, in units of the metric: for the
+    alpha : float, default=0.05
+        Significance level of all tests.
+    rope : float, default=0.01
+        Differences up to this size are negligible in practice, in units of the metric; for the
         Bayesian test (see :func:`imcc.comparison.bayesian_signed_rank`).
-    title : str, optional
-        The page's heading; the experiment's name by default.
-    overwrite : bool
-        Whether to overwrite a file that is not a report.
+    title : str, default=None
+        Title of the page; the name of the experiment by default.
+    overwrite : bool, default=False
+        Whether to overwrite an existing file that is not a report.
 
     Returns
     -------
-    Path
+    pathlib.Path
         The file.
+
+    Raises
+    ------
+    FileExistsError
+        If the file already exists, is not a report, and ``overwrite`` is False.
 
     Examples
     --------
@@ -92,9 +112,9 @@ def _source(store: Store | str | os.PathLike[str]) -> Store | Path:
 
 
 def _check_target(target: Path, overwrite: bool) -> None:
-    """Refuse, before any work, what could not or should not be written."""
+    """Check that a file can be written and may be overwritten, before computing anything."""
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file")
+        raise IsADirectoryError(f"{target} is a folder; specify a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent} for {target.name}")
     if target.exists() and not overwrite:
@@ -110,16 +130,20 @@ def _check_target(target: Path, overwrite: bool) -> None:
 def tables(
     store: Store | str | os.PathLike[str], *, selection: str = OWN, metrics: str = "paper"
 ) -> list[PaperTable]:
-    """Return the paper's tables of a store, one for each metric.
+    """Return tables of the results of a store as in the paper, one per metric.
 
     Parameters
     ----------
-    store : Store or path
+    store : Store or path-like
         The results of an experiment.
-    selection : {"own", "each"}
-        Settings chosen by the experiment's metric, or by each metric itself.
-    metrics : {"paper", "all"}
-        The five of the paper, or the others as well.
+    selection : {"own", "each"}, default="own"
+        Whether settings are chosen by the metric of the experiment, or by each metric itself.
+    metrics : {"paper", "all"}, default="paper"
+        The five metrics of the paper, or all.
+
+    Returns
+    -------
+    list of PaperTable
     """
     check_choice("selection", selection, (OWN, EACH))
     check_choice("metrics", metrics, ("paper", "all"))
@@ -127,7 +151,7 @@ def tables(
 
 
 def _tables(results: Results, selection: str, metrics: str) -> Iterator[PaperTable]:
-    # Where no method searches there is one selection only.
+    # If no method has a search, there is only one selection.
     selection = selection if selection in results.selections else OWN
     for metric in METRICS if metrics == "paper" else ALL_METRICS:
         panel = results.panel(metric, selection)
@@ -142,7 +166,17 @@ def format_tables(
     selection: str = OWN,
     metrics: str = "paper",
 ) -> str:
-    """Return what :func:`write_tables` writes; the parameters are the same."""
+    """Return tables of the results of a store as Markdown or LaTeX.
+
+    Parameters
+    ----------
+    store, format, selection, metrics
+        As for :func:`write_tables`.
+
+    Returns
+    -------
+    str
+    """
     check_choice("format", format, TABLE_FORMATS)
     check_choice("selection", selection, (OWN, EACH))
     check_choice("metrics", metrics, ("paper", "all"))
@@ -165,22 +199,28 @@ def write_tables(
     metrics: str = "paper",
     overwrite: bool = False,
 ) -> Path:
-    r"""Write the paper's tables of a store as Markdown or LaTeX.
+    r"""Write tables of the results of a store as Markdown or LaTeX.
 
     Parameters
     ----------
-    store : Store or path
+    store : Store or path-like
         The results of an experiment.
-    path : path
-        The file.  Existing tables are replaced.
-    format : {"markdown", "latex"}
-        LaTeX is to be ``\input``, and needs the packages booktabs and graphicx.
-    selection : {"own", "each"}
-        Settings chosen by the experiment's metric, or by each metric itself.
-    metrics : {"paper", "all"}
-        The five of the paper, or the others as well.
-    overwrite : bool
-        Whether to overwrite a file that does not hold such tables.
+    path : path-like
+        The file; existing tables are overwritten.
+    format : {"markdown", "latex"}, default="markdown"
+        Format of the file.  A LaTeX file is to be ``\input`` into a document with the packages
+        booktabs and graphicx.
+    selection : {"own", "each"}, default="own"
+        Whether settings are chosen by the metric of the experiment, or by each metric itself.
+    metrics : {"paper", "all"}, default="paper"
+        The five metrics of the paper, or all.
+    overwrite : bool, default=False
+        Whether to overwrite an existing file that was not written by this function.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     target = Path(path)
     _check_target(target, overwrite)
@@ -196,40 +236,50 @@ def write_figures(
     control: str | None = None,
     alpha: float = 0.05,
 ) -> list[Path]:
-    """Write each figure of a report into a separate file.
+    """Write the figures of a report to separate files.
 
     Parameters
     ----------
-    store : Store or path
+    store : Store or path-like
         The results of an experiment.
-    folder : path
-        The target; it is created if it does not exist.  Files of the same names are replaced.
-    format : {"svg", "pdf", "png"}
-        The format of the files.
-    control : str, optional
+    folder : path-like
+        Folder; it is created if it does not exist.  Files of the same names are overwritten.
+    format : {"svg", "pdf", "png"}, default="svg"
+        Format of the files.
+    control : str, default=None
         As for :func:`write_report`.
-    alpha : float
-        The level of significance of all tests.
+    alpha : float, default=0.05
+        Significance level of all tests.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
     """
     check_choice("format", format, [suffix[1:] for suffix in SUFFIXES])
     check_share("alpha", alpha)
-    results = gather(_source(store), control=control, alpha=alpha)
+    with part(0, (1, 1), "comparing"):
+        results = gather(_source(store), control=control, alpha=alpha)
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is not a folder")
     target.mkdir(parents=True, exist_ok=True)
-    return [picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)]
+    with part(1, (1, 1), "drawing"):
+        return [
+            picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)
+        ]
 
 
 def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
-    for panel in results.panels:
+    for number, panel in enumerate(results.panels):
+        tell(number, len(results.panels))
         yield from figures.critical_differences(panel)
         yield from figures.time_against_quality(results, panel)
     for metric in METRICS:
         for number, (dataset, pictures) in enumerate(figures.sensitivities(results, metric), 1):
             parts = ("alpha_gamma", "beta", "n_clusters")
-            for part, picture in zip(parts, pictures, strict=True):
-                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{part}", picture
+            for name, picture in zip(parts, pictures, strict=True):
+                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{name}", picture
     for number, spec in enumerate(results.experiment.datasets, 1):
         main = results.main
         drawn = None if main is None else figures.spread(results, main, spec.name)
@@ -243,5 +293,5 @@ def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
 
 
 def _file_name(name: str) -> str:
-    """Return what is left of a name on any file system; the number before it makes it unique."""
+    """Return a name that is valid on any file system; a number before it makes it unique."""
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] or "data"

@@ -1,8 +1,8 @@
-"""Tables as people have them: numbers, categories, text and dates in, a model out.
+"""Models for tables with numbers, categories, text, dates and missing values.
 
-:func:`infer_schema` says what the columns of a table are, by stated rules that can be overruled.
-:class:`TableEncoder` turns them into features with scikit-learn's own transformers, and
-:class:`TableClassifier` puts a classifier behind it.
+:func:`infer_schema` infers the types of the columns of a table by documented rules, which can be
+overridden.  :class:`TableEncoder` converts the columns to features with scikit-learn's
+transformers, and :class:`TableClassifier` combines it with a classifier.
 """
 
 from imcc.tabular._classifier import TableClassifier

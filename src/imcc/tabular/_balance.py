@@ -13,7 +13,7 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc.tabular._schema import Schema
 from imcc.tabular._transformer import BLOCK_ROWS
 
-# Entries that are summed, and scaled, at a time.
+# Entries that are summed and scaled at a time.
 _BLOCK_ENTRIES = 2**20
 _FEW_ENTRIES = 2**16
 #: The shares of the features' variance that a kind's columns have by default.
@@ -21,7 +21,7 @@ WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
 
 
 def check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the weights of all blocks, or say what is wrong with those given."""
+    """Return the weights of all blocks; check those that are given."""
     merged = {**WEIGHTS, **(weights or {})}
     if set(merged) != set(WEIGHTS) or not all(
         isinstance(w, (int, float)) and np.isfinite(w) and w > 0 for w in merged.values()
@@ -33,7 +33,7 @@ def check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def blocks_of(schema: Schema) -> dict[str, list[str]]:
-    """Return the blocks of features and the table's columns in each."""
+    """Return the blocks of features and their columns of the table."""
     blocks = {
         "numbers": schema.of_kind("number", "date", "yes/no"),
         "categories": schema.of_kind("category"),

@@ -1,4 +1,4 @@
-"""TableClassifier: a table with columns of every kind in, a multi-label model out."""
+"""TableClassifier: a multi-label classifier for tables."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from imcc.tabular._labels import (
 )
 from imcc.tabular._schema import Schema, TableError, infer_schema, require_rows
 
-# Weights of text against the other columns that are tried.
+# Weights of text relative to the other columns that are tried.
 _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
-# Rows that the weights are chosen on; with too few, the default does.
+# Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
 # The most features that trees are given, which are dense there.
@@ -53,65 +53,78 @@ def _has(method: str) -> Any:
 
 
 def default_classifier(random_state: Any = None) -> Any:
-    """Return the classifier that tables are given to unless another one is named."""
+    """Return the default classifier for tables."""
     from imcc.estimators import KernelEnsembleClassifier
 
     return KernelEnsembleClassifier(random_state=random_state)
 
 
 class TableClassifier(ClassifierMixin, BaseEstimator):
-    """A multi-label classifier for tables: numbers, categories, text, dates, missing values.
+    """Multi-label classifier for tables with numbers, categories, text, dates and missing values.
 
-    A pipeline of two steps: :class:`TableEncoder`, which finds out what the columns are and turns
-    them into features, and a classifier.
+    It is a pipeline of :class:`TableEncoder`, which infers the types of the columns and converts
+    them to features, and a classifier.
 
     Parameters
     ----------
-    estimator : classifier, optional
-        What the features are given to; None is :class:`imcc.KernelEnsembleClassifier`.
+    estimator : classifier, default=None
+        Classifier of the features; None means :class:`imcc.KernelEnsembleClassifier`.
     kinds, date_formats, drop, missing_words
-        As for :class:`TableEncoder`: what is known better than the rules.
+        As for :class:`TableEncoder`.
     weights : dict of str to float, or "auto", default="auto"
-        Weights of numbers, categories and text, as for :class:`TableEncoder`.  "auto" tries three
-        weights of text on training rows, if there is text beside other columns: each by the average
-        precision of kernel ridge in 5-fold cross-validation on at most 1000 rows.
-    separator : str, optional
-        What stands between the tags when labels are one column of text.  None recognises JSON
-        lists, ``|``, ``;`` and ``,``.
-    thresholds : "auto", "f1", "balanced_accuracy", "accuracy", "micro_f1" or None, default="auto"
-        What the probabilities at which labels are predicted are chosen for, label by label, by
-        :class:`imcc.calibration.TunedThresholds`; None predicts where the probability is at least
-        1/2 (the score at least 0).  "auto" is "f1" where held-out scores cost nothing, as for
-        :class:`imcc.KernelEnsembleClassifier`, and None for other classifiers.  At 1/2, a rare
-        label may never be predicted, however well its probabilities are calibrated.  Classifiers
-        without held-out scores of their own are fitted five more times.
+        Weights of numbers, categories and text, as for :class:`TableEncoder`.  "auto" chooses the
+        weight of text among three values, if there are text and other columns and at least 20 rows:
+        by the average precision of kernel ridge regression in 5-fold cross-validation on at most
+        1000 training rows.
+    separator : str, default=None
+        Separator of the tags if the labels are a column of text.  None detects JSON lists, ``|``,
+        ``;`` and ``,``.
+    thresholds : {"auto", "f1", "balanced_accuracy", "accuracy", "micro_f1"} or None, default="auto"
+        Criterion by which :class:`imcc.calibration.TunedThresholds` chooses the threshold of each
+        label; None means a probability of 1/2 (a score of 0).  "auto" means "f1" if held-out scores
+        are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`, and None
+        for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even
+        if its probabilities are well calibrated.  Classifiers without held-out scores are fitted
+        five more times.
     trees : "auto" or bool, default="auto"
-        Whether the log-odds are corrected by boosted trees of the columns that are not text, as far
-        as that lowers the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
-        does so where the classifier gives held-out log-odds, as
+        Whether the log-odds are corrected by boosted trees of the columns that are not text, if
+        that decreases the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
+        means yes if the classifier returns held-out log-odds, as
         :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
     unknown_labels : bool, default=False
-        Whether missing values in label columns of the table are labels that are not known: each
-        label is then learned from the rows in which it is known, if the classifier can do that.
-        They are an error otherwise.  In labels that are given as a matrix, NaN always means that.
+        Whether missing values in label columns of the table are unknown labels: each label is then
+        learned from the rows in which it is known, if the classifier supports that.  Otherwise they
+        are an error.  In a label matrix, NaN always means an unknown label.
     random_state : int, RandomState instance or None, default=None
+        Seed for the choice of weights and the default classifier.
 
     Attributes
     ----------
     schema_ : Schema
-        What the columns are, and what becomes of them.
+        Types of the columns.
     estimator_ : Pipeline
         The fitted steps, "table" and "classifier".
     weights_ : dict of str to float
+        Weights of numbers, categories and text.
     label_names_ : ndarray of str
+        Names of the labels.
     tags_column_ : str or None
-        The column of the training table that held tags, if that is where the labels came from.
+        Column of the training table with the tags, if ``y`` was the name of a column.
     separator_ : str or None
-        What stands between its tags.
-    target_kind_ : "multilabel"
+        Separator of these tags.
+    target_kind_ : str
+        Always "multilabel".
     classes_ : ndarray
         ``arange(n_labels)``.
     feature_names_in_ : ndarray of str
+        Names of the columns of the training table, except labels and dropped columns.
+    n_features_in_ : int
+        Number of these columns.
+
+    See Also
+    --------
+    TableEncoder : The conversion to features.
+    infer_schema : The rules by which types are inferred.
 
     Examples
     --------
@@ -130,7 +143,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     [['fruit', 'red']]
     """
 
-    # For decision_thresholds: what the estimator inside decides is what is predicted.
+    # For decision_thresholds: the decisions of the inner estimator are the predictions.
     _predicts_as_inside = True
 
     def __init__(
@@ -161,20 +174,21 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> TableClassifier:
-        """Infer the schema, fit the encoder and the classifier.
+        """Infer the schema, and fit the encoder and the classifier.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
         y : str, list of str, or labels
-            The name of the column of ``X`` that holds tags, the names of its columns of 0 and 1;
-            or the labels themselves: an indicator matrix (a data frame's names are kept; NaN is a
-            label that is not known), a sequence of tag texts (``"news|sport"``) or of lists of
-            tags.
+            Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
+            themselves: an indicator matrix (column names of a data frame are used; NaN means that
+            the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of tags.
 
         Returns
         -------
         self : TableClassifier
+            The fitted classifier.
         """
         check_separator(self.separator)
         table = as_table(X)
@@ -218,12 +232,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def schema_(self) -> Schema:
-        """What the columns of the training table are."""
+        """Types of the columns of the training table."""
         check_is_fitted(self, "estimator_")
         return self.estimator_["table"].schema_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of every row, as 0 and 1.
+        """Predict the labels of each row, as 0 and 1.
 
         Parameters
         ----------
@@ -239,24 +253,46 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every label of every row, shape (n_samples, n_labels)."""
+        """Return the probabilities of the labels.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(as_table(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the classifier's scores of every label of every row."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(as_table(X))
-
-    def predict_tags(self, X: Any, top: int | None = None) -> list[list[str]]:
-        """Return the names of the predicted labels of every row.
+        """Return the scores of the labels.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
-        top : int, optional
-            The best-scored labels, so many per row, best first, whatever is predicted.
+            Columns are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.decision_function(as_table(X))
+
+    def predict_tags(self, X: Any, top: int | None = None) -> list[list[str]]:
+        """Return the names of the predicted labels of each row.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+        top : int, default=None
+            If given, this many labels with the highest probabilities (or scores) are returned per
+            row, best first, instead of the predicted ones.
 
         Returns
         -------
@@ -272,20 +308,26 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return [self.label_names_[row].tolist() for row in best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows of which all labels are predicted right.
+        """Return the subset accuracy, the fraction of rows with all labels predicted correctly.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
         y : array-like of shape (n_samples, n_labels)
             True labels, as 0 and 1, in the order of ``label_names_``.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
         """
         predicted = self.predict(X)
         return float(accuracy_score(label_matrix(y, "y"), predicted, sample_weight=sample_weight))
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Return the names of the features that the classifier sees."""
+        """Return the names of the features of the classifier."""
         check_is_fitted(self, "estimator_")
         return self.estimator_["table"].get_feature_names_out()
 
@@ -297,10 +339,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         super().__setstate__({"trees": False, "unknown_labels": False, **state})
 
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
-        """Return the same model with other fitted steps: without the table of a search, say."""
+        """Return the same model with other fitted steps, for example without search results."""
         found = copy.copy(self)
         found.estimator_, found.estimator = pipeline, clone(pipeline[-1])
-        found.thresholds = None  # the classifier has those that were wanted
+        found.thresholds = None  # the classifier already has its thresholds
         return found
 
     def __sklearn_tags__(self) -> Any:
@@ -314,7 +356,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _labels(self, table: Any, y: Any) -> tuple[np.ndarray, list[str], list[str]]:
-        """Return labels as 0 and 1, their names, and the table's columns that they came from."""
+        """Return labels as 0 and 1, their names, and the columns of the table that contain them."""
         if isinstance(y, str):
             _require_columns(table, [y])
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
@@ -356,7 +398,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
 
     def _classifier(self, encoder: TableEncoder, features: Any) -> Any:
-        """Return the classifier of the features, unfitted, with trees and thresholds if wanted."""
+        """Return the unfitted classifier, with trees and thresholds if requested."""
         chosen = default_classifier(self.random_state) if self.estimator is None else self.estimator
         chosen = self._with_trees(chosen, encoder, features)
         wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
@@ -397,7 +439,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
-        """Return about how long the parts of a fit take, as measured: choose, encode, fit."""
+        """Return the approximate times of choosing weights, encoding and fitting."""
         n = table.num_rows
         chooses = self.weights == "auto" and any(b.startswith("text ") for b in blocks_of(schema))
         choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
@@ -459,7 +501,7 @@ def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
 
 
 def _is_tags(y: Any) -> bool:
-    """Whether labels are tags, as text or lists, rather than a matrix of 0 and 1."""
+    """Return whether labels are tags, as text or lists, and not a matrix of 0 and 1."""
     cells = _as_list(y)
     if cells is None:
         return False

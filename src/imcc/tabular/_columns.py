@@ -1,7 +1,7 @@
-"""Columns of a table as Arrow arrays: what their values look like, and what they are as numbers.
+"""Columns of a table as Arrow arrays: detection of types and conversion to numbers.
 
-A table may come from pandas, polars, Arrow or a file of text; all of them become one
-``pyarrow.Table``.  Text is trimmed, and the usual spellings of "missing" count as missing.
+Tables of pandas, polars, Arrow or from text files are converted to a ``pyarrow.Table``.  Text is
+trimmed, and common words for a missing value count as missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 
-#: Spellings of a missing value, compared in lower case after trimming.
+#: Words for a missing value, compared in lower case after trimming.
 MISSING = frozenset(
     {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "<na>"}
 )
@@ -41,7 +41,7 @@ NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 COMMA_NUMBER = r"^[+-]?\d+(,\d+)?$"
 POINTS_NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
 
-#: Formats of dates that are recognised; the two with slashes only if one of them fits all values.
+#: Date formats that are detected; day/month and month/day only if just one of them fits all values.
 DATE_FORMATS = (
     "%Y-%m-%d",
     "%Y-%m-%d %H:%M",
@@ -58,17 +58,17 @@ DATE_FORMATS = (
 
 
 def arrow() -> Any:
-    """Return pyarrow, or say how to install it."""
+    """Return pyarrow; an error explains how to install it."""
     return require("pyarrow", "tables", "Reading tables")
 
 
 def compute() -> Any:
-    """Return pyarrow.compute, or say how to install it."""
+    """Return pyarrow.compute; an error explains how to install pyarrow."""
     return require("pyarrow.compute", "tables", "Reading tables")
 
 
 def release_memory() -> None:
-    """Give memory that was freed, and is held in reserve, back to the system."""
+    """Return unused memory of the allocators to the system."""
     arrow().default_memory_pool().release_unused()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
@@ -149,7 +149,7 @@ def _from_frame(frame: Any) -> Any:
 
 
 def is_text(values: Any) -> bool:
-    """Whether a column holds text."""
+    """Return whether a column has text."""
     pa = arrow()
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -162,9 +162,9 @@ def is_text(values: Any) -> bool:
 
 
 def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, int]:
-    """Return a column of text trimmed, with spellings of "missing" as null, and their number.
+    """Return a trimmed column of text with words for missing values as null, and their number.
 
-    Cells without anything in them are missing too, but are not counted: nobody spelled them out.
+    Empty cells are missing, too, but are not counted.
     """
     pa, pc = arrow(), compute()
     text = pc.utf8_trim_whitespace(pc.cast(values, pa.large_string()))
@@ -175,14 +175,15 @@ def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, in
 
 
 def looks_numeric(text: Any) -> Any:
-    """Return which cells of a clean column of text are numbers (null where missing)."""
+    """Return which cells of a clean column of text are numbers (null if missing)."""
     return compute().match_substring_regex(text, NUMBER)
 
 
 def find_decimal(text: Any, share: float) -> str:
-    """Return how a clean column of text writes numbers: ".", "," or ".," (1.234,5).
+    """Return the decimal separator of a clean column of text: ".", "," or ".," (1.234,5).
 
-    A decimal comma is one that some cells have, if at least a share of all are such numbers.
+    A decimal comma is detected if some cells have one, and at least a fraction ``share`` of all
+    cells are such numbers.
     """
     pc = compute()
     present = len(text) - text.null_count
@@ -201,12 +202,12 @@ def with_points(text: Any, decimal: str) -> Any:
     pc = compute()
     fits = pc.match_substring_regex(text, COMMA_NUMBER if decimal == "," else POINTS_NUMBER)
     plain = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
-    # What has a point all the same is no number: 1.500 may be meant either way.
+    # A cell with a point is not a number: 1.500 is ambiguous.
     return pc.if_else(fits, plain, pc.replace_substring(text, ".", " . "))
 
 
 def to_numbers(values: Any) -> np.ndarray:
-    """Return a clean column as float64, NaN where missing; its cells must be numbers."""
+    """Return a clean column of numbers as float64, NaN if missing."""
     pa, pc = arrow(), compute()
     if is_text(values):
         # Arrow does not read a leading plus sign.
@@ -218,12 +219,12 @@ def to_numbers(values: Any) -> np.ndarray:
 
 
 def yes_no_words(distinct: Collection[str]) -> tuple[str, str] | None:
-    """Return the words for no and yes if the distinct values, in lower case, are such a pair."""
+    """Return the words for no and yes if the distinct lower-case values are such a pair."""
     return next((pair for pair in _YES_NO if set(distinct) == set(pair)), None)
 
 
 def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a yes/no column as 0.0 and 1.0, NaN where missing, and which cells are neither."""
+    """Return a yes/no column as 0.0 and 1.0, NaN if missing, and which cells are neither."""
     pa, pc = arrow(), compute()
     if pa.types.is_boolean(values.type):
         flags = to_numbers(pc.cast(values, pa.uint8()))
@@ -247,7 +248,7 @@ def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np
 
 
 def find_date_format(distinct: Any) -> str | list[str] | None:
-    """Return the format that fits all values, several if they cannot be distinguished, or None."""
+    """Return the format that fits all values, a list if several do, or None."""
     fits = [layout for layout in DATE_FORMATS if _parses(distinct, layout)]
     if not fits:
         return None
@@ -260,7 +261,7 @@ def _parses(values: Any, layout: str) -> bool:
 
 
 def to_times(values: Any, layout: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a date column as datetime64[s], NaT where missing, and which cells are no dates."""
+    """Return a date column as datetime64[s], NaT if missing, and which cells are not dates."""
     pa, pc = arrow(), compute()
     present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
     if is_text(values):

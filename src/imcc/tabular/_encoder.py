@@ -20,47 +20,56 @@ from imcc.tabular._typed import MISSING_VALUE, date_parts, typed_frame
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    r"""Turn a table with columns of every kind into features.
+    r"""Convert a table with columns of any type to features.
 
-    The kinds are inferred from the training table (:func:`infer_schema`) and applied unchanged to
-    other tables, whose columns are matched by name.  Then one ordinary ``ColumnTransformer``:
+    The types are inferred from the training table (:func:`infer_schema`) and applied unchanged to
+    other tables, whose columns are matched by name.  The features are computed by a
+    ``ColumnTransformer``:
 
-    * numbers and the parts of dates: missing values become the median, an indicator says so where
-      they are frequent; scaled by the range of the middle 90 % of the values;
-    * yes/no: the more frequent of the two where missing; standardised; other numbers that turn up
-      later in a column of 0 and 1 are taken as they are, and counted in a warning;
-    * categories: one indicator per value, values with fewer than 3 rows together; a value that the
-      training table does not have counts as rare, or as none, and is counted in a warning;
+    * numbers and parts of dates: missing values are replaced by the median, with an indicator if
+      they are frequent (at least 5 %); scaled by the range of the middle 90 % of the values;
+    * yes/no: missing values are replaced by the more frequent value; standardised.  Other numbers
+      in a column of 0 and 1 of a later table are used as they are, and counted in a warning;
+    * categories: one indicator per value; values with fewer than 3 rows share an indicator.  A
+      value that is not in the training table counts as rare, or as none if there are no rare
+      values, and is counted in a warning;
     * text: TF-IDF of words and pairs of words, and of parts of words (3 to 5 characters);
-    * ids and constants are left out.
+    * ids and constants are not used.
 
-    The features come in blocks: numbers, categories, and one per column of text.  Each block is
-    scaled so that its total variance over the training rows is the weight of the block times its
-    number of columns: 400 terms beside 6 numbers, or the reverse, drown nobody.
+    The features form blocks: numbers, categories, and one per text column.  Each block is scaled so
+    that its total variance over the training rows is the weight of the block times its number of
+    columns, so that blocks with many features do not dominate.
 
     Parameters
     ----------
-    kinds : dict of str to str, optional
-        Kinds of columns that are known better than the rules: ``{"zip": "category"}``.
-    date_formats : dict of str to str, optional
+    kinds : dict of str to str, default=None
+        Types of columns that override the inferred ones: ``{"zip": "category"}``.
+    date_formats : dict of str to str, default=None
         Formats of dates, as for ``datetime.strptime``.
-    drop : collection of str, optional
-        Columns to leave out.
-    missing_words : collection of str, optional
-        Further spellings of a missing value.
-    weights : dict of str to float, optional
-        Weights of the blocks: "numbers", "categories", "text"; those left out are as in
+    drop : collection of str, default=()
+        Columns that are not used.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
+    weights : dict of str to float, default=None
+        Weights of the blocks "numbers", "categories" and "text", > 0; those not given are as in
         ``{"numbers": 1, "categories": 1, "text": 4}``.
 
     Attributes
     ----------
     schema_ : Schema
+        Types of the columns.
     encoder_ : ColumnTransformer
-        Fitted, with the scales of the blocks as its ``transformer_weights``.
+        The fitted transformer, with the scales of the blocks as ``transformer_weights``.
     block_columns_ : dict of str to int
-        The number of the table's columns in each block.
-    n_features_in_, feature_names_in_
-        Of the table's columns, without those that are dropped and labels.
+        Number of columns of the table in each block.
+    n_features_in_ : int
+        Number of columns of the table, except labels and dropped columns.
+    feature_names_in_ : ndarray of str
+        Names of these columns.
+
+    See Also
+    --------
+    TableClassifier : Combines the encoder with a classifier.
 
     Examples
     --------
@@ -94,13 +103,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
-        y : ignored
+            Training table.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : TableEncoder
+            The fitted encoder.
         """
         self.fit_transform(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Infer the schema of a table, fit the transformers, and return the table's features."""
+        """Infer the schema of a table, fit the transformers, and return the features.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
+        y, **fit_params
+            Ignored.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+        """
         table = as_table(X)
         schema = infer_schema(
             table,
@@ -112,13 +140,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.fit_schema(table, schema)
 
     def fit_schema(self, X: Any, schema: Schema) -> Any:
-        """Fit the transformers for a schema that is known, and return the table's features.
+        """Fit the transformers for a given schema, and return the features.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
         schema : Schema
-            What the columns are, whatever the parameters of the encoder say.
+            Types of the columns; the parameters of the encoder about columns are ignored.
 
         Returns
         -------
@@ -148,7 +177,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
-            Columns are matched by name; those that the model does not use may be left out.
+            Columns are matched by name; unused columns may be missing.
 
         Returns
         -------
@@ -161,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features, in terms of the table's columns."""
+        """Return the names of the features, derived from those of the columns."""
         check_is_fitted(self)
         names: list[str] = []
         for step, transformer, columns in self.encoder_.transformers_:
@@ -181,7 +210,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def feature_columns(self) -> np.ndarray:
-        """Return the column of the table that each feature is made from.
+        """Return the column of the table that each feature is derived from.
 
         Returns
         -------
@@ -209,7 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def typed_columns(self, X: Any) -> dict[str, np.ndarray]:
-        """Return the columns of a table that are features, as numbers and words.
+        """Return the feature columns of a table, as numbers and text.
 
         Parameters
         ----------
@@ -218,8 +247,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         dict of str to ndarray
-            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN where missing; the words
-            of categories and text, None where missing.
+            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN if missing; strings for
+            categories and text, None if missing.
         """
         check_is_fitted(self)
         typed = typed_frame(as_table(X), self.schema_)
@@ -234,12 +263,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return found
 
     def set_output(self, *, transform: str | None = None) -> TableEncoder:
-        """Choose what ``transform`` returns, as for any transformer of scikit-learn.
+        """Set the container that ``transform`` returns, as for scikit-learn's transformers.
 
         Parameters
         ----------
-        transform : {"default", "pandas", "polars"}, optional
-            "default" is an array or a CSR matrix.  Data frames need dense features.
+        transform : {"default", "pandas", "polars"}, default=None
+            "default" means an array or a CSR matrix.  Data frames need dense features.
 
         Returns
         -------
@@ -252,16 +281,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _without_features(schema: Schema) -> str:
-    said = [f"{c.name!r} is {c.kind}" for c in schema]
-    more = f"; and {len(said) - 10} more" if len(said) > 10 else ""
-    found = "; ".join(said[:10]) + more if said else "it has none, or all are left out"
+    kinds = [f"{c.name!r} is {c.kind}" for c in schema]
+    more = f"; and {len(kinds) - 10} more" if len(kinds) > 10 else ""
+    found = "; ".join(kinds[:10]) + more if kinds else "it has none, or all are dropped"
     return f"the table has no columns that could be features: {found}"
 
 
 def _indicator_names(
     encoder: OneHotEncoder, columns: list[str], only: str | None = None
 ) -> list[str]:
-    """Return the names of the indicators of categories, the rare ones together at the end."""
+    """Return the names of the indicators of categories, rare values last."""
     names = []
     together = encoder.infrequent_categories_
     for column, values, rare in zip(columns, encoder.categories_, together, strict=True):

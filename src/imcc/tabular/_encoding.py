@@ -23,9 +23,9 @@ _OTHER_VALUES = "(others)"
 def encoded(
     table: Any, schema: Schema, encoder: ColumnTransformer
 ) -> tuple[Any, dict[str, dict[str, int]]]:
-    """Return the features of a table, and how often values occur that training did not have.
+    """Return the features of a table, and the counts of values that are not in the training table.
 
-    A block of rows at a time, so that only the table and the features are in memory as a whole.
+    Computed in blocks of rows, so that only the table and the features are in memory completely.
     """
     require_rows(table)
     made: _Rows | None = None
@@ -64,14 +64,14 @@ class _DenseRows:
 
 
 class _SparseRows:
-    """A CSR matrix that is filled a block of rows at a time, in arrays that grow where they are.
+    """A CSR matrix that is filled in blocks of rows, in arrays that are resized in place.
 
-    Two arrays of all entries, of which one is a list of blocks, would be twice the memory.
+    Collecting the blocks and concatenating them would need twice the memory.
     """
 
     def __init__(self, n_rows: int, first: Any) -> None:
         self.shape = (n_rows, first.shape[1])
-        # As many as the first block promises, and a few more.
+        # The number of entries estimated from the first block, and a few more.
         room = first.nnz * n_rows // max(first.shape[0], 1)
         self.data = np.empty(room + room // 50 + 1)
         self.indices = np.empty(len(self.data), dtype=np.int32)
@@ -89,7 +89,7 @@ class _SparseRows:
         self.end = end
 
     def _resize(self, size: int) -> None:
-        # In place: nothing else refers to the arrays, whatever a debugger may hold.
+        # In place: nothing else refers to the arrays.
         self.data.resize(size, refcheck=False)
         self.indices.resize(size, refcheck=False)
 
@@ -104,12 +104,12 @@ _Rows = _DenseRows | _SparseRows
 
 
 class UnknownValuesWarning(UserWarning):
-    """A table has values of categories that the training table does not have.
+    """A table has values that are not in the training table.
 
     Parameters
     ----------
     counts : mapping of str to mapping of str to int
-        For each column, the rows that have each value.
+        Per column, the number of rows with each value.
     """
 
     def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -125,11 +125,12 @@ class UnknownValuesWarning(UserWarning):
         )
 
     def add_to(self, counts: dict[str, dict[str, int]]) -> None:
-        """Add these counts to others.
+        """Add the counts of this warning to others.
 
         Parameters
         ----------
         counts : dict of str to dict of str to int
+            Modified in place.
         """
         for name, values in self.counts.items():
             for value, often in values.items():
@@ -141,7 +142,7 @@ class UnknownValuesWarning(UserWarning):
 
 def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
     found = counts.setdefault(name, {})
-    # A column of keys by mistake: the first thousand values tell enough.
+    # If the column has ids by mistake, the first thousand values are enough.
     value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
     found[value] = found.get(value, 0) + often
 
@@ -149,7 +150,7 @@ def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often
 def _count_unknown_values(
     typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
 ) -> None:
-    """Add up how often columns have values that the training table does not have."""
+    """Count values that are not in the training table."""
     pandas = require("pandas", "tables", "Encoding tables")
     for name in schema.of_kind("yes/no"):
         flags = typed[name].to_numpy()

@@ -1,4 +1,4 @@
-"""A made-up table with columns of every kind, for trying things out."""
+"""A synthetic example table with columns of several types."""
 
 from __future__ import annotations
 
@@ -41,20 +41,25 @@ _FILLER = [
 
 
 def example_table(n_rows: int = 800, seed: int = 0) -> tuple[Any, Any]:
-    """Return a made-up table of customers who wrote to a company, and their labels.
+    """Return a synthetic table of messages of customers to a company, and their labels.
 
-    A key, six numbers, two categories and a text, with 6 % of the cells missing; six labels that
-    depend on numbers, on categories, on words of the text, and on each other.
+    It has an id, six numbers, two categories and a text, with 6 % of the cells (except ids)
+    missing, and six labels that depend on numbers, on categories, on words of the text, and on each
+    other.
 
     Parameters
     ----------
     n_rows : int, default=800
+        Number of rows.
     seed : int, default=0
-        The same seed gives the same table.
+        Random seed.
 
     Returns
     -------
-    table, labels : pandas.DataFrame
+    table : pandas.DataFrame
+        The table.
+    labels : pandas.DataFrame
+        The labels, as 0 and 1.
 
     Examples
     --------
@@ -116,13 +121,19 @@ def example_table(n_rows: int = 800, seed: int = 0) -> tuple[Any, Any]:
 
 
 def write_example(path: str | os.PathLike[str], n_rows: int = 800, seed: int = 0) -> Path:
-    """Write the made-up table with its labels as a CSV file, with an ``n/a`` among the numbers.
+    """Write the example table with its labels to a CSV file, with an ``n/a`` among the numbers.
 
     Parameters
     ----------
-    path : path
+    path : path-like
+        File to write.
     n_rows, seed
         As for :func:`example_table`.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
     """
     pd = require("pandas", "tables", "The example table")
     table, labels = example_table(n_rows, seed)

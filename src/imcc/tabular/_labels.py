@@ -1,4 +1,4 @@
-"""Labels as people have them: columns of 0 and 1, or one column of tags."""
+"""Labels of tables: columns of 0 and 1, or a column of tags."""
 
 from __future__ import annotations
 
@@ -15,24 +15,29 @@ from imcc._utils.text import printable
 from imcc.tabular._columns import arrow, clean_text, is_text, to_flags, yes_no_words
 from imcc.tabular._schema import TableError
 
-# What may stand between tags, if nothing is said, in the order in which it is looked for.
+# Separators of tags that are detected, in order of priority.
 SEPARATORS = ("|", ";", ",")
-#: In place of a separator: every cell is a JSON list.
+#: Value of ``separator`` if every cell is a JSON list.
 JSON = "json"
-# With as many tags, most of them in one row only, the column is probably not one of tags.
+# With at least this many tags, most of them in one row only, the column is probably not tags.
 _MANY_TAGS = 20
 
 
 def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
-    """Return the tags of every row of a column.
+    """Return the tags of each row of a column.
 
     Parameters
     ----------
     values : pyarrow array, or sequence of str, of lists or of None
-        ``"news|sport"``, ``'["news", "sport"]'`` (JSON) or lists; a missing value is no tag.
-    separator : str, optional
-        What stands between tags, or "json" for lists as JSON.  None recognises JSON lists, and else
-        takes the first of ``|``, ``;`` and ``,`` that occurs in any row.
+        ``"news|sport"``, ``'["news", "sport"]'`` (JSON) or lists; a missing value means no tags.
+    separator : str, default=None
+        Separator of the tags, or "json" for JSON lists.  None detects JSON lists, and otherwise
+        uses the first of ``|``, ``;`` and ``,`` that occurs in any row.
+
+    Returns
+    -------
+    list of list of str
+        Tags of each row, sorted and without duplicates.
 
     Examples
     --------
@@ -72,18 +77,19 @@ def _is_nan(cell: Any) -> bool:
 
 
 def tag_separator(values: Any, separator: str | None = None) -> str | None:
-    """Return what stands between the tags of a column: as given, or as recognised.
+    """Return the separator of the tags of a column, as given or detected.
 
     Parameters
     ----------
     values : pyarrow array, or sequence of str, of lists or of None
-    separator : str, optional
-        What was given.
+        The column.
+    separator : str, default=None
+        Returned if it is not None.
 
     Returns
     -------
     str or None
-        ``"json"`` for lists as JSON; None where no row has more than one tag, or all are lists.
+        ``"json"`` for JSON lists; None if no row has more than one tag, or all are lists.
 
     Examples
     --------
@@ -122,14 +128,27 @@ def tag_matrix(
     Parameters
     ----------
     rows : sequence of sequences of str
-    names : sequence of str, optional
-        The tags that count, in their order; others are ignored.  None is all that occur, sorted.
+        Tags of each row.
+    names : sequence of str, default=None
+        Tags of the columns, in this order; other tags are ignored.  By default all tags, sorted.
+
+    Returns
+    -------
+    matrix : ndarray of int64, shape (n_rows, n_tags)
+        1 if the row has the tag, otherwise 0.
+    names : list of str
+        Tags of the columns.
+
+    Warns
+    -----
+    UserWarning
+        If ``names`` is None and most of at least 20 tags occur in one row only.
     """
     learned = names is None
     if names is None:
         names = sorted({tag for row in rows for tag in row})
         if not names:
-            raise TableError("no row has a tag: there is nothing to learn")
+            raise TableError("no row has a tag")
     known = set(names)
     binarizer = MultiLabelBinarizer(classes=list(names))
     kept = [[tag for tag in row if tag in known] for row in rows]
@@ -153,10 +172,21 @@ def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False
     Parameters
     ----------
     table : pyarrow.Table
+        The table.
     names : sequence of str
+        Names of the label columns.
     unknown : bool, default=False
-        Whether missing values are labels that are not known: NaN in the result, which is then of
-        float64.  They are an error otherwise.
+        Whether missing values are unknown labels, NaN in the result; otherwise they are an error.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows, n_labels)
+        Of float64 if there are unknown labels.
+
+    Raises
+    ------
+    TableError
+        If a cell is missing, or neither 0 nor 1 (nor a pair of words such as yes and no).
     """
     return label_columns(table, names, unknown)
 
@@ -180,7 +210,7 @@ def label_columns(
             flags, neither = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
         else:
             flags, neither = to_flags(values, words)
-        # What is no 0 or 1 comes before gaps: a column named by mistake may have both.
+        # Invalid values are reported before missing ones: a column named by mistake may have both.
         if neither.any():
             row = int(np.flatnonzero(neither)[0])
             raise TableError(
@@ -208,7 +238,7 @@ def label_columns(
 
 
 def _alone(distinct: set[str]) -> tuple[str, str] | None:
-    """Return the pair of words that the only value of a label column belongs to."""
+    """Return the pair of words that contains the only value of a label column."""
     if len(distinct) != 1:
         return None
     for no, yes in (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")):
@@ -218,7 +248,7 @@ def _alone(distinct: set[str]) -> tuple[str, str] | None:
 
 
 def check_separator(separator: Any) -> str | None:
-    """Return what stands between tags, or say what is wrong with it."""
+    """Validate and return a separator of tags."""
     if separator is not None and (not isinstance(separator, str) or not separator):
         raise InvalidArgumentError("separator", f"must be text or None, got {separator!r}")
     return separator

@@ -1,4 +1,4 @@
-"""Reading tables from files, every cell as it is written: at once, or in parts."""
+"""Reading of tables from files, completely or in parts, with cells as they are written."""
 
 from __future__ import annotations
 
@@ -18,30 +18,41 @@ from imcc._utils.progress import is_heard, tell
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
 from imcc.tabular._columns import arrow, is_text, release_memory
 
-#: What may stand between the values of a file of text.
+#: Delimiters of text files that are detected.
 DELIMITERS = (",", ";", "\t", "|")
 #: Suffixes of the files that are tables.
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
-# How much of a file the delimiter is looked for in.
+# Number of bytes of a file in which the delimiter is detected.
 _SAMPLE = 2**16
-# How many bytes of text, or rows of Parquet, are read at a time.
+# Number of bytes of text, or rows of Parquet, that are read at a time.
 _BLOCK_BYTES = 2**20
-# Bytes of text that Arrow looks at at a time, the next if a row has more.  It reads up to 32 such
-# blocks ahead, which would be all of a file that is not large.
+# Block sizes of Arrow in bytes; the next one is used if a row is longer.  Arrow reads up to 32
+# blocks ahead, so that large blocks would read small files completely.
 _BLOCK_SIZES = (2**18, 2**22, 2**26)
 _BLOCK_ROWS = 8192
-# Bytes of a column that are put into one piece.
+# Number of bytes of a column per chunk.
 _PIECE_BYTES = 2**26
-# A column is coded if it has at most so many different values: always, and if they are at most a
-# quarter of the rows of a part.
+# A column is dictionary-encoded if it has at most the first number of distinct values, or at most
+# the second and a quarter of the rows of a part.
 _FEW_CODES, _MOST_CODES = 64, 8192
 
 Source = str | os.PathLike[str] | Content
 
 
 def is_table(source: Source) -> bool:
-    """Whether a file is a table by its name: CSV, TSV or Parquet, packed or not.
+    """Return whether a file is a table by its name: CSV, TSV or Parquet, compressed or not.
 
+    Parameters
+    ----------
+    source : path-like or Content
+        The file.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> is_table("a.csv.gz"), is_table("a.arff")
     (True, False)
     """
@@ -51,21 +62,21 @@ def is_table(source: Source) -> bool:
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A CSV, TSV or Parquet file, and how to read it.
+    r"""A CSV, TSV or Parquet file with its reading options.
 
     Parameters
     ----------
-    source : path or Content
-        Also packed: ``.csv.gz``, ``.csv.bz2``, a ``.zip`` archive.
-    delimiter : str, optional
-        What stands between the values of a text file.  None recognises commas, semicolons, tabs
-        and vertical bars; a file in which that cannot be decided is an error.
+    source : path-like or Content
+        The file; may be compressed: ``.csv.gz``, ``.csv.bz2``, or in a ``.zip`` archive.
+    delimiter : str, default=None
+        Delimiter of a text file.  None detects commas, semicolons, tabs and vertical bars; an
+        ambiguous file is an error.
     header : bool, default=True
-        Whether the first row names the columns; they are ``column0, column1, ...`` if not.
-    encoding : str, optional
-        None is UTF-8, or what the byte-order mark of the file says.
+        Whether the first row has the column names; otherwise they are ``column0, column1, ...``.
+    encoding : str, default=None
+        Encoding of a text file; None means UTF-8, or that of a byte order mark.
     max_bytes, member
-        As for :func:`imcc.datasets.read`: for packed files.
+        As for :func:`imcc.datasets.read`, for compressed files.
     """
 
     source: Source
@@ -77,21 +88,25 @@ class TableFile:
 
     @property
     def path(self) -> str:
-        """How to call the file in messages."""
+        """Path of the file, for messages."""
         return self.source.path if isinstance(self.source, Content) else os.fspath(self.source)
 
     @property
     def name(self) -> str:
-        """The name of the file without folders and suffix."""
+        """Name of the file without folders and suffix."""
         return os.path.splitext(self._file_name)[0]
 
     def read(self) -> Any:
         """Return the whole table.
 
-        Columns of a text file in which few values occur again and again are coded (Arrow's
-        dictionary type), which takes a fraction of the memory; their cells are the same.
+        Columns of a text file with few distinct values are dictionary-encoded, which needs a
+        fraction of the memory; their values are the same.
+
+        Returns
+        -------
+        pyarrow.Table
         """
-        # Text is read part by part here, too: reading all of it at once takes twice the memory.
+        # Text is also read in parts: reading it at once needs twice the memory.
         if self._is_parquet:
             return next(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
@@ -113,7 +128,11 @@ class TableFile:
         Parameters
         ----------
         whole : bool, default=False
-            In one part.
+            Whether to yield the table as one part.
+
+        Yields
+        ------
+        pyarrow.Table
         """
         opened = self._opened()
         if self._is_parquet:
@@ -122,12 +141,16 @@ class TableFile:
             yield from self._text_parts(opened, whole)
 
     def line_of(self, row: int) -> int | None:
-        """Return the line of the file that a row begins in; None for Parquet.
+        """Return the line of the file in which a row begins; None for Parquet.
 
         Parameters
         ----------
         row : int
-            Counted from 0; the names of the columns are no row.
+            Index of the row, from 0, without the header.
+
+        Returns
+        -------
+        int or None
         """
         if self._is_parquet:
             return None
@@ -139,7 +162,7 @@ class TableFile:
         return None
 
     def estimated_rows(self) -> int | None:
-        """Return about how many rows there are, from the size; None if that cannot be said."""
+        """Return the number of rows, estimated from the file size for text; None if unknown."""
         opened = self._opened()
         if self._is_parquet:
             return self._parquet_rows(opened)
@@ -147,7 +170,7 @@ class TableFile:
             head = file.read(_SAMPLE)
             size = file.seek(0, os.SEEK_END)
         lines = head.count(b"\n")
-        return round(lines * size / len(head)) if lines else None
+        return max(round(lines * size / len(head)) - int(self.header), 1) if lines else None
 
     @property
     def _is_parquet(self) -> bool:
@@ -159,7 +182,7 @@ class TableFile:
         return source.name if isinstance(source, Content) else inner_name(source)
 
     def _opened(self) -> str | bytes:
-        """Return the path of a file that can be read as it is, or the bytes of a packed one."""
+        """Return the path of an uncompressed file, or the bytes of a compressed one."""
         source = self.source
         if isinstance(source, Content):
             return source.data
@@ -174,7 +197,7 @@ class TableFile:
     # Text
 
     def _layout(self, opened: str | bytes) -> _Layout:
-        """Find out the encoding, the delimiter and the names of the columns."""
+        """Determine the encoding, the delimiter and the column names."""
         path = self.path
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
@@ -221,7 +244,7 @@ class TableFile:
                 if part.num_rows:
                     n_rows += part.num_rows
                     yield part
-                    # What freed parts leave in reserve would grow with the file.
+                    # Memory reserved for freed parts would grow with the file.
                     del part
                     release_memory()
         except UnicodeDecodeError as error:
@@ -238,7 +261,7 @@ class TableFile:
             raise DataFormatError("the file has no rows", self.path)
 
     def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
-        """Return how Arrow is to read the file."""
+        """Return the options of Arrow for reading the file."""
         pa = arrow()
         reader = require("pyarrow.csv", "tables", "Reading tables")
         names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
@@ -259,7 +282,7 @@ class TableFile:
         }
 
     def _pieces(self, opened: str | bytes, layout: _Layout) -> Iterator[Any]:
-        """Yield the rows in small pieces; in larger ones where a row is longer than a piece."""
+        """Yield the rows in small blocks, or in larger ones if a row is longer than a block."""
         pa = arrow()
         reader = require("pyarrow.csv", "tables", "Reading tables")
         given_before = 0
@@ -278,19 +301,19 @@ class TableFile:
             given_before = max(given_before, seen)
 
     def _refuse_uneven(self, opened: str | bytes, layout: _Layout) -> None:
-        """Say which row has another number of cells than the first."""
+        """Raise an error that names the first row with another number of cells than the header."""
         for line, cells in self._records(opened, layout):
             if len(cells) != len(layout.names):
                 raise DataFormatError(
                     f"the row has {len(cells)} cells, and the first has {len(layout.names)}; if "
-                    f"{layout.delimiter!r} is not what stands between cells, say what does with "
+                    f"{layout.delimiter!r} is not the delimiter, specify it with "
                     + given("delimiter"),
                     self.path,
                     line,
                 )
 
     def _records(self, opened: str | bytes, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows as the csv module reads them, with the lines they begin in."""
+        """Yield the rows as read by the csv module, with the lines in which they begin."""
         with (
             _binary(opened) as file,
             io.TextIOWrapper(file, layout.encoding, errors="replace", newline="") as text,
@@ -305,7 +328,7 @@ class TableFile:
     # Parquet
 
     def _parquet_rows(self, opened: str | bytes) -> int | None:
-        """Return how many rows a file says it has; None if it is damaged: reading will say so."""
+        """Return the number of rows in the metadata; None for a damaged file."""
         pa = arrow()
         parquet = require("pyarrow.parquet", "tables", "Reading tables")
         try:
@@ -348,7 +371,7 @@ class TableFile:
 
 
 def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
-    """Yield tables one after the other as fewer, of about :data:`_BLOCK_BYTES`."""
+    """Concatenate small tables to tables of about :data:`_BLOCK_BYTES`."""
     waiting: list[Any] = []
     for table in tables:
         waiting.append(table)
@@ -360,7 +383,7 @@ def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
 
 
 class _Gathered:
-    """A column of text that comes in parts: coded as long as that takes less memory."""
+    """A column of text read in parts, dictionary-encoded as long as this saves memory."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] | None = {}
@@ -385,7 +408,7 @@ class _Gathered:
             self.parts.append(pa.array(numbers[coded.indices.to_numpy()], pa.int16()))
 
     def _give_up(self) -> None:
-        """Take the cells as they are: there are too many different ones."""
+        """Stop encoding: there are too many distinct values."""
         pa = arrow()
         assert self.codes is not None
         words = pa.array(list(self.codes), pa.string())
@@ -393,11 +416,11 @@ class _Gathered:
         self.codes = None
 
     def result(self) -> Any:
-        """Return the column; the parts are given up on the way."""
+        """Return the column; the parts are released."""
         pa = arrow()
         joined, parts = [], self.parts
         self.parts = []
-        # In few pieces: thousands of small ones, among what has been freed, hold twice the memory.
+        # In few chunks: thousands of small ones need twice the memory, due to fragmentation.
         while parts:
             count = int(np.searchsorted(np.cumsum([part.nbytes for part in parts]), _PIECE_BYTES))
             joined.append(pa.concat_arrays(parts[: count + 1], pa.system_memory_pool()))
@@ -413,11 +436,16 @@ class _Gathered:
 
 
 def decoded(table: Any) -> Any:
-    """Return a table with coded columns of text as plain text.
+    """Return a table with dictionary-encoded columns of text decoded.
 
     Parameters
     ----------
     table : pyarrow.Table
+        The table.
+
+    Returns
+    -------
+    pyarrow.Table
     """
     pa = arrow()
     for j, name in enumerate(table.column_names):
@@ -428,18 +456,22 @@ def decoded(table: Any) -> Any:
 
 
 def joined_tables(tables: Sequence[Any]) -> Any:
-    """Return the rows of tables with the same columns, one table after the other.
+    """Concatenate tables with the same columns.
 
     Parameters
     ----------
     tables : sequence of pyarrow.Table
-        The columns in the same order.
+        Tables with the same columns in the same order.
+
+    Returns
+    -------
+    pyarrow.Table
     """
     if len(tables) == 1:
         return tables[0]
     if any(table.schema.types != tables[0].schema.types for table in tables):
         tables = [decoded(table) for table in tables]
-    # Codes of one file may mean other words in the next.
+    # The same codes may stand for different values in different files.
     return arrow().concat_tables(tables).unify_dictionaries()
 
 
@@ -463,18 +495,19 @@ def read_table(
 ) -> Any:
     r"""Read a table from a CSV, TSV or Parquet file.
 
-    Cells of text files are kept as they are written: what they are is for the schema to say.
+    Cells of text files are not converted; see :func:`infer_schema`.
 
     Parameters
     ----------
-    path : path
-    delimiter : str, optional
-        What stands between the values of a text file.  None recognises commas, semicolons, tabs
-        and vertical bars; a file in which that cannot be decided is an error.
+    path : path-like or Content
+        The file; may be compressed.
+    delimiter : str, default=None
+        Delimiter of a text file.  None detects commas, semicolons, tabs and vertical bars; an
+        ambiguous file is an error.
     header : bool, default=True
-        Whether the first row names the columns; they are ``column0, column1, ...`` if not.
-    encoding : str, optional
-        None is UTF-8, or what the byte-order mark of the file says.
+        Whether the first row has the column names; otherwise they are ``column0, column1, ...``.
+    encoding : str, default=None
+        Encoding of a text file; None means UTF-8, or that of a byte order mark.
 
     Returns
     -------
@@ -515,7 +548,7 @@ def iterate_table(
 
 
 def _not_utf8() -> Message:
-    return "the file is not UTF-8: say what it is with " + given("encoding", "latin-1")
+    return "the file is not UTF-8: specify the encoding with " + given("encoding", "latin-1")
 
 
 def _encoding_of(head: bytes) -> str:
@@ -525,7 +558,7 @@ def _encoding_of(head: bytes) -> str:
 
 
 def find_delimiter(sample: str, path: str) -> str:
-    r"""Return what stands between the values: it gives all rows the same number of columns.
+    r"""Return the delimiter, which gives all rows the same number of columns.
 
     >>> find_delimiter("a;b;c\n1,5;2;3\n", "x.csv")
     ';'
@@ -543,23 +576,26 @@ def find_delimiter(sample: str, path: str) -> str:
     if not widths:
         if not any(candidate in lines[0] for candidate in DELIMITERS):
             return ","  # a single column
-        # Rows of different lengths: the reader will say where.
+        # Rows of different lengths: the reader reports where.
         return max(DELIMITERS, key=lines[0].count)
     shown = " or ".join(repr(candidate) for candidate in widths)
     raise DataFormatError(
-        Message(
-            f"what stands between the values could be {shown}: say it with ", given("delimiter")
-        ),
+        Message(f"the delimiter could be {shown}: specify it with ", given("delimiter")),
         path,
     )
 
 
 def table_fingerprint(table: Any) -> str:
-    """Return a SHA-256 of the names and cells of a table, however it is cut into chunks.
+    """Return a SHA-256 hash of the names and cells of a table, independent of its chunks.
 
     Parameters
     ----------
     table : pyarrow.Table
+        The table.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -575,7 +611,7 @@ def table_fingerprint(table: Any) -> str:
     digest = hashlib.sha256()
 
     class Sink:
-        """A file that only remembers what was written."""
+        """A file object that only computes the hash."""
 
         closed = False
 

@@ -1,21 +1,22 @@
-"""What the columns of a table are: inferred by stated rules, shown, stored, and overruled.
+"""Kinds of the columns of a table, inferred by documented rules that can be overridden.
 
-The rules, for the values that are not missing, in this order:
+The rules are applied to the values that are not missing, in this order:
 
 1. **constant**: no value, or the same value in every row.
 2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
-3. **number**: every value is a finite decimal number, with a point or, in all of the column, with a
-   comma (1,5 or 1.234,5; a column in which every comma may stand between thousands is an error).
-   If at least 80 % are but some are not, that is an error: the words are a spelling of "missing"
-   that is not known, or the column is no number.
-4. **date**: every value has one and the same date format.
-5. **id**: every value is different, there are at least 20, and they look like keys: whole numbers
-   that count without a gap, or whose column is called id, key or the like; or single words with a
-   digit in them.
-6. **text**: values of three words or more on average, or of two if most of them are different.
-7. **category**: all else.
+3. **number**: every value is a finite decimal number, with a point or, in the whole column, with a
+   comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an error).
+   If at least 80 % but not all values are numbers, this is an error: the others are an unknown word
+   for a missing value, or the column is not a number.
+4. **date**: all values have the same date format.
+5. **id**: all values are distinct, there are at least 20, and they look like keys: consecutive
+   integers, or integers in a column whose name ends in id, key or similar (without missing values);
+   or single words with a digit.
+6. **text**: at least three words per distinct value on average, if more than 10 % of the values are
+   distinct; or at least two words, if more than half of the values are distinct.
+7. **category**: all other columns.
 
-A column with fractions is a number even if all its values are different.
+A column with fractions is a number even if all its values are distinct.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ from imcc.tabular._columns import (
 #: The kinds of columns.
 KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "label")
 
-# At least this share of numbers, and the words among them are stray.
+# With at least this fraction of numbers, the other values of a column are an error.
 _MOSTLY = 0.8
-# Fewer different values say nothing about whether they are keys.
+# Minimum number of distinct values of a column of ids.
 _FEWEST_KEYS = 20
 _KEY_NAME = re.compile(r"(^|[_\W])(id|key|uuid|guid|index|nr|no|number)$", re.IGNORECASE)
-# Where missing values are at least this frequent, that a value is missing is a feature, too.
+# If at least this fraction of the values is missing, an indicator of missing values is added.
 FREQUENTLY_MISSING = 0.05
 
 _BECOMES = {
@@ -68,14 +69,14 @@ _BECOMES = {
 
 
 class TableError(ImccError, ValueError):
-    """A table does not hold what its schema says.
+    """A table is invalid, or does not match its schema.
 
     Parameters
     ----------
     problem : str
-        What is wrong, and what to do.
-    row : int, optional
-        The first row that is wrong, counted from 0.
+        Description of the problem.
+    row : int, default=None
+        The first invalid row, counted from 0.
 
     Examples
     --------
@@ -93,31 +94,34 @@ class TableError(ImccError, ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """A column of a table.
 
     Attributes
     ----------
     name : str
+        Name of the column.
     kind : str
         One of :data:`KINDS`.
     missing : int
-        Rows without a value in the training table.
+        Number of missing values in the training table.
     spelled : int
-        Those among them that a word such as ``n/a`` stands for.
+        Number of missing values given as a word such as ``n/a``.
     n_rows : int
+        Number of rows of the training table.
     n_values : int
-        Different values.
+        Number of distinct values.
     examples : tuple of str
+        Up to three values.
     words : tuple of two str, or None
-        What means no and yes, for kind "yes/no".
+        Words for no and yes, for the kind "yes/no".
     date_format : str or None
-        For dates that are written as text.
+        Format of dates that are text.
     has_time : bool
-        Whether dates have an hour.
+        Whether dates have a time of day.
     overruled : bool
         Whether the kind was given by the user.
     decimal : {".", ",", ".,"}
-        How numbers in text are written: 1.5, 1,5 or 1.234,5.
+        Form of numbers that are text: 1.5, 1,5 or 1.234,5.
     """
 
     name: str
@@ -135,7 +139,7 @@ class Column:
 
     @property
     def becomes(self) -> str:
-        """What becomes of the column, in words."""
+        """Description of how the column is encoded."""
         text = _BECOMES[self.kind]
         if self.kind == "date" and self.has_time:
             text += ", hour"
@@ -147,19 +151,22 @@ class Column:
 
     @property
     def often_missing(self) -> bool:
-        """Whether values are missing so often that this is a feature of its own."""
+        """Whether at least 5 % of the values are missing, so that an indicator is added."""
         return self.n_rows > 0 and self.missing >= FREQUENTLY_MISSING * self.n_rows
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What the columns of a table are.
+    """Kinds and other properties of the columns of a table.
+
+    Iterating over a schema yields its columns; ``schema[name]`` is the column of that name.
 
     Attributes
     ----------
     columns : tuple of Column
+        The columns.
     missing_words : tuple of str
-        Spellings of a missing value, in lower case.
+        Words for a missing value, in lower case.
     """
 
     columns: tuple[Column, ...]
@@ -178,16 +185,26 @@ class Schema:
         raise KeyError(name)
 
     def of_kind(self, *kinds: str) -> list[str]:
-        """Return the names of the columns of some kinds."""
+        """Return the names of the columns of the given kinds.
+
+        Parameters
+        ----------
+        *kinds : str
+            Values of :data:`KINDS`.
+
+        Returns
+        -------
+        list of str
+        """
         return [column.name for column in self.columns if column.kind in kinds]
 
     @property
     def features(self) -> list[str]:
-        """The names of the columns that a model uses."""
+        """Names of the columns that a model uses."""
         return self.of_kind("number", "category", "text", "date", "yes/no")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return a dict that can be written as JSON."""
         columns = [{**asdict(c), "becomes": c.becomes} for c in self.columns]
         return {"columns": columns, "missing_words": list(self.missing_words)}
 
@@ -238,25 +255,45 @@ def infer_schema(
     labels: Collection[str] = (),
     missing_words: Collection[str] = (),
 ) -> Schema:
-    """Find out what the columns of a table are; the rules are at the head of this module.
+    """Infer the kinds of the columns of a table.
 
     Parameters
     ----------
     frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
-    kinds : mapping of str to str, optional
-        Kinds that are known better: ``{"zip": "category"}``.
-    date_formats : mapping of str to str, optional
+        The table.
+    kinds : mapping of str to str, default=None
+        Kinds that override the inferred ones: ``{"zip": "category"}``.
+    date_formats : mapping of str to str, default=None
         Formats of dates, as for ``datetime.strptime``.
-    drop : collection of str, optional
-        Columns to leave out of the schema.
-    labels : collection of str, optional
-        Columns that are labels.
-    missing_words : collection of str, optional
-        Further spellings of a missing value.
+    drop : collection of str, default=()
+        Columns that are not included in the schema.
+    labels : collection of str, default=()
+        Label columns.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
 
     Returns
     -------
     Schema
+
+    Raises
+    ------
+    TableError
+        If the kind of a column is ambiguous, or a given kind does not fit.
+
+    Notes
+    -----
+    The rules are applied to the values that are not missing, in this order:
+
+    1. *constant*: no value, or the same value in every row.
+    2. *yes/no*: booleans, 0 and 1, or a pair of words such as yes and no.
+    3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma.
+    4. *date*: all values have the same date format.
+    5. *id*: at least 20 values, all distinct, that are consecutive integers, integers in a column
+       named like a key, or single words with a digit.
+    6. *text*: at least three words per distinct value on average, if more than 10 % of the values
+       are distinct; or at least two words, if more than half of the values are distinct.
+    7. *category*: all other columns.
 
     Examples
     --------
@@ -314,7 +351,7 @@ def _check_names(argument: str, names: Collection[str], table: Any) -> None:
 
 
 class _Reader:
-    """What can be asked about one column while its kind is not known."""
+    """Determines the kind of a column."""
 
     def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
         pa = arrow()
@@ -325,12 +362,12 @@ class _Reader:
         if self.is_text:
             values, self.spelled = clean_text(values, words)
         elif pa.types.is_floating(values.type):
-            # NaN is how data frames write a missing number.
+            # Data frames represent missing numbers as NaN.
             values = compute().if_else(compute().is_nan(values), None, values)
         self.values = values
 
     def column(self, kind: str | None, date_format: str | None) -> Column:
-        """Return the column, of a kind that is given or inferred."""
+        """Return the column, with the given or an inferred kind."""
         pa, pc = arrow(), compute()
         nested = pa.types.is_list(self.values.type) or pa.types.is_struct(self.values.type)
         nested = nested or pa.types.is_large_list(self.values.type)
@@ -359,7 +396,7 @@ class _Reader:
         return base
 
     def infer(self) -> dict[str, Any]:
-        """Return the kind, and what belongs to it, by the rules."""
+        """Return the kind and its attributes by the rules."""
         pa = arrow()
         n_values = len(self.distinct)
         if n_values == 0 or (n_values == 1 and self.values.null_count == 0):
@@ -385,7 +422,7 @@ class _Reader:
         return {"kind": "text" if self.are_sentences() else "category"}
 
     def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
-        """Return what belongs to a kind that is given, after a check that it can be."""
+        """Check a given kind, and return its attributes."""
         pa = arrow()
         if kind in ("yes/no", "date", "text") and not len(self.distinct):
             raise TableError(
@@ -424,7 +461,7 @@ class _Reader:
         return {"kind": kind}
 
     def yes_no(self) -> tuple[str, str] | None:
-        """Return the words for no and yes, if that is what the column holds."""
+        """Return the words for no and yes if these are the values of the column, else None."""
         pa, pc = arrow(), compute()
         if pa.types.is_boolean(self.values.type):
             return ("0", "1")
@@ -437,7 +474,7 @@ class _Reader:
         return None
 
     def all_numeric(self, forced: bool = False) -> bool:
-        """Whether all values are numbers; an error if nearly all are, or if they should be."""
+        """Return whether all values are numbers; an error if most are, or if ``forced``."""
         pc = compute()
         written, decimal = self.values, find_decimal(self.values, _MOSTLY)
         if decimal != ".":
@@ -465,7 +502,7 @@ class _Reader:
         )
 
     def _refuse_thousands(self, decimal: str) -> None:
-        """Refuse commas that may stand between thousands: 1,234."""
+        """Raise an error if all commas may be thousands separators, as in 1,234."""
         pc = compute()
         commas = self.distinct.filter(pc.match_substring(self.distinct, ","))
         if (
@@ -479,7 +516,7 @@ class _Reader:
             )
 
     def counts_rows(self) -> bool:
-        """Whether numbers are keys: whole, all different, and counting or called so."""
+        """Return whether numbers are keys: distinct integers, consecutive or named like a key."""
         n_values = len(self.distinct)
         if n_values < max(_FEWEST_KEYS, len(self.values)):
             return False
@@ -490,7 +527,7 @@ class _Reader:
         return bool(counting) or _KEY_NAME.search(self.name) is not None
 
     def are_keys(self) -> bool:
-        """Whether words are keys: single words with digits, all different."""
+        """Return whether values are keys: distinct single words with digits."""
         pc = compute()
         n_present = len(self.values) - self.values.null_count
         if len(self.distinct) < max(_FEWEST_KEYS, n_present):
@@ -499,7 +536,7 @@ class _Reader:
         return bool(pc.all(like_keys).as_py())
 
     def are_sentences(self) -> bool:
-        """Whether words are sentences rather than names of categories."""
+        """Return whether values are text rather than names of categories."""
         pc = compute()
         n_present = len(self.values) - self.values.null_count
         n_words = pc.mean(pc.add(pc.count_substring_regex(self.distinct, r"\s+"), 1)).as_py()

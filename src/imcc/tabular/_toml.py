@@ -1,4 +1,4 @@
-"""A schema as a small TOML file, to be written, edited by hand and read."""
+"""Schemas as TOML files that can be edited by hand."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from imcc._utils.files import write_whole
 from imcc.datasets import DataFormatError
 from imcc.tabular._schema import KINDS, Schema
 
-# What the file may say of a column besides the kinds.
+# Values in the file other than the kinds of columns.
 DROP, TAGS = "drop", "tags"
 _WORDS = (*KINDS, TAGS, DROP)
 
 
 @dataclass(frozen=True)
 class KnownColumns:
-    """What a user knows about the columns of a table.
+    """User-defined properties of the columns of a table.
 
     Attributes
     ----------
     kinds : dict of str to str
-        Kinds of columns, without labels.
+        Kinds of columns, except labels.
     date_formats : dict of str to str
+        Formats of dates.
     drop : tuple of str
+        Columns that are not used.
     labels : tuple of str
-        Columns of 0 and 1.
+        Label columns of 0 and 1.
     tags : str or None
-        The column of tags.
+        Column of tags.
     missing_words : tuple of str
+        Further words for a missing value.
     separator : str or None
-        What stands between tags.
+        Separator of the tags.
     unknown_labels : bool
-        Whether missing values in label columns are labels that are not known.
+        Whether missing values in label columns are unknown labels.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -58,18 +61,29 @@ def write_schema(
     separator: str | None = None,
     drop: Sequence[str] = (),
 ) -> Path:
-    r"""Write the kinds of a table's columns to a TOML file, for editing.
+    r"""Write the kinds of the columns of a table to a TOML file, for editing.
 
     Parameters
     ----------
     schema : Schema
-    path : path
-    tags : str, optional
-        Which of the label columns holds tags.
-    separator : str, optional
-        What stands between them.
-    drop : sequence of str, optional
-        Columns that are left out, and are not in the schema.
+        The schema.
+    path : path-like
+        File to write.
+    tags : str, default=None
+        Name of the label column with tags.
+    separator : str, default=None
+        Separator of the tags.
+    drop : sequence of str, default=()
+        Columns that are not used and not in the schema.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    See Also
+    --------
+    read_schema : Read the file.
 
     Examples
     --------
@@ -94,7 +108,17 @@ def schema_text(
     separator: str | None = None,
     drop: Sequence[str] = (),
 ) -> str:
-    """Return the TOML of a schema; see :func:`write_schema`."""
+    """Return a schema as TOML.
+
+    Parameters
+    ----------
+    schema, tags, separator, drop
+        As for :func:`write_schema`.
+
+    Returns
+    -------
+    str
+    """
     lines = [
         "# What the columns of a table are, for `imcc tune FILE --schema THIS`.",
         f"# Kinds: {', '.join(KINDS[:-1])}; label (a column of 0 and 1),",
@@ -118,20 +142,26 @@ def schema_text(
 
 
 def _quoted(value: Any) -> str:
-    # JSON's strings are TOML's, but for one character.
+    # JSON strings are valid in TOML, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_schema(path: str | os.PathLike[str]) -> KnownColumns:
-    """Read what :func:`write_schema` wrote, and somebody has edited.
+    """Read a TOML file written by :func:`write_schema`, possibly edited.
 
     Parameters
     ----------
-    path : path
+    path : path-like
+        The file.
 
     Returns
     -------
     KnownColumns
+
+    Raises
+    ------
+    imcc.datasets.DataFormatError
+        If the file is not a valid schema.
     """
     name = os.fspath(path)
     with open(name, "rb") as file:

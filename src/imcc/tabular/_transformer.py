@@ -32,7 +32,7 @@ _LEARNED = {"statistics_", "center_", "scale_", "mean_", "var_"}
 
 
 def make_column_transformer(schema: Schema) -> ColumnTransformer:
-    """Return the transformer of the typed columns of a schema, unfitted."""
+    """Return the unfitted transformer of the typed columns of a schema."""
     numbers, frequent = [], []
     for column in schema:
         names = [column.name] if column.kind == "number" else []
@@ -60,7 +60,7 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
     ]
     steps = [step for step in steps if step[2]]
     for j, name in enumerate(schema.of_kind("text")):
-        # Terms of a single row say nothing, unless there are hardly any rows.
+        # Terms that occur in a single row are not informative, unless there are very few rows.
         least = 1 if schema[name].n_rows < 50 else 3
         words = TfidfVectorizer(
             ngram_range=(1, 2),
@@ -99,9 +99,9 @@ def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
                 if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
                     raise
                 raise TableError(
-                    f"column {columns!r} is of the kind text, but has no words that occur again in "
-                    "other rows: leave it out with " + given("drop", [columns]) + ", or say what "
-                    "it is with " + given("kinds", {columns: "category"})
+                    f"column {columns!r} is of the kind text, but has no words that occur in "
+                    "several rows: leave it out with " + given("drop", [columns]) + ", or set its "
+                    "kind with " + given("kinds", {columns: "category"})
                 ) from error
         elif name == "categories":
             fitted = clone(transformer).fit(_some_of_each(table, schema, columns))
@@ -126,9 +126,9 @@ def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
 def _fit_by_columns(
     transformer: Pipeline, table: Any, schema: Schema, columns: list[str], few: Any
 ) -> Pipeline:
-    """Fit steps that look at each column by itself, to a few columns at a time.
+    """Fit steps that treat columns independently, to a few columns at a time.
 
-    What they learn is joined; scikit-learn would hold several copies of all columns at once.
+    The fitted attributes are concatenated; scikit-learn would copy all columns several times.
     """
     size = max(1, _FIT_CELLS // max(table.num_rows, 1))
     parts = []

@@ -27,7 +27,7 @@ MISSING_VALUE = "(missing)"
 
 
 def date_parts(column: Column) -> list[str]:
-    """Return the names of the numbers that a date becomes."""
+    """Return the names of the numbers that a date is converted to."""
     parts = ["day", "month (sin)", "month (cos)", "weekday (sin)", "weekday (cos)"]
     if column.has_time:
         parts += ["hour (sin)", "hour (cos)"]
@@ -45,9 +45,9 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     ----------
     table : pyarrow.Table
     schema : Schema
-        Says what each column is; a value that is not of its kind is an error.
-    only : collection of str, optional
-        The columns of the frame that are wanted; None is all.
+        Types of the columns; a value that is not of the type of its column is an error.
+    only : collection of str, default=None
+        Columns of the frame to return; all by default.
     """
     pandas = require("pandas", "tables", "Encoding tables")
     absent = [name for name in schema.features if name not in table.column_names]
@@ -69,34 +69,36 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         typed = _typed(column, values)
         if taken := sorted(set(typed) & (set(columns) | (set(schema.features) - {column.name}))):
             raise TableError(
-                f"the parts of the date {column.name!r} would be called like the column(s) "
+                f"the parts of the date {column.name!r} would have the same names as the column(s) "
                 f"{taken}: rename one of them"
             )
         columns |= typed
-    # As they are: pandas would make another copy of text, as a type of its own.
+    # With explicit types: pandas would convert text to its own type, with another copy.
     return pandas.DataFrame(
         {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
     )
 
 
 def check_table(frame: Any, schema: Schema) -> None:
-    """Check that a table has the columns of a schema, with values of their kinds.
+    """Check that a table has the columns of a schema, with values of their types.
 
     Parameters
     ----------
     frame : pandas or polars data frame, pyarrow table, or dict of columns
+        The table.
     schema : Schema
+        Types of the columns.
 
     Raises
     ------
     TableError
-        With the first row that is wrong.
+        If a column is missing or has an invalid value; with the first invalid row.
     """
     typed_frame(as_table(frame), schema)
 
 
 def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
-    """Return the columns of numbers or text that one column of a table becomes."""
+    """Return the columns of numbers or text that a column of a table is converted to."""
     pc = compute()
     if column.kind == "number":
         if is_text(values):
@@ -109,7 +111,7 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     if column.kind == "yes/no":
         flags, neither = to_flags(values, column.words)
         if _may_count(column) and neither.any():
-            # The training table had only 0 and 1 in a column that, it turns out, counts.
+            # The training table happened to have only 0 and 1 in a column of counts.
             others = _numbers_among(values, neither)
             flags, neither = np.where(neither, others, flags), neither & ~np.isfinite(others)
         no, yes = column.words or ("0", "1")
@@ -123,12 +125,12 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
 
 
 def _may_count(column: Column) -> bool:
-    """Whether other numbers than 0 and 1 may turn up in a yes/no column: nobody said it is one."""
+    """Return whether an inferred yes/no column of 0 and 1 may have other numbers later."""
     return not column.overruled and column.words in (None, ("0", "1"), ("0.0", "1.0"))
 
 
 def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
-    """Return the numbers in some cells of a column; NaN elsewhere, and where there is no number."""
+    """Return the numbers in some cells of a column; NaN for other cells and for text."""
     pc = compute()
     found = np.full(len(wanted), np.nan)
     where = np.flatnonzero(wanted)
@@ -146,7 +148,8 @@ def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> Non
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         raise TableError(
             f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
-            "mend the table, or fit a model that knows the word or has another kind for the column",
+            "correct the table, or fit a model that knows the word or has another kind for the "
+            "column",
             int(rows[0]),
         )
 
@@ -154,7 +157,7 @@ def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> Non
 def _as_text(values: Any, missing: str) -> np.ndarray:
     """Return a column as an array of str; 1.0 and 1 are the same text.
 
-    Equal cells share one object, so that a cell takes a pointer and no more.
+    Equal cells share one object, so that a cell only needs a pointer.
     """
     pa, pc = _arrow(), compute()
     if pa.types.is_floating(values.type):
