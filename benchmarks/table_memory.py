@@ -1,9 +1,11 @@
 """How much memory reading and encoding a table takes, against the size of its file.
 
     python -m benchmarks.table_memory [--rows 100000] [--columns 50]
+    python -m benchmarks.table_memory --rows 20000 --text 200
 
-A table of numbers and categories, half and half, is written as CSV, read and encoded in a process
-of its own; what that process takes on top of its imports is compared with the file.
+A table of numbers and categories, half and half, or of one column of text, is written as CSV, read
+and encoded in a process of its own; what that process takes on top of its imports is compared with
+the file.
 """
 
 from __future__ import annotations
@@ -53,11 +55,28 @@ def write(path: Path, n_rows: int, n_columns: int, seed: int = 0) -> None:
                 file.write(",".join([*(f"{v:.4f}" for v in row), *cells]) + "\n")
 
 
-def measure(n_rows: int, n_columns: int) -> dict[str, float]:
+def write_text(path: Path, n_rows: int, length: int, seed: int = 0) -> None:
+    """Write a column of texts of about so many characters, of words by Zipf's law."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 12))) for _ in range(30_000)]
+    chances = 1.0 / np.arange(1, len(words) + 1)
+    chances /= chances.sum()
+    with path.open("w", encoding="utf-8") as file:
+        file.write("text\n")
+        for _ in range(n_rows):
+            picks = rng.choice(len(words), max(length // 7, 3), p=chances)
+            file.write(" ".join(words[k] for k in picks) + "\n")
+
+
+def measure(n_rows: int, n_columns: int, text: int = 0) -> dict[str, float]:
     """Return the size of the file in bytes, and the memory of fit and transform against it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
-        write(path, n_rows, n_columns)
+        if text:
+            write_text(path, n_rows, text)
+        else:
+            write(path, n_rows, n_columns)
         size = path.stat().st_size
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, str(path)],
@@ -78,9 +97,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--text", type=int, default=0, help="one column of texts of this length")
     options = parser.parse_args()
-    found = measure(options.rows, options.columns)
-    print(f"file: {found['size'] / 1e6:.1f} MB, {options.rows:,} rows x {options.columns} columns")
+    found = measure(options.rows, options.columns, options.text)
+    columns = "text" if options.text else f"{options.columns} columns"
+    print(f"file: {found['size'] / 1e6:.1f} MB, {options.rows:,} rows x {columns}")
     print(f"read, fitted and encoded into {found['n_features']:.0f} features: {found['fit']:.2f} x")
     print(f"the most, when it is then read and encoded again: {found['transform']:.2f} x the file")
 

@@ -166,11 +166,11 @@ def test_indicator_columns_of_words_and_gaps():
 
 
 def test_a_classifier_that_takes_no_unknown_labels_says_so():
-    with pytest.raises(ValueError, match="takes no labels that are not known"):
+    with pytest.raises(ValueError, match="NaN"):
         TableClassifier(LLSF()).fit(frame()[["a", "b"]], unknown_labels())
 
 
 def test_labels_that_no_row_knows_are_refused():
     labels = np.column_stack([np.full(N, np.nan), frame()["m"]])
-    with pytest.raises(ValueError, match="known of no row"):
+    with pytest.raises(ValueError, match="unknown in all rows"):
         classifier().fit(frame()[["a", "b"]], labels)

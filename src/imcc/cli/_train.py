@@ -546,8 +546,8 @@ def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
     if corrected is not None and corrected.weight_ > 0:
         before, after = corrected.log_losses_
         said.append(
-            "Boosted trees of the columns that are not text correct their log-odds: the log loss of "
-            f"held-out rows falls from {before:.3f} to {after:.3f}."
+            "Boosted trees of the columns that are not text correct their log-odds: the log loss "
+            f"of held-out rows decreases from {before:.3f} to {after:.3f}."
         )
     limits = expit(decision_thresholds(model, n_labels))
     if (limits != 0.5).any():

@@ -183,7 +183,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         y : str, list of str, or labels
             Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
             themselves: an indicator matrix (column names of a data frame are used; NaN means that
-            the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of tags.
+            the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of
+            tags.
 
         Returns
         -------
