@@ -98,16 +98,17 @@ def _failing(store: Store, others: Store) -> Iterator[str]:
         "all splits, that over the splits of the variants, and the means of the variants; \\* is "
         "where at least half of the difference from the paper vanishes."
     )
-    left = []
+    left: list[Cell] = []
+    untried: list[Cell] = []
     for method in dict.fromkeys(cell.method for cell in kept):
         own = [cell for cell in kept if cell.method == method]
-        variants = [v for v in VARIANTS if v.startswith(f"{method}_")]
+        variants = _with_rows(others, method, own)
         rows, unexplained = [], []
         for cell in own:
-            line, explained = _line(store, others, cell, variants)
+            line, explained, tried = _line(store, others, cell, variants)
             rows.append(line)
             if not explained:
-                unexplained.append(cell)
+                (unexplained if tried else untried).append(cell)
         yield f"**{method}**, ours: {OURS.get(method, 'no setting to change')}\n"
         each = ["metric itself chooses"] if searches(store, method) else []
         yield table(
@@ -120,7 +121,7 @@ def _failing(store: Store, others: Store) -> Iterator[str]:
         )
         yield ""
         left += unexplained
-    n = len(kept) - len(left)
+    n = len(kept) - len(left) - len(untried)
     yield prose(
         f"For {n} of the {len(kept)} one of these changes takes away half of the difference or more"
         + (
@@ -129,11 +130,26 @@ def _failing(store: Store, others: Store) -> Iterator[str]:
             else f"; none of them explains {_named(left)}: these stay differences between the "
             "programs that we could not trace."
         )
+        + (f" Not tried (computing time): {_named(untried)}." if untried else "")
     )
 
 
-def _line(store: Store, others: Store, cell: Cell, variants: list[str]) -> tuple[list[str], bool]:
-    """Return a line of the table, and whether some change makes the cell not worse."""
+def _with_rows(others: Store, method: str, found: list[Cell]) -> list[str]:
+    """Return the variants of a method with rows on one of the data sets."""
+    scores = others.scores("coverage")
+    datasets = {cell.dataset for cell in found} & set(scores.datasets)
+    counts = scores.select(datasets=sorted(datasets)).counts.sum(axis=0) if datasets else None
+    return [
+        v
+        for v in VARIANTS
+        if v.startswith(f"{method}_") and counts is not None and counts[scores.methods.index(v)] > 0
+    ]
+
+
+def _line(
+    store: Store, others: Store, cell: Cell, variants: list[str]
+) -> tuple[list[str], bool, bool]:
+    """Return a line of the table, whether a change explains the cell, and whether any was made."""
     scores = others.scores(cell.metric)
     there = scores.select([cell.dataset] if cell.dataset in scores.datasets else [])
     splits = np.zeros(there.values.shape[-1], dtype=bool)
@@ -153,7 +169,7 @@ def _line(store: Store, others: Store, cell: Cell, variants: list[str]) -> tuple
         line.append(text)
         explained.append(halved)
     if not n:
-        return [*line, "none", *["not run"] * (1 + len(variants))], any(explained)
+        return [*line, "none", *["not run"] * (1 + len(variants))], any(explained), False
     ours = store.scores(cell.metric)
     same = replace(ours, values=ours.values[:, :, : len(splits)][:, :, splits])
     base = _beside(same, cell.method, cell) or cell
@@ -164,7 +180,7 @@ def _line(store: Store, others: Store, cell: Cell, variants: list[str]) -> tuple
         text, halved = _text(_beside(scores, variant, cell), base)
         line.append(text)
         explained.append(halved)
-    return line, any(explained)
+    return line, any(explained), True
 
 
 def _named(found: list[Cell]) -> str:

@@ -28,7 +28,7 @@ def write(folder, names=tuple(REPORTS)):
         results = ROOT / "results"
         files = sorted([*results.glob(f"{name}.csv"), *results.glob(f"{name}.*.csv")])
         with (
-            # The report's figures place their parts themselves; the gallery's style is not for them.
+            # Not in the gallery's style: the report's figures place their parts themselves.
             mpl.rc_context(mpl.rcParamsDefault),
             tempfile.TemporaryDirectory() as place,
             Store.create(Path(place) / f"{name}.sqlite", load_experiment(name)) as store,

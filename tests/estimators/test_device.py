@@ -347,7 +347,7 @@ def test_cupy_is_used_where_torch_is_missing(monkeypatch):
     )
     assert _device._empty_on("cuda") == "an array of CuPy with 0 entries"
     assert _device._empty_on("cuda:0") == "an array of CuPy with 0 entries"
-    with pytest.raises(RuntimeError, match="device='cuda:3': CuPy finds no such GPU here"):
+    with pytest.raises(RuntimeError, match="device='cuda:3': CuPy finds no such GPU"):
         _device._empty_on("cuda:3")
     for device in ("cpu", "cuda:x"):
         with pytest.raises(ValueError, match="device must be 'cuda' or 'cuda:N' with CuPy"):
@@ -374,7 +374,7 @@ def test_what_is_not_installed_is_reported(small_problem, monkeypatch):
         (lambda X: X[:, 0], r"X must have two dimensions .* torch of shape \(90,\)"),
         (lambda X: X[:0, :], r"at least one row .* shape \(0, 5\)"),
         (lambda X: X * np.nan, "NaN or infinity"),
-        (lambda X: X.half(), "float64 or float32 numbers, got torch.float16"),
+        (lambda X: X.half(), "float64 or float32, got torch.float16"),
     ],
     ids=["vector", "empty", "nan", "half"],
 )

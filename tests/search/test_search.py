@@ -1,5 +1,7 @@
 """The search is exact: the same winner, scores and coefficients as fitting every setting."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +12,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from threadpoolctl import threadpool_limits
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
-from imcc._search import grid as grid_module
-from imcc._search.grid import _pairs_by_rho
+from imcc._search.grid import _pairs_by_rho, score_grid
 from imcc._search.labels import DistinctLabels
-from imcc._search.results import by_rank, rank_settings
+from imcc._search.results import by_rank, cv_results, rank_settings
 from imcc.datasets import load_dataset, paper_splits
 from imcc.metrics import METRICS, evaluate, get_scorer
 from tests.backends import array, host
+from tests.calls import recorded_calls
 
 AXES = {
     "alpha": [1e-3, 1.0, 1e3],
@@ -420,18 +422,24 @@ def test_means_that_rounding_keeps_apart_are_tied():
 
 
 @pytest.mark.parametrize("scoring", ["average_precision", "hamming_loss"])
-def test_scores_that_are_not_finite_name_the_setting(small_problem, monkeypatch, scoring):
+def test_scores_that_are_not_finite_name_the_setting(small_problem, scoring):
     X, Y, *_ = small_problem
-    eliminate = grid_module.eliminate
-
-    def broken(terms, gram, cross, alphas, gammas):
-        corrections, intercepts = eliminate(terms, gram, cross, alphas, gammas)
-        intercepts[:, np.asarray(alphas) == 10.0, :] = np.nan
-        return corrections, intercepts
-
-    monkeypatch.setattr(grid_module, "eliminate", broken)
-    with pytest.raises(ValueError, match=r"4 of 8 settings .* not finite, .*'alpha': 10\.0"):
-        IMCCClassifierCV(**SMALL, cv=3, scoring=scoring, random_state=0).fit(X, Y)
+    search = IMCCClassifierCV(**SMALL, cv=3, scoring=scoring, random_state=0)
+    with recorded_calls(score_grid) as scored, recorded_calls(cv_results) as laid_out:
+        search.fit(X, Y)
+    # A fold of that search, as if products with the centres of the second clustering overflowed.
+    arguments = scored[0].arguments
+    first, second = arguments["fold"].problems
+    second = replace(second, factors=np.full_like(second.factors, np.nan))
+    arguments["fold"] = replace(arguments["fold"], problems=[first, second])
+    _, finite, _ = score_grid(**arguments)
+    assert finite[..., 0].all()
+    assert not finite[..., 1].any()
+    arguments = laid_out[0].arguments
+    ((key, (fold, *others)),) = arguments["outcomes"].items()
+    arguments["outcomes"] = {key: [replace(fold, finite=finite), *others]}
+    with pytest.raises(ValueError, match=r"4 of 8 settings .* not finite, .*'n_clusters': 8"):
+        cv_results(**arguments)
 
 
 @pytest.mark.data

@@ -193,7 +193,7 @@ def test_what_cannot_be_done_is_said(partly_known):
         first_two,
         own,
     ):
-        with pytest.raises(ValueError, match=r"scoring='.*' cannot be used .*NaN in y.*f1_macro"):
+        with pytest.raises(ValueError, match=r"scoring='.*' is not supported .*NaN in y.*f1_macro"):
             IMCCClassifierCV(scoring=scoring).fit(X, Y)
     constant = np.where(np.isnan(Y), np.nan, 1.0)
     with pytest.raises(ValueError, match=r"scoring='roc_auc' .*undefined there"):

@@ -184,3 +184,17 @@ def test_thresholds_of_rare_labels():
     assert decision_thresholds(wanted, 2)[1] < -0.2
     with pytest.raises(ValueError, match="thresholds must be one of"):
         TableClassifier(given, thresholds="best").fit(frame, Y)
+
+
+def test_one_label_and_text_beside_numbers():
+    """There is no average precision to weigh the text by; no warning of a grid that is ours."""
+    notes = ["a red apple pie", "an old blue car", "the green tree of apples", "no car at all"]
+    table = {
+        "note": [f"{notes[i % 4]} {i % 7}" for i in range(60)],
+        "price": [float(i % 5) for i in range(60)],
+        "car": [i % 2 for i in range(60)],
+    }
+    classifier = IMCCClassifier(n_clusters=4, random_state=0)
+    model = TableClassifier(classifier, kinds={"note": "text"}).fit(table, ["car"])
+    assert model.predict(table).shape == (60, 1)
+    assert model.score(table, np.array(table["car"])[:, np.newaxis]) == 1

@@ -42,7 +42,7 @@ def test_decimal_commas_and_semicolons(tmp_path):
 
 def test_what_cannot_be_decided_is_asked(tmp_path):
     path = written(tmp_path, "a,b;c\n1,2;3\n")
-    with pytest.raises(DataFormatError, match="could be ',' or ';': say it with delimiter="):
+    with pytest.raises(DataFormatError, match="could be ',' or ';': specify it with delimiter="):
         read_table(path)
     assert read_table(path, delimiter=";").column_names == ["a,b", "c"]
 

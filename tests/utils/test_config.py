@@ -7,6 +7,7 @@ import pytest
 
 from imcc import IMCCClassifier
 from imcc._utils.config import Config, config_context, get_config
+from imcc.comparison import bayesian_signed_rank
 from imcc.metrics import evaluate
 
 
@@ -43,7 +44,7 @@ def test_every_setting_is_described():
 def test_no_size_of_blocks_changes_the_result():
     X = np.random.default_rng(0).normal(size=(60, 4))
     small = {field.name: 16 for field in fields(Config) if field.name.endswith("_entries")}
-    assert len(small) == 7
+    assert len(small) == 8
     for model in ({}, {"kernel": "laplacian"}, {"kernel": "linear"}, {"approximation": "fourier"}):
         scores = []
         for settings in ({}, small):
@@ -52,3 +53,6 @@ def test_no_size_of_blocks_changes_the_result():
                 found = clf.decision_function(X)
                 scores.append(np.append(found.ravel(), list(evaluate(X > 0, found).values())))
         np.testing.assert_allclose(*scores, rtol=1e-8)
+    whole = bayesian_signed_rank(X[:9, 0], n_samples=50)
+    with config_context(**small):
+        assert bayesian_signed_rank(X[:9, 0], n_samples=50) == whole

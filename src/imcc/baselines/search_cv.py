@@ -674,7 +674,9 @@ class _HeldOut:
 
         ``W`` is None if no label was learned.
         """
-        scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
+        # Scores that overflow are an error with the setting's name, not a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
         if not np.isfinite(scores).all():
             return None
         if len(scores) < self.judge.n_labels:  # a binary 1-D target: the ranking of its two classes

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 @click.option(
     "--selection",
     type=click.Choice([*METRICS, EACH]),
-    help='Metric by which settings were chosen; "each": each metric by itself.'
+    help='Metric by which settings were chosen; "each": each metric itself.'
     "  [default: the experiment's]",
 )
 @CONTROL

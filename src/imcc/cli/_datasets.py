@@ -384,22 +384,25 @@ def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]
 
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
-    sizes = [max(dataset_info(name).size, 1) for name in wanted]
+    infos = [dataset_info(name) for name in wanted]
+    sizes = [max(info.size, 1) for info in infos]
     with working("fetching") as report:
-        before = 0
-        seen: dict[str, int] = {}
+        place = 0
+        seen: dict[str, float] = {}
 
-        def show(file: str, done: int, _total: int) -> None:
-            seen[file] = done
-            report(before + sum(seen.values()), sum(sizes), f"{file}, {_size(done)}")
+        def show(file: str, done: int, total: int) -> None:
+            seen[file] = done / max(total, 1)
+            share = sum(seen.values()) / max(len(infos[place].files), len(seen))
+            so_far = sum(sizes[:place]) + share * sizes[place]
+            report(so_far, sum(sizes), f"{file}, {_size(done)}")
 
-        for number, name in enumerate(wanted):
-            before = sum(sizes[:number])
+        for place, name in enumerate(wanted):
             seen.clear()
             try:
                 fetched |= fetch_datasets(name, progress=show, timeout=timeout)
             except (DatasetError, OSError, ImportError) as error:
                 failed[name] = shown_message(error)
+            report(sum(sizes[: place + 1]), sum(sizes), name)
     return fetched, failed
 
 

@@ -1,4 +1,4 @@
-"""How far a command is: bars with the time left, plain lines, lines of JSON, or nothing."""
+"""Progress of a command: bars with the remaining time, plain lines, lines of JSON, or nothing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 
 @contextmanager
 def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[Report]:
-    """Show how far the computations inside are, and about how long they will still take.
+    """Show the progress of the computations inside, and the estimated remaining time.
 
-    They say it with :func:`imcc._utils.progress.tell`, or call the function that this gives, as
-    ``report(done, total, what)``; who does that mutes the others with ``told_to(None)``.  On a
-    terminal there is a bar, which is gone at the end; elsewhere a line now and then, if it takes
-    long.  All on standard error.
+    They report it with :func:`imcc._utils.progress.tell`, or by calling the returned function as
+    ``report(done, total, what)``; in that case, mute the others with ``told_to(None)``.  On a
+    terminal, a bar is shown, which is removed at the end; otherwise a line from time to time, if
+    it takes long.  All output is on standard error.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[
 
 
 def _counting(hear: Listener) -> Report:
-    """Return a function that is told what is done of how much; None: that is not known."""
+    """Return a function that takes the completed and the total number; None if unknown."""
     return lambda done, total, what="": hear(done / total if total else 0.0, what)
 
 
@@ -83,7 +83,7 @@ class _State:
         self.since = self.begin
 
     def hear(self, share: float, what: str) -> None:
-        """Be told the share that is done; a bar does not go back."""
+        """Update the completed fraction, which never decreases."""
         self.what = what
         if share > self.share:
             self.share, self.since = share, time.perf_counter()
@@ -130,7 +130,7 @@ class _Lines:
 
 
 class _Bar:
-    """A bar that is drawn anew several times a second: the time goes on between the reports."""
+    """A bar that is redrawn several times per second, to update the time."""
 
     def __init__(self, state: _State) -> None:
         self.state = state
@@ -265,7 +265,7 @@ class _Tasks:
         self.task = _State("")
 
     def hear(self, share: float, what: str) -> None:
-        """Be told how far the computation inside the task is."""
+        """Update the progress of the computation inside the task."""
         if share < self.task.share and share == 0:
             self.task = _State("")
         self.task.hear(share, what)

@@ -215,7 +215,7 @@ def draw_explanation(
         names.append(f"{count} others together")
         sizes.append(rest)
         colours.append(_REST)
-    if explanation.by != "evidence":
+    if explanation.by in ("support", "features"):  # the others have no constant part
         names.append("intercept" if explanation.by == "support" else "the mean row")
         sizes.append(explanation.constant)
         colours.append(_REST)

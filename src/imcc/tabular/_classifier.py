@@ -20,7 +20,7 @@ from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import part, tell
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
-from imcc.estimators import IMCCClassifierCV
+from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
 from imcc.tabular._balance import WEIGHTS, blocks_of
 from imcc.tabular._columns import as_table
 from imcc.tabular._corrected import TreeCorrectedClassifier
@@ -461,8 +461,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
         sample, labels = table.take(rows), Y[rows]
-        if not (labels > 0).any():
-            return dict(WEIGHTS)
+        # Unknown labels are neither 0 nor 1.
+        has_both = (labels == 1).any(axis=1) & (labels == 0).any(axis=1)
+        if not has_both.any():
+            return dict(WEIGHTS)  # no row, as with one label, has an average precision
         scores = {}
         for number, weight in enumerate(_TEXT_WEIGHTS):
             tell(number, len(_TEXT_WEIGHTS))
@@ -477,7 +479,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 refit=False,
                 random_state=0,
             )
-            with part(number, [1.0] * len(_TEXT_WEIGHTS)):
+            with part(number, [1.0] * len(_TEXT_WEIGHTS)), warnings.catch_warnings():
+                # Nobody chose this grid, or can choose another one.
+                warnings.simplefilter("ignore", EdgeOfGridWarning)
                 scores[weight] = ridge.fit(features, labels).best_score_
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
 

@@ -411,8 +411,8 @@ class _Reader:
         layout = find_date_format(self.distinct)
         if isinstance(layout, list):
             raise TableError(
-                f"column {self.name!r} holds dates such as {self.distinct[0].as_py()!r}, in which "
-                f"day and month cannot be told apart: say which it is with "
+                f"column {self.name!r} has dates such as {self.distinct[0].as_py()!r}, in which "
+                f"day and month cannot be distinguished: specify the format with "
                 + given("date_formats", {self.name: layout[0]})
             )
         if layout is not None:
@@ -445,7 +445,7 @@ class _Reader:
             if isinstance(layout, list) or layout is None:
                 raise TableError(
                     f"column {self.name!r}: the format of its dates is not known, an example is "
-                    f"{self.distinct[0].as_py()!r}: say it with "
+                    f"{self.distinct[0].as_py()!r}: specify it with "
                     + given("date_formats", {self.name: "%d/%m/%Y"})
                 )
             return {"kind": kind, "date_format": layout, "has_time": "%H" in layout}
