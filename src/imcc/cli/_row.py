@@ -74,7 +74,7 @@ def read_rows(
     is_training = None
     if card.fingerprint:
         is_training = table_fingerprint(source.table) == card.fingerprint
-    labels = labels_of(inner, source) if is_training else None
+    labels = labels_of(inner, source, unknown=inner.unknown_labels) == 1 if is_training else None
     return Rows(X, labels, source.path, is_training)
 
 
