@@ -313,7 +313,7 @@ def test_the_line_of_a_task_goes_on_while_it_runs():
     view.since = time.perf_counter()
     first = shown()
     assert re.search(r"split 2 +4\.\d s", first)
-    view.hear(0.4, "searching the grid")
+    view.update(0.4, "searching the grid")
     time.sleep(0.15)
     later = shown()
     assert re.search(r"split 2 +4\.[1-9] s +searching the grid, 40%", later)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.progress import told_to
+from imcc._utils.progress import progress_reported_to
 from imcc._utils.text import printable
 from imcc.cli._inputs import load_matching
 from imcc.cli._progress import working
@@ -144,7 +144,7 @@ def report_row(
     names: dict[str, Any] = {"feature_names": None}
     if not hasattr(rows.X, "columns"):  # an array, whose names are in the card
         names["feature_names"] = card.feature_names or None
-    with working("scoring mixed rows", quiet=quiet) as report, told_to(None):
+    with working("scoring mixed rows", quiet=quiet) as report, progress_reported_to(None):
         attribution = inspection.explain_columns(
             model, x, compared.X, label_names=card.label_names, progress=report, **names, **sizes
         )
@@ -156,7 +156,10 @@ def report_row(
     itself = [number] if same else []
     nearest, group, group_name = None, None, ""
     if around.X.shape[0] > len(itself):
-        with working("looking for the nearest rows", quiet=quiet) as report, told_to(None):
+        with (
+            working("looking for the nearest rows", quiet=quiet) as report,
+            progress_reported_to(None),
+        ):
             nearest = inspection.nearest_rows(
                 model,
                 x,

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.progress import part, tell
+from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
@@ -467,7 +467,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             return dict(WEIGHTS)  # no row, as with one label, has an average precision
         scores = {}
         for number, weight in enumerate(_TEXT_WEIGHTS):
-            tell(number, len(_TEXT_WEIGHTS))
+            report_progress(number, len(_TEXT_WEIGHTS))
             tried = {**WEIGHTS, "text": weight}
             features = TableEncoder(weights=tried).fit_schema(sample, schema)
             ridge = IMCCClassifierCV(

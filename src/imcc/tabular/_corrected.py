@@ -327,7 +327,7 @@ class _Boosting:
                 part[test, j] = trees.sums(self.seen[test])
             if number == 0 and self.best(part, test) == 0:
                 return np.zeros(self.start.shape)
-            progress.tell(number + 1, N_FOLDS)
+            progress.report_progress(number + 1, N_FOLDS)
         return part
 
     def fit(self, n_jobs: int | None) -> dict[int, Trees]:

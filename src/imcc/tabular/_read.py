@@ -15,7 +15,7 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
-from imcc._utils.progress import is_heard, tell
+from imcc._utils.progress import is_watched, report_progress
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
 from imcc.tabular._columns import arrow, is_text, release_memory
 
@@ -111,13 +111,13 @@ class TableFile:
         if self._is_parquet:
             return next(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
-        n_rows, expected = 0, self.estimated_rows() if is_heard() else None
+        n_rows, expected = 0, self.estimated_rows() if is_watched() else None
         for part in self.parts():
             for name in part.column_names:
                 columns.setdefault(name, _Gathered()).add(part[name])
             n_rows += part.num_rows
             if expected is not None:
-                tell(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
+                report_progress(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
         del part
         table = arrow().table({name: column.result() for name, column in columns.items()})
         release_memory()
