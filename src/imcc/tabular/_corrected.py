@@ -36,60 +36,63 @@ _WEIGHTS = np.linspace(0.0, 1.0, 11)
 
 
 class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""A classifier whose log-odds are corrected by boosted trees, as far as that helps.
+    r"""Classifier whose log-odds are corrected by boosted trees, if that lowers the log loss.
 
-    Kernels are smooth: a label that changes at a limit of a number, or only where two conditions
-    hold, takes them many rows.  Trees find limits, but not words in a text.  Here the trees of a
-    label see some of the features and the log-odds :math:`z` of all labels, held out, and add to
-    its log-odds:
+    Kernel models are smooth: a label that changes at a threshold of a number, or only if two
+    conditions hold, takes them many rows to learn.  Trees find thresholds, but do not use the words
+    of a text well.  Here, the trees of a label use some of the features and the held-out log-odds
+    :math:`z` of all labels, and add to its log-odds:
 
     .. math:: f(x) = z(x) + w \sum_t t(x_S, z(x))
 
-    by gradient boosting that starts at :math:`z`.  The weight :math:`w` is one for all labels, out
-    of 0, 0.1, ..., 1: that with the lowest log loss on rows that were held out from the trees, in
-    five folds; and 0 unless it lowers the log loss by more than twice its standard
-    error.  If it is 0, the classifier is as it was.
+    by gradient boosting that starts at :math:`z`.  The weight :math:`w`, shared by all labels, is
+    the one of 0, 0.1, ..., 1 with the lowest log loss on rows that the trees were not fitted on, in
+    five folds.  It is 0 if that does not lower the log loss by more than twice its standard error;
+    the scores are then those of ``estimator``.
 
     Parameters
     ----------
     estimator : classifier
-        With ``fit_held_out``, which returns held-out log-odds of the training rows:
-        :class:`imcc.KernelEnsembleClassifier`.
-    features : sequence of int, optional
-        The features that trees look at; all if it is None.  They are made dense.
+        A classifier with a method ``fit_held_out`` that returns held-out log-odds of the training
+        rows, such as :class:`imcc.KernelEnsembleClassifier`.
+    features : sequence of int or None, default=None
+        Indices of the features that the trees use, as a dense matrix; None means all.
     n_trees : int, default=60
-        Per label, of depth 3.
+        Number of trees per label, of depth 3.
     learning_rate : float, default=0.05
+        Factor of the contribution of each tree.
     min_samples_leaf : int, default=5
+        Minimum number of rows in a leaf.
     max_features : int, default=64
-        Each node looks at so many features, drawn at random if there are more.
+        Number of features considered per split, drawn at random if there are more.
     max_samples : int, default=2000
-        Each tree is grown on so many rows, drawn at random if there are more.
+        Number of rows that each tree is grown on, drawn at random if there are more.
     n_jobs : int or None, default=None
-        Labels at a time, in threads.
+        Number of labels fitted at the same time, in threads.
     random_state : int, RandomState instance or None, default=None
+        Seed of the folds, and of the rows and features that are drawn.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows.
+        The classifier, fitted on all rows.
     weight_ : float
-        The weight of the trees; 0 where they do not help.
+        Weight of the trees; 0 if they do not help.
     trees_ : dict of int to Trees
-        The trees of each label that has some.
+        The trees per label, for labels that have trees.
     log_losses_ : tuple of two float
-        The mean log loss of a label in held-out rows, before and after the correction.  The same
-        rows chose the weight.  NaN where there was nothing to compare.
+        Mean log loss on held-out rows before and after the correction.  The weight was chosen on
+        the same rows.  NaN if no trees were tried.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
-    The held-out log-odds of a row are computed without its label, but those of other rows, which
-    the trees of its fold learn from, are computed with it.  That is so in every stacked model.
+    The held-out log-odds of a row are computed without its labels, but those of the other rows,
+    which the trees of its fold are fitted on, are computed with them, as in all stacked models.
 
-    After the first fold, the others are left out if the trees do not help there.  Where the time of
-    the classifier ran out (``max_time``), no trees are tried.
+    If the trees do not help in the first fold, the other folds are skipped.  No trees are tried if
+    the classifier stopped early because of ``max_time``.
 
     References
     ----------
@@ -138,17 +141,17 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> TreeCorrectedClassifier:
-        """Fit the classifier, and trees that correct it.
+        """Fit the classifier and the trees that correct it.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            As the classifier takes them; NaN in a table of labels is an unknown label.
+            Labels, in any form that the classifier accepts; NaN is an unknown label.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts; rows of weight 0 are left out.
+            Weights of the rows; rows of weight 0 are ignored.
         groups : array-like of shape (n_samples,), optional
-            Rows of a group are held out together.
+            Rows of the same group are held out together.
 
         Returns
         -------
@@ -214,7 +217,7 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         return held
 
     def correction(self, X: Any) -> np.ndarray:
-        """Return what the trees add to the log-odds of every label of every row.
+        """Return what the trees add to the log-odds, per row and label.
 
         Parameters
         ----------
