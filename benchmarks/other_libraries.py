@@ -301,12 +301,13 @@ def tables(rows: Sequence[dict[str, str]]) -> str:
             cells = []
             for name in names:
                 if (method, name) not in means:
-                    slow = any(
-                        row["error"].startswith("more than")
+                    errors = [
+                        row["error"]
                         for row in rows
                         if row["method"] == method and row["data"] == name
-                    )
-                    cells.append("too slow" if slow else "failed")
+                    ]
+                    slow = any(error.startswith("more than") for error in errors)
+                    cells.append("not run" if not errors else "too slow" if slow else "failed")
                     continue
                 cell = form.format(means[method, name])
                 top = name in best and cell == form.format(best[name])

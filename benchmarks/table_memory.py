@@ -64,9 +64,10 @@ def write_text(path: Path, n_rows: int, length: int, seed: int = 0) -> None:
     chances /= chances.sum()
     with path.open("w", encoding="utf-8") as file:
         file.write("text\n")
-        for _ in range(n_rows):
-            picks = rng.choice(len(words), max(length // 7, 3), p=chances)
-            file.write(" ".join(words[k] for k in picks) + "\n")
+        for start in range(0, n_rows, 1000):
+            size = (min(1000, n_rows - start), max(length // 7, 3))
+            for picks in rng.choice(len(words), size, p=chances):
+                file.write(" ".join(words[k] for k in picks) + "\n")
 
 
 def measure(n_rows: int, n_columns: int, text: int = 0) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from imcc._utils.config import config_context
-from imcc._utils.progress import part, tell, told_to
+from imcc._utils.progress import part, progress_reported_to, report_progress
 from imcc.cli._progress import working
 from tests.cli.conftest import LABELS, make_data
 
@@ -153,19 +153,19 @@ def test_the_estimate_follows_from_the_work_that_is_done(capsys):
 
 def test_parts_add_up_and_bars_do_not_go_back(capsys):
     told = []
-    with told_to(lambda share, what: told.append((round(share, 4), what))):
+    with progress_reported_to(lambda share, what: told.append((round(share, 4), what))):
         with part(0, [1, 3], "a"):
             for k in range(2):
                 with part(k, [1, 1], f"a{k}"):
-                    tell(0.5)
+                    report_progress(0.5)
         with part(1, [1, 3]):
-            tell(2, 4, "b")
-        with told_to(None):
-            tell(0.1)
+            report_progress(2, 4, "b")
+        with progress_reported_to(None):
+            report_progress(0.1)
     assert [share for share, what in told if what == "a0"] == [0.0, 0.0625, 0.125]
     assert (0.625, "b") in told
     assert told[-1][0] == 1.0
-    tell(0.5)  # nobody listens
+    report_progress(0.5)  # nobody listens
     with (
         config_context(progress_after=0.0, progress_every=0.0),
         working("counting") as report,
@@ -187,7 +187,7 @@ def test_results_are_the_same_with_a_listener():
         model.set_params(**({"random_state": 0} if hasattr(model, "random_state") else {}))
         alone = model.fit(data.X, data.Y).decision_function(data.X)
         shares = []
-        with told_to(lambda share, what, shares=shares: shares.append(share)):
+        with progress_reported_to(lambda share, what, shares=shares: shares.append(share)):
             heard = model.fit(data.X, data.Y).decision_function(data.X)
         np.testing.assert_array_equal(heard, alone)
         assert len(shares) > 5

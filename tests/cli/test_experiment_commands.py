@@ -3,6 +3,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -294,6 +295,41 @@ def test_the_live_display_shows_what_runs(monkeypatch):
     assert "mine: 1 of 4 done, 1 failed, 1 min 20 s so far, about 3 min 20 s left" in text + shown
     (line,) = {line for line in (text + shown).splitlines() if "yeast, imcc, split 2" in line}
     assert line.split() == ["running", "yeast,", "imcc,", "split", "2", "1", "min", "15", "s"]
+
+
+def test_the_line_of_a_task_goes_on_while_it_runs():
+    from rich.console import Console
+
+    from imcc.cli._progress import _Tasks
+
+    console = Console(force_terminal=True, width=100, record=True)
+
+    def shown():
+        console.print(view)
+        return console.export_text()
+
+    view = _Tasks("mine")
+    view.progress = Progress(4, 1, 0, {TaskKey("scores", "yeast", "imcc", 1): 4.0}, None, 5.0, 20.0)
+    view.since = time.perf_counter()
+    first = shown()
+    assert re.search(r"split 2 +4\.\d s", first)
+    view.update(0.4, "searching the grid")
+    time.sleep(0.15)
+    later = shown()
+    assert re.search(r"split 2 +4\.[1-9] s +searching the grid, 40%", later)
+    assert first.splitlines()[0] != later.splitlines()[0]  # the time so far
+
+
+def test_a_merge_that_fails_leaves_no_store(store, toml, tmp_path):
+    out = tmp_path / "rows.csv"
+    call("experiment", "export", store, "-o", out)
+    new = tmp_path / "new.sqlite"
+    # The rows are of methods that the experiment does not have.
+    assert (
+        "has no task"
+        in call("experiment", "merge", new, out, "--experiment", "quick", code=1).stderr
+    )
+    assert list(tmp_path.glob("new.sqlite*")) == []
 
 
 def test_through_the_real_entry_point(store):

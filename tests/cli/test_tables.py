@@ -444,3 +444,40 @@ def test_predicting_takes_no_more_memory_for_a_larger_file(tmp_path):
         more = peak(large, f"{large}{name}") - peak(small, f"{small}{name}")
         # The file alone has 18 MB more, and is more than that as a table.
         assert more < 9e6, (name, more)
+
+
+def test_ids_that_occur_twice_are_told_apart_by_number(folder, imcc, tmp_path):
+    frame = pd.read_csv(folder / "test.csv")
+    frame.loc[[4, 9], "ticket"] = "T-twice"
+    frame.loc[9, "region"] = "Nord\nOst"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    start = ("inspect", folder / "model.skops", tmp_path / "new.csv", "--background-rows", 5)
+    said = flat(imcc(*start, "--row", "T-twice", code=2).stderr)
+    assert "2 rows are called so in 'ticket': give the number of one of them" in said
+    assert "counted from 0: 4, 9" in said
+    assert "Row 9, " in imcc(*start, "--row", 9, "--columns", 3).stdout
+
+
+def test_the_line_that_tells_excel_the_delimiter(imcc, tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\na;y\r\n1;0\r\n")
+    said = flat(imcc("datasets", "describe", tmp_path / "t.csv", code=1).stderr)
+    assert "line 1: the first line tells Excel the delimiter" in said
+
+
+def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
+    pytest.importorskip("skops")
+    file, model = tmp_path / "t.csv", tmp_path / "m.skops"
+    rows = [f"{i * 1.5},{'xy'[i % 2]},{('', 0, 1, 0)[i % 4]},{i // 2 % 2}" for i in range(40)]
+    file.write_text("a,b,l,m\n" + "\n".join(rows) + "\n")
+    fit = ("fit", file, "--labels", "l,m", "--clusters", "2", "-o", model)
+    said = flat(imcc(*fit, code=1).stderr)
+    assert "line 2" in said
+    assert "'l' has missing values, in 10 of 40 rows" in said
+    assert said.rstrip().endswith("--unknown-labels")
+    imcc(*fit, "--unknown-labels")
+    assert load_model(model).unknown_labels is True
+    # The labels of all rows are needed to compare with.
+    refused = flat(imcc("evaluate", model, file, code=1).stderr)
+    assert "'l' has missing values" in refused
+    assert "--unknown" not in refused
+    assert "unknown_labels" not in refused

@@ -108,7 +108,7 @@ def test_labels_in_every_form():
         TableClassifier(IMCC).fit(frame, labels[:10])
     with pytest.raises(TableError, match="must be 0 or 1"):
         TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
-    with pytest.raises(TableError, match=r"has missing values, in (\d+) of \1 rows"):
+    with pytest.raises(TableError, match="'large' has no values"):
         TableClassifier(IMCC).fit(joined.assign(large=None), ["large", "south"])
     towns = [None, *(["Nord", "Ost", "West"] * len(joined))][: len(joined)]
     with pytest.raises(TableError, match=r"row 1: .* not 'Nord'; a column that lists labels"):

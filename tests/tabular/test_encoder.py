@@ -10,7 +10,8 @@ from sklearn.compose import ColumnTransformer
 
 from imcc.tabular import TableEncoder, TableError, UnknownValuesWarning
 from imcc.tabular._columns import as_table
-from imcc.tabular._encoder import make_column_transformer, typed_frame
+from imcc.tabular._transformer import make_column_transformer
+from imcc.tabular._typed import typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")

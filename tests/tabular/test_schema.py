@@ -7,7 +7,7 @@ import pytest
 
 from imcc.tabular import MISSING, TableError, infer_schema
 from imcc.tabular._columns import as_table
-from imcc.tabular._encoder import typed_frame
+from imcc.tabular._typed import typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")

@@ -40,7 +40,7 @@ from imcc._core.models import REMEDY, KernelModel, Model, Setting, moved_by
 from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc._core.statistics import Statistics, constant_labels
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features, Target, check_finite_result
 
 # Measured number of n x n matrices in memory during an exact fit, by solver: the kernel matrix and
@@ -189,14 +189,14 @@ def fit_arrays(
         if target.known is not None:
             _check_span(settings.span)
             warn_of_patterns(np.unique(target.known, axis=1).shape[1], stacklevel=5)
-        tell(0.0, what="clustering rows")
+        report_progress(0.0, what="clustering rows")
         assignment = assign_rows(
             rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
         )
         n_rows = rows.shape[0]
         clustered = _CLUSTERING * n_rows
         solved = 5 * clustered if settings.has_features else _SQUARE * n_rows**2 + _CUBE * n_rows**3
-        tell(clustered, clustered + solved, "solving")
+        report_progress(clustered, clustered + solved, "solving")
         model, virtual, constants = fit_assigned(
             rows,
             asarray(target.signs, rows),

@@ -12,7 +12,7 @@ from imcc._backend.array import Array, namespace
 from imcc._backend.device import block_entries
 from imcc._core.kernels import Kernel, row_blocks
 from imcc._utils.config import get_config
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 SOLVERS = ("auto", "cholesky", "spectral")
@@ -119,7 +119,7 @@ class KernelModel:
             for rows, coef in parts:
                 values = self.kernel.finish(self.kernel.base(moved, rows), self.width)
                 out[block, :] += values @ coef
-            tell(block.stop, X.shape[0])
+            report_progress(block.stop, X.shape[0])
         return out
 
 
@@ -168,7 +168,7 @@ class FourierModel:
         entries = block_entries(self.coef) or get_config().score_entries
         for block in row_blocks(X.shape[0], coef.shape[0], entries):
             out[block, :] += self.feature_map.transform(X[block, :]) @ coef
-            tell(block.stop, X.shape[0])
+            report_progress(block.stop, X.shape[0])
         return out
 
 

@@ -12,7 +12,7 @@ from imcc._backend.array import Array, asarray, is_numpy, moved_record, namespac
 from imcc._backend.device import block_entries
 from imcc._core.kernels import LaplacianKernel, RBFKernel, WidthKernel, row_blocks
 from imcc._ensemble.views import View
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 #: The kernels that members may have.
@@ -120,7 +120,7 @@ class EnsembleModel:
             for view, anchors in zip(self.views, self.anchors, strict=True):
                 rows = on_host_or_device(view.transform(X[block]), self.base)
                 found[block, :] += self._of_view(view.name, rows, anchors)
-            tell(block.stop, n)
+            report_progress(block.stop, n)
         # By columns: most often all of them.
         if len(self.varying) == out.shape[1]:
             return found

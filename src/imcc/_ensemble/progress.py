@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 
 # Settings of a kernel that are tried, on average, where labels are not coupled, and where they are.
 _TRIES, _COUPLED_TRIES = 4, 11
@@ -130,12 +130,12 @@ class Clock:
     def begin_stage(self, what: str) -> None:
         """Say what is done from now on."""
         self.stage = what
-        tell(self.done, self.total, what)
+        report_progress(self.done, self.total, what)
 
     def worked(self, units: float, what: str) -> None:
         """Count work that is done, and say so."""
         self.done += units
-        tell(self.done, max(self.total, self.done), self.stage)
+        report_progress(self.done, max(self.total, self.done), self.stage)
         if self.say is not None:
             used = time.perf_counter() - self.begin
             left = used * max(self.total - self.done, 0.0) / self.done

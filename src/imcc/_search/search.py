@@ -21,7 +21,7 @@ from imcc._search.fold import FoldResult, Shared, require_room, search_fold
 from imcc._search.folds import Fold, check_defined, judged_labels
 from imcc._search.grid import Grid
 from imcc._search.scorers import Scoring, Truth, check_scorers
-from imcc._utils.progress import is_heard, tell
+from imcc._utils.progress import is_watched, report_progress
 from imcc._utils.validation import Features, Target
 
 
@@ -116,8 +116,8 @@ def search(
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
-    followed = progress is not None or is_heard()
-    tell(0.0, what="clustering rows")
+    followed = progress is not None or is_watched()
+    report_progress(0.0, what="clustering rows")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if followed else "list")
     clustered = dict(
         parallel(
@@ -172,7 +172,7 @@ def search(
             done += 1
             if progress:
                 progress(done, total)
-            tell(done, total, "searching the grid")
+            report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]
         warn_if_indefinite(max(result.negative for result in results.values()))

@@ -30,6 +30,7 @@ CLASSES: dict[str, str] = {
     "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
     "TableClassifier": "imcc.tabular._classifier:TableClassifier",
     "TableEncoder": "imcc.tabular._encoder:TableEncoder",
+    "TreeCorrectedClassifier": "imcc.tabular._corrected:TreeCorrectedClassifier",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
     "XGBoostBaseline": "imcc.baselines.boosting:XGBoostBaseline",
 }
@@ -62,6 +63,7 @@ PARTS: dict[str, str] = {
     "Statistics": "imcc._core.statistics:Statistics",
     "Schema": "imcc.tabular._schema:Schema",
     "SchemaColumn": "imcc.tabular._schema:Column",
+    "BoostedTrees": "imcc.tabular._trees:Trees",
     "StreamPlan": "imcc._stream.passes:StreamPlan",
     "StreamState": "imcc._stream.fitting:StreamState",
     "StreamSums": "imcc._stream.passes:StreamSums",

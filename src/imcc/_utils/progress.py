@@ -1,15 +1,15 @@
-"""How far a computation is, for who has asked to know.
+"""Progress of a computation, for callers that want to show it.
 
-What computes says how much of its own work is done (:func:`tell`).  A computation that consists of
-others says which share of it each of them is (:func:`part`), so that what they say adds up.  Who
-wants to know (the command line) listens (:func:`told_to`).  Without a listener nothing happens,
-and results are never changed.
+A computation reports how much of its own work is done with :func:`report_progress`.  A computation
+that consists of several parts gives the share of each with :func:`part`, so that their reports add
+up.  A caller, such as the command line, receives the reports with :func:`progress_reported_to`.
+Without a receiver nothing happens; results never depend on it.
 
->>> with told_to(lambda share, what: print(f"{share:.2f} {what}")):
+>>> with progress_reported_to(lambda share, what: print(f"{share:.2f} {what}")):
 ...     with part(0, [1, 3], "scaling"):
-...         tell(1, 2)
+...         report_progress(1, 2)
 ...     with part(1, [1, 3], "fitting"):
-...         tell(1, 2, "fitting trees")
+...         report_progress(1, 2, "fitting trees")
 0.00 scaling
 0.12 scaling
 0.25 scaling
@@ -17,7 +17,7 @@ and results are never changed.
 0.62 fitting trees
 1.00 fitting
 
-A listener hears what is told in its own thread and process only.
+A receiver gets the reports of its own thread and process only.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 #: Called with the share that is done, from 0 to 1, and what is being done, which may be empty.
-Listener = Callable[[float, str], None]
+Receiver = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the whole a computation is: the share at its beginning and at its end."""
+    """The place of a computation in the whole: the shares done at its beginning and at its end."""
 
-    listener: Listener
+    receiver: Receiver
     begin: float = 0.0
     end: float = 1.0
     what: str = ""
@@ -44,32 +44,32 @@ class _Place:
 _place: ContextVar[_Place | None] = ContextVar("imcc_progress", default=None)
 
 
-def is_heard() -> bool:
-    """Whether anybody listens."""
+def is_watched() -> bool:
+    """Return whether progress is reported to anything."""
     return _place.get() is not None
 
 
-def tell(done: float, total: float = 1.0, what: str = "") -> None:
-    """Say how much of the present computation is done, and what is being done.
+def report_progress(done: float, total: float = 1.0, what: str = "") -> None:
+    """Report how much of the current computation is done, and what is being done.
 
     Parameters
     ----------
     done, total : float
-        In whichever unit.
+        Amounts of work, in any unit.
     what : str
-        In a few words; nothing for those of the part.
+        A few words; by default those of the part.
     """
     place = _place.get()
     if place is None:
         return
     share = min(max(done / total, 0.0), 1.0) if total > 0 else 1.0
-    place.listener(place.begin + share * (place.end - place.begin), what or place.what)
+    place.receiver(place.begin + share * (place.end - place.begin), what or place.what)
 
 
 @contextmanager
-def told_to(listener: Listener | None) -> Iterator[None]:
-    """Let a function hear what the computations inside say; None: nobody."""
-    token = _place.set(None if listener is None else _Place(listener))
+def progress_reported_to(receiver: Receiver | None) -> Iterator[None]:
+    """Send the reports of the computations inside to a function; None discards them."""
+    token = _place.set(None if receiver is None else _Place(receiver))
     try:
         yield
     finally:
@@ -78,16 +78,16 @@ def told_to(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def part(index: int, weights: Sequence[float], what: str = "") -> Iterator[None]:
-    """Let the computation inside be one of several parts of the present one.
+    """Treat the computation inside as one of several parts of the current one.
 
     Parameters
     ----------
     index : int
-        Which.
+        Index of the part.
     weights : sequence of float
-        How long the parts take; only their proportions count.
+        Expected durations of the parts; only their proportions matter.
     what : str
-        What the part does; nothing for what the present one does.
+        What the part does; by default what the current computation does.
     """
     place = _place.get()
     if place is None:
@@ -98,8 +98,8 @@ def part(index: int, weights: Sequence[float], what: str = "") -> Iterator[None]
     end = begin + size * weights[index] / total
     token = _place.set(replace(place, begin=begin, end=end, what=what or place.what))
     try:
-        tell(0.0)
+        report_progress(0.0)
         yield
-        tell(1.0)
+        report_progress(1.0)
     finally:
         _place.reset(token)

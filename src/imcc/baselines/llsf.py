@@ -52,7 +52,7 @@ class LLSF(SparseLinearClassifier):
         the score +1/2 or -1/2.
     n_iter_ : int
         Number of iterations.
-    objectives_ : ndarray of shape (n_iter_ + 1,)
+    objectives_ : ndarray of shape (n_iterations + 1,)
         The objective at the starting point and after each iteration; it never increases.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.

@@ -77,7 +77,7 @@ class MAHR(BaselineClassifier):
         Entry (l, j) is the sum over rounds of the absolute weights that label l gave to the
         hypotheses of label j, a measure of how informative j is about l.  Not symmetric; zero on
         the diagonal.
-    losses_ : ndarray of shape (n_iter_ + 1, n_labels)
+    losses_ : ndarray of shape (n_iterations + 1, n_labels)
         The exponential loss before the first round and after each round.
     rounds_ : list of Round
         The rounds.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
-from imcc._utils.progress import told_to
+from imcc._utils.progress import progress_reported_to
 from imcc.cli._choices import BY
 from imcc.cli._evaluate import judge_probabilities, print_probabilities
 from imcc.cli._inputs import (
@@ -382,7 +382,7 @@ def _judged(
     model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any], seed: int
 ) -> CalibrationDiagnostics:
     refuse_classes(model, "judge")
-    with told_to(None):
+    with progress_reported_to(None):
         X, Y = load_matching(
             inputs, reading, card, with_labels=True, ignore_extra=True, model=model
         )

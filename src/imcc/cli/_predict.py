@@ -75,7 +75,8 @@ _BINARY = ("parquet", "xlsx")
     "--top",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Write the K labels with the highest scores per row, as tags in one column.",
+    help="Write the K labels with the highest scores per row, as tags in one column; with "
+    "--scores or --proba, their numbers in a second column.",
 )
 @click.option(
     "--to",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.optional import require
-from imcc._utils.progress import told_to
+from imcc._utils.progress import progress_reported_to
 from imcc._utils.text import defused
 from imcc.cli._tables import check_extra, located, table_model
 from imcc.cli._terminal import json_text, print_result
@@ -135,7 +135,7 @@ def counted_rows(parts: Iterator[Part], report: Callable[..., None]) -> Iterator
     """Yield parts, and report the number of rows done."""
     done = 0
     while True:
-        with told_to(None):  # the model would say how far it is with these rows
+        with progress_reported_to(None):  # the model would say how far it is with these rows
             part = next(parts, None)
         if part is None:
             return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.config import get_config
-from imcc._utils.progress import Listener, told_to
+from imcc._utils.progress import Receiver, progress_reported_to
 from imcc._utils.text import printable
 from imcc.cli._terminal import print_json, say, stderr
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[Report]:
     """Show the progress of the computations inside, and the estimated remaining time.
 
-    They report it with :func:`imcc._utils.progress.tell`, or by calling the returned function as
-    ``report(done, total, what)``; in that case, mute the others with ``told_to(None)``.  On a
+    They report it with :func:`imcc._utils.progress.report_progress`, or by calling the returned
+    function as ``report(done, total, what)``; in that case, discard the reports of others with
+    ``progress_reported_to(None)``.  On a
     terminal, a bar is shown, which is removed at the end; otherwise a line from time to time, if
     it takes long.  All output is on standard error.
 
@@ -42,28 +43,28 @@ def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[
         Whether a bar can be drawn; not if results are printed on the same terminal meanwhile.
     """
     if quiet or (has_bars() and not beside):
-        with told_to(None):
+        with progress_reported_to(None):
             yield lambda _done, _total, _what="": None
         return
     state = _State(what)
     if not has_bars():
         lines = _Lines(state)
-        with told_to(lines.hear):
-            yield _counting(lines.hear)
+        with progress_reported_to(lines.update):
+            yield _counting(lines.update)
         return
     from rich.live import Live
 
     with (
         # Standard output is for results: rich would send it to the bar's stream.
         Live(_Bar(state), console=stderr(), refresh_per_second=4, transient=True, **_REDIRECT),
-        told_to(state.hear),
+        progress_reported_to(state.update),
     ):
-        yield _counting(state.hear)
+        yield _counting(state.update)
 
 
-def _counting(hear: Listener) -> Report:
+def _counting(update: Receiver) -> Report:
     """Return a function that takes the completed and the total number; None if unknown."""
-    return lambda done, total, what="": hear(done / total if total else 0.0, what)
+    return lambda done, total, what="": update(done / total if total else 0.0, what)
 
 
 _REDIRECT: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": True}
@@ -82,7 +83,7 @@ class _State:
         self.share, self.begin = 0.0, time.perf_counter()
         self.since = self.begin
 
-    def hear(self, share: float, what: str) -> None:
+    def update(self, share: float, what: str) -> None:
         """Update the completed fraction, which never decreases."""
         self.what = what
         if share > self.share:
@@ -119,10 +120,10 @@ class _Lines:
         self.state = state
         self.after = state.begin + get_config().progress_after
 
-    def hear(self, share: float, what: str) -> None:
+    def update(self, share: float, what: str) -> None:
         """Print a line if it is time for one."""
         state = self.state
-        state.hear(share, what)
+        state.update(share, what)
         present = time.perf_counter()
         if present >= self.after:
             self.after = present + get_config().progress_every
@@ -169,7 +170,7 @@ def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
         view = _Tasks(name)
         with (
             Live(view, console=stderr(), refresh_per_second=4, transient=True, **_REDIRECT) as live,
-            told_to(view.hear),
+            progress_reported_to(view.update),
         ):
             yield lambda progress: view.show(live, progress)
     else:
@@ -264,11 +265,11 @@ class _Tasks:
         # What a task that is computed in this process says of itself.
         self.task = _State("")
 
-    def hear(self, share: float, what: str) -> None:
+    def update(self, share: float, what: str) -> None:
         """Update the progress of the computation inside the task."""
         if share < self.task.share and share == 0:
             self.task = _State("")
-        self.task.hear(share, what)
+        self.task.update(share, what)
 
     def show(self, live: Live, progress: Progress) -> None:
         """Show another state of the run; a task that has ended leaves a line."""

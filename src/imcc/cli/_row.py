@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, given
-from imcc._utils.progress import told_to
+from imcc._utils.progress import progress_reported_to
 from imcc._utils.text import printable
 from imcc.cli._inputs import load_matching
 from imcc.cli._progress import working
@@ -74,7 +74,7 @@ def read_rows(
     is_training = None
     if card.fingerprint:
         is_training = table_fingerprint(source.table) == card.fingerprint
-    labels = labels_of(inner, source) if is_training else None
+    labels = labels_of(inner, source, unknown=inner.unknown_labels) == 1 if is_training else None
     return Rows(X, labels, source.path, is_training)
 
 
@@ -88,8 +88,11 @@ def find_row(model: Any, X: Any, row: str) -> int:
             if len(found) == 1:
                 return found[0]
             if found:
+                numbers = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
                 raise InvalidArgumentError(
-                    "row", f"is {row!r}, and {len(found)} rows are called so in {name!r}"
+                    "row",
+                    f"is {row!r}, and {len(found)} rows are called so in {name!r}: give the number "
+                    f"of one of them, counted from 0: {numbers}",
                 )
     if not row.isdecimal():
         known = f", nor a value of {' or '.join(map(repr, ids))}" if ids else ""
@@ -141,7 +144,7 @@ def report_row(
     names: dict[str, Any] = {"feature_names": None}
     if not hasattr(rows.X, "columns"):  # an array, whose names are in the card
         names["feature_names"] = card.feature_names or None
-    with working("scoring mixed rows", quiet=quiet) as report, told_to(None):
+    with working("scoring mixed rows", quiet=quiet) as report, progress_reported_to(None):
         attribution = inspection.explain_columns(
             model, x, compared.X, label_names=card.label_names, progress=report, **names, **sizes
         )
@@ -153,7 +156,10 @@ def report_row(
     itself = [number] if same else []
     nearest, group, group_name = None, None, ""
     if around.X.shape[0] > len(itself):
-        with working("looking for the nearest rows", quiet=quiet) as report, told_to(None):
+        with (
+            working("looking for the nearest rows", quiet=quiet) as report,
+            progress_reported_to(None),
+        ):
             nearest = inspection.nearest_rows(
                 model,
                 x,
@@ -222,7 +228,7 @@ def print_report(report: RowReport, wanted: tuple[str, ...], top: int) -> None:
     say(f"Background: {report.background}")
     say(f"{found.how()}; +/-: one standard error\n")
     if report.group is not None:
-        say(f"Description of {report.group_name}: {report.group}\n")
+        say(f"Description of {report.group_name}: {' '.join(str(report.group).split())}\n")
     if report.nearest is not None and report.nearest.rows:
         _print_nearest(report, found)
 

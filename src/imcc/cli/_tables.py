@@ -71,6 +71,13 @@ TABLE_OPTIONS: dict[str, Callable[..., Any]] = {
         metavar="TEXT",
         help="Separator of the tags, or json.  [default: detected]",
     ),
+    "table_unknown_labels": click.option(
+        "--unknown-labels",
+        "table_unknown_labels",
+        is_flag=True,
+        default=None,
+        help="Empty cells in label columns are labels that are not known, not an error.",
+    ),
     "table_text": _columns_option("text", "This column is text."),
     "table_category": _columns_option("category", "This column is a category, even if numeric."),
     "table_number": _columns_option("number", "This column has numbers."),
@@ -312,6 +319,7 @@ def known_columns(
         tags,
         (*known.missing_words, *columns.get("missing", ())),
         columns.get("separator", known.separator),
+        bool(columns.get("unknown_labels")),
     )
 
 
@@ -431,6 +439,7 @@ def make_classifier(
         missing_words=list(known.missing_words),
         separator=known.separator,
         thresholds=thresholds,
+        unknown_labels=known.unknown_labels,
         random_state=seed,
     )
 
@@ -449,7 +458,7 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
     from imcc.persistence import make_card, pairs_of
     from imcc.tabular import table_fingerprint
 
-    labels = labels_of(model, source)
+    labels = labels_of(model, source, unknown=model.unknown_labels) == 1
     return replace(
         make_card(model, metrics=metrics),
         data_name=source.name,
@@ -476,8 +485,8 @@ def takes_frames(model: Any, card: ModelCard) -> bool:
     return named_columns and not card.columns and bool(transformers(model))
 
 
-def labels_of(model: TableClassifier, source: Input) -> np.ndarray:
-    """Return the labels of a model from a table that has them."""
+def labels_of(model: TableClassifier, source: Input, *, unknown: bool = False) -> np.ndarray:
+    """Return the labels of a model from a table that has them; NaN where they are unknown."""
     from imcc.datasets import DataFormatError
     from imcc.tabular import indicator_columns, read_tags, tag_matrix
 
@@ -493,7 +502,7 @@ def labels_of(model: TableClassifier, source: Input) -> np.ndarray:
                 f"; the columns are {_listed(source.table.column_names)}",
                 source.path,
             )
-        return indicator_columns(source.table, names)
+        return indicator_columns(source.table, names, unknown=unknown)
 
 
 def check_extra(model: TableClassifier, names: list[str], path: str, ignore: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from imcc._utils.files import save
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
@@ -257,5 +257,5 @@ def write_csv(
     for row in range(dataset.n_rows):
         features = dataset.X[[row]].toarray()[0] if dataset.is_sparse else dataset.X[row]
         writer.writerow([*number_texts(features, missing="?"), *dataset.Y[row].tolist()])
-        tell(row + 1, dataset.n_rows)
+        report_progress(row + 1, dataset.n_rows)
     return save(path, buffer.getvalue().encode("utf-8"))

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, ParamSpec, TypeVar
 
 from imcc._utils.errors import given
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
 #: Default limit of the decompressed size of a file in bytes: 1 GiB.  It is lower for small files
@@ -375,8 +375,8 @@ def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
         if match[0] or not match.end():
             yield match[group]
         if not number % _LINES_TOLD:
-            tell(match.end(), len(text))
-    tell(1.0)
+            report_progress(match.end(), len(text))
+    report_progress(1.0)
 
 
 def _decode_as(content: Content, encoding: str) -> str:

@@ -21,7 +21,7 @@ from imcc._utils.errors import given
 from imcc._utils.files import write_whole
 from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc._utils.text import defused
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
@@ -168,7 +168,7 @@ def read_results(sources: Iterable[str | Path] | str | Path) -> list[Run | Study
         sources = [sources]  # not the letters of its name
     paths = [Path(source) for source in sources]
     for number, path in enumerate(paths):
-        tell(number, len(paths), f"reading {path.name}")
+        report_progress(number, len(paths), f"reading {path.name}")
         if path.suffix in _SUFFIXES:
             found += _read_results(path)
             continue

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_count, check_number
 
 
@@ -84,7 +84,7 @@ def resampled_counts(
         size = min(block, n_resamples - start)
         drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(size)]
         yield np.array(drawn, dtype=np.float64)
-        tell(start + size, n_resamples)
+        report_progress(start + size, n_resamples)
 
 
 def estimate(value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:

@@ -24,7 +24,7 @@ from imcc._ensemble.model import Member, distances, make_kernel, small_indices
 from imcc._utils.errors import InvalidTypeError
 from imcc._utils.optional import require
 from imcc._utils.validation import Features
-from imcc._utils.wrappers import innermost
+from imcc._utils.wrappers import first_with, innermost
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
 from imcc.inspection._diagnostics_figures import save_figure
 from imcc.inspection._names import names_of_labels
@@ -57,13 +57,21 @@ class EnsembleParts:
         self.label_names = names_of_labels(self.classifier, count, label_names)
         self.transform = row_transform(model, self.classifier)
         self.thresholds = score_thresholds(model, count)
+        # Trees may add to what the members say (imcc.tabular.TreeCorrectedClassifier).
+        self._corrected = first_with(model, "correction")
+
+    def _correction(self, row: Features, j: int) -> float:
+        if self._corrected is None:
+            return 0.0
+        return float(self._corrected.correction(row)[0, j])
 
     def score(self, row: Features, j: int, member: int | None = None) -> float:
         """Return the log-odds of a label by the ensemble, or by one of its members."""
         model = self.classifier._model
         column = self._column(j)
         if member is None or column is None:
-            return float(to_numpy(model.log_odds(small_indices(row)))[0, j])
+            found = float(to_numpy(model.log_odds(small_indices(row)))[0, j])
+            return found if member is not None else found + self._correction(row, j)
         self._check_member(member)
         return self._log_odds(model.members[member], row, column)
 
@@ -83,10 +91,13 @@ class EnsembleParts:
                 raise ValueError("member can only be used with by='support'")
             odds = np.array([self._log_odds(one, row, column) for one in members])
             shares = np.array([one.weight for one in members])
-            return 0.0, {"member": shares}, {"member": odds}, {"member": self.member_names}
+            constant, names = self._correction(row, j), {"member": self.member_names}
+            return constant, {"member": shares}, {"member": odds}, names
         if member is not None:
             self._check_member(member)
-        return self._support(row, column, member)
+            return self._support(row, column, member)
+        constant, *parts = self._support(row, column, None)
+        return constant + self._correction(row, j), *parts
 
     def _column(self, j: int) -> int | None:
         """Return the column of a label in the members' coefficients; None for a constant label."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import imcc
 from imcc._utils.optional import require
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc.experiment import EACH
 from imcc.metrics import METRICS
 from imcc.published import CITATION, VERDICTS, PublishedComparison
@@ -51,7 +51,7 @@ class _Page:
 
     def panels(self) -> Iterator[dict[str, Any]]:
         for number, panel in enumerate(self.results.panels):
-            tell(_PANELS * number / len(self.results.panels))
+            report_progress(_PANELS * number / len(self.results.panels))
             about = self._about(panel.metric, panel.selections)
             yield {
                 **_switch(panel.metric, panel.selections),
@@ -89,7 +89,7 @@ class _Page:
         main = self.results.main
         specs = self.results.experiment.datasets
         for number, spec in enumerate(specs):
-            tell(_PANELS + _DATASETS * number / len(specs))
+            report_progress(_PANELS + _DATASETS * number / len(specs))
             picture = None if main is None else figures.spread(self.results, main, spec.name)
             if main is None or picture is None:
                 yield {"name": one_line(spec.name), "facts": (), "methods": (), "figure": None}
@@ -103,7 +103,7 @@ class _Page:
             }
 
     def paper(self) -> dict[str, Any] | None:
-        tell(_PANELS + _DATASETS)
+        report_progress(_PANELS + _DATASETS)
         by_selection = {
             selection: beside
             for selection in self.results.selections

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imcc._utils.progress import tell
+from imcc._utils.progress import report_progress
 from imcc.comparison import ROPE, Comparison, ScoreTable, compare
 from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
@@ -187,7 +187,7 @@ def _panels(
     searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
     metrics = (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring))
     for number, metric in enumerate(metrics):
-        tell(number, len(metrics), f"comparing by {metric}")
+        report_progress(number, len(metrics), f"comparing by {metric}")
         # Searches choose by the five metrics; others are reported for the main choice.
         differ = searched and metric in METRICS and metric != protocol.scoring
         both = (OWN, EACH) if searched else (OWN,)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
-from imcc._utils.progress import part, tell
+from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.comparison import ROPE
 from imcc.experiment import ALL_METRICS, EACH, Store
@@ -272,7 +272,7 @@ def write_figures(
 
 def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
     for number, panel in enumerate(results.panels):
-        tell(number, len(results.panels))
+        report_progress(number, len(results.panels))
         yield from figures.critical_differences(panel)
         yield from figures.time_against_quality(results, panel)
     for metric in METRICS:

@@ -7,7 +7,9 @@ transformers, and :class:`TableClassifier` combines it with a classifier.
 
 from imcc.tabular._classifier import TableClassifier
 from imcc.tabular._columns import MISSING
-from imcc.tabular._encoder import TableEncoder, UnknownValuesWarning, check_table
+from imcc.tabular._corrected import TreeCorrectedClassifier
+from imcc.tabular._encoder import TableEncoder
+from imcc.tabular._encoding import UnknownValuesWarning
 from imcc.tabular._example import example_table, write_example
 from imcc.tabular._labels import indicator_columns, read_tags, tag_matrix, tag_separator
 from imcc.tabular._read import (
@@ -21,6 +23,7 @@ from imcc.tabular._read import (
 )
 from imcc.tabular._schema import KINDS, Column, Schema, TableError, infer_schema
 from imcc.tabular._toml import KnownColumns, read_schema, schema_text, write_schema
+from imcc.tabular._typed import check_table
 
 __all__ = [
     "KINDS",
@@ -32,6 +35,7 @@ __all__ = [
     "TableEncoder",
     "TableError",
     "TableFile",
+    "TreeCorrectedClassifier",
     "UnknownValuesWarning",
     "check_table",
     "decoded",

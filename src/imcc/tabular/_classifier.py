@@ -16,27 +16,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.progress import part, tell
+from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
+from imcc.tabular._balance import WEIGHTS, blocks_of
 from imcc.tabular._columns import as_table
-from imcc.tabular._encoder import WEIGHTS, TableEncoder, blocks_of
+from imcc.tabular._corrected import TreeCorrectedClassifier
+from imcc.tabular._encoder import TableEncoder
 from imcc.tabular._labels import (
     check_separator,
-    indicator_columns,
+    label_columns,
     read_tags,
     tag_matrix,
     tag_separator,
 )
-from imcc.tabular._schema import Schema, infer_schema
+from imcc.tabular._schema import Schema, TableError, infer_schema, require_rows
 
 # Weights of text relative to the other columns that are tried.
 _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
 # Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
+# The most features that trees are given, which are dense there.
+_FEATURES_OF_TREES = 256
 
 
 def _has(method: str) -> Any:
@@ -82,6 +86,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even
         if its probabilities are well calibrated.  Classifiers without held-out scores are fitted
         five more times.
+    trees : "auto" or bool, default="auto"
+        Whether the log-odds are corrected by boosted trees of the columns that are not text, if
+        that decreases the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
+        means yes if the classifier returns held-out log-odds, as
+        :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
+    unknown_labels : bool, default=False
+        Whether missing values in label columns of the table are unknown labels: each label is then
+        learned from the rows in which it is known, if the classifier supports that.  Otherwise they
+        are an error.  In a label matrix, NaN always means an unknown label.
     random_state : int, RandomState instance or None, default=None
         Seed for the choice of weights and the default classifier.
 
@@ -144,6 +157,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         weights: Mapping[str, float] | str = "auto",
         separator: str | None = None,
         thresholds: str | None = "auto",
+        trees: str | bool = "auto",
+        unknown_labels: bool = False,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -154,6 +169,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.weights = weights
         self.separator = separator
         self.thresholds = thresholds
+        self.trees = trees
+        self.unknown_labels = unknown_labels
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> TableClassifier:
@@ -165,8 +182,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             Training table.
         y : str, list of str, or labels
             Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
-            themselves: an indicator matrix (column names of a data frame are used), or a sequence
-            of tag texts (``"news|sport"``) or of lists of tags.
+            themselves: an indicator matrix (column names of a data frame are used; NaN means that
+            the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of
+            tags.
 
         Returns
         -------
@@ -175,7 +193,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """
         check_separator(self.separator)
         table = as_table(X)
+        require_rows(table)
+        if table.num_rows == 1:
+            raise TableError("the table has a single row: nothing can be learned from that")
         Y, names, used = self._labels(table, y)
+        _warn_of_constant_labels(Y, names)
         schema = infer_schema(
             table,
             kinds=self.kinds,
@@ -197,7 +219,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         with part(1, shares, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
         with part(2, shares, "fitting"):
-            classifier = self._classifier().fit(features, Y)
+            classifier = self._classifier(encoder, features).fit(features, Y)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
@@ -313,6 +335,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # As it was in models that were saved before there were these parameters.
+        super().__setstate__({"trees": False, "unknown_labels": False, **state})
+
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
         """Return the same model with other fitted steps, for example without search results."""
         found = copy.copy(self)
@@ -336,31 +362,82 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             _require_columns(table, [y])
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
             return matrix, names, [y]
-        if isinstance(y, Sequence) and y and all(isinstance(name, str) for name in y):
+        if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
+            y = y.tolist()  # an array or an index of names
+        if isinstance(y, Sequence) and not len(y):
+            raise InvalidArgumentError(
+                "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+            )
+        if isinstance(y, Sequence) and all(isinstance(name, str) for name in y):
             if set(y) <= set(table.column_names):
-                return indicator_columns(table, list(y)), list(y), list(y)
+                if twice := sorted({name for name in y if list(y).count(name) > 1}):
+                    raise InvalidArgumentError("y", f"names label columns twice: {twice}")
+                way_out = (
+                    "; or, to learn each label from the rows in which it is known, say that the "
+                    "others are not known, with " + given("unknown_labels", True)
+                )
+                found = label_columns(table, list(y), self.unknown_labels, way_out)
+                return found, list(y), list(y)
             if len(y) != table.num_rows:
                 _require_columns(table, y)
         if _is_tags(y):
             matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))
         else:
-            matrix = label_matrix(y, "y").astype(np.int64)
-            given = column_names(y)
-            names = [f"label{j}" for j in range(matrix.shape[1])] if given is None else list(given)
-        encode_target(matrix, table.num_rows, type(self).__name__)  # as many rows as the table
+            matrix = self._matrix(y, table.num_rows)
+            own = column_names(y)
+            names = [f"label{j}" for j in range(matrix.shape[1])] if own is None else list(own)
+        encode_target(matrix, table.num_rows, type(self).__name__, unknown=True)  # as many rows
         return matrix, names, []
 
-    def _classifier(self) -> Any:
-        """Return the unfitted classifier of the features, with thresholds if requested."""
-        given = default_classifier(self.random_state) if self.estimator is None else self.estimator
-        wanted, holds_out = self.thresholds, hasattr(given, "fit_held_out")
+    def _matrix(self, y: Any, n_rows: int) -> np.ndarray:
+        """Return a matrix of labels as 0 and 1, NaN where they are not known."""
+        if y is not None and getattr(y, "shape", (1, 1))[1:] == (0,):
+            raise InvalidArgumentError("y", f"has no labels: its shape is {y.shape}")
+        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
+        if target.known is None:
+            return label_matrix(y, "y").astype(np.int64)
+        return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
+
+    def _classifier(self, encoder: TableEncoder, features: Any) -> Any:
+        """Return the unfitted classifier, with trees and thresholds if requested."""
+        chosen = default_classifier(self.random_state) if self.estimator is None else self.estimator
+        chosen = self._with_trees(chosen, encoder, features)
+        wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
         if wanted is None or (wanted == "auto" and not holds_out):
-            return clone(given)
+            return clone(chosen)
         if wanted != "auto":
             check_choice("thresholds", wanted, CRITERIA)
         cv = "held_out" if holds_out else KFold(5, shuffle=True, random_state=0)
         criterion = "f1" if wanted == "auto" else wanted
-        return TunedThresholds(clone(given), criterion=criterion, cv=cv)
+        return TunedThresholds(clone(chosen), criterion=criterion, cv=cv)
+
+    def _with_trees(self, chosen: Any, encoder: TableEncoder, features: Any) -> Any:
+        """Return a classifier, with trees that correct it if they are wanted and can be had."""
+        if self.trees is False:
+            return chosen
+        if self.trees is not True and self.trees != "auto":
+            raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
+        text = encoder.schema_.of_kind("text")
+        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
+        able = hasattr(chosen, "fit_held_out")
+        if self.trees == "auto" and not (able and len(plain)):
+            return chosen
+        if not able:
+            raise InvalidArgumentError(
+                "trees",
+                "correct held-out log-odds, which only a classifier with fit_held_out gives, such "
+                f"as KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
+            )
+        if len(plain) > _FEATURES_OF_TREES:
+            # Those that are not 0 in most rows: all numbers, and the most frequent values.
+            often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
+            plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
+        return TreeCorrectedClassifier(
+            chosen,
+            features=plain.tolist(),
+            n_jobs=getattr(chosen, "n_jobs", None),
+            random_state=self.random_state,
+        )
 
     def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
         """Return the approximate times of choosing weights, encoding and fitting."""
@@ -384,12 +461,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
         sample, labels = table.take(rows), Y[rows]
-        counts = labels.sum(axis=1)
-        if not ((counts > 0) & (counts < labels.shape[1])).any():
+        # Unknown labels are neither 0 nor 1.
+        has_both = (labels == 1).any(axis=1) & (labels == 0).any(axis=1)
+        if not has_both.any():
             return dict(WEIGHTS)  # no row, as with one label, has an average precision
         scores = {}
         for number, weight in enumerate(_TEXT_WEIGHTS):
-            tell(number, len(_TEXT_WEIGHTS))
+            report_progress(number, len(_TEXT_WEIGHTS))
             tried = {**WEIGHTS, "text": weight}
             features = TableEncoder(weights=tried).fit_schema(sample, schema)
             ridge = IMCCClassifierCV(
@@ -406,6 +484,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 warnings.simplefilter("ignore", EdgeOfGridWarning)
                 scores[weight] = ridge.fit(features, labels).best_score_
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
+
+
+def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
+    """Say which labels cannot be learned, because they are the same in every row."""
+    always, never = ~(Y == 0).any(axis=0), ~(Y == 1).any(axis=0)
+    said = [
+        f"{name!r} is {int(yes)} in every row"
+        for name, yes, no in zip(names, always, never, strict=True)
+        if yes or no
+    ]
+    if said:
+        more = f"; and {len(said) - 5} more" if len(said) > 5 else ""
+        warnings.warn(
+            "labels that are the same in every row cannot be learned: "
+            + "; ".join(said[:5])
+            + more,
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _is_tags(y: Any) -> bool:

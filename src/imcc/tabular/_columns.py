@@ -87,11 +87,12 @@ def as_table(frame: Any) -> Any:
     if isinstance(frame, pa.Table):
         table = frame
     elif isinstance(frame, Mapping):
-        table = pa.table({str(name): values for name, values in frame.items()})
+        table = _from_columns(frame)
     elif hasattr(frame, "columns"):
+        _refuse_twice([str(name) for name in frame.columns])
         if hasattr(frame, "reset_index"):  # pandas: the index is no column
             frame = frame.reset_index(drop=True)
-        table = pa.table(frame)
+        table = _from_frame(frame)
     else:
         raise InvalidArgumentError(
             "X",
@@ -99,15 +100,52 @@ def as_table(frame: Any) -> Any:
             f"a dict of columns), got {type(frame).__name__}",
         )
     names = table.column_names
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidArgumentError("X", f"has several columns of the same name: {twice}")
+    _refuse_twice(names)
     # Views of text, polars' way, lack some of Arrow's functions.
     views = getattr(pa.types, "is_string_view", lambda _: False)
     if any(views(kind) for kind in table.schema.types):
         kinds = [pa.large_string() if views(kind) else kind for kind in table.schema.types]
         table = table.cast(pa.schema(list(zip(names, kinds, strict=True))))
     return table
+
+
+def _refuse_twice(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidArgumentError("X", f"has several columns of the same name: {twice}")
+
+
+def _from_columns(columns: Mapping[Any, Any]) -> Any:
+    pa = arrow()
+    arrays = {}
+    for name, values in columns.items():
+        known = isinstance(values, (pa.Array, pa.ChunkedArray))
+        arrays[str(name)] = values if known else _as_array(str(name), values)
+    counts = {name: len(values) for name, values in arrays.items()}
+    if len(set(counts.values())) > 1:
+        raise InvalidArgumentError("X", f"has columns of different lengths: {counts}")
+    return pa.table(arrays)
+
+
+def _as_array(name: str, values: Any) -> Any:
+    pa = arrow()
+    try:
+        return pa.array(values)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(
+            "X", f"has a column {name!r} whose values are of different types: {error}"
+        ) from error
+
+
+def _from_frame(frame: Any) -> Any:
+    pa = arrow()
+    try:
+        return pa.table(frame)
+    except pa.ArrowException as error:
+        said = ", ".join(str(part) for part in error.args)
+        raise InvalidArgumentError(
+            "X", f"has a column whose values are of different types: {said}"
+        ) from error
 
 
 def is_text(values: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, Message
 from imcc._utils.text import printable
 from imcc.tabular._columns import arrow, clean_text, is_text, to_flags, yes_no_words
 from imcc.tabular._schema import TableError
@@ -166,7 +166,7 @@ def tag_matrix(
     return matrix, list(names)
 
 
-def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
+def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False) -> np.ndarray:
     """Return the label columns of a table as 0 and 1.
 
     Parameters
@@ -175,17 +175,30 @@ def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
         The table.
     names : sequence of str
         Names of the label columns.
+    unknown : bool, default=False
+        Whether missing values are unknown labels, NaN in the result; otherwise they are an error.
 
     Returns
     -------
     ndarray of int64, shape (n_rows, n_labels)
+        Of float64 if there are unknown labels.
 
     Raises
     ------
     TableError
         If a cell is missing, or neither 0 nor 1 (nor a pair of words such as yes and no).
     """
-    matrix = np.empty((table.num_rows, len(names)), dtype=np.int64)
+    return label_columns(table, names, unknown)
+
+
+def label_columns(
+    table: Any, names: Sequence[str], unknown: bool, way_out: Message | str = ""
+) -> np.ndarray:
+    """Return label columns; see :func:`indicator_columns`.
+
+    ``way_out`` is what else to do about missing values, for the message.
+    """
+    matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
         values = table[name]
         words = None
@@ -206,14 +219,22 @@ def indicator_columns(table: Any, names: Sequence[str]) -> np.ndarray:
                 row,
             )
         missing = np.flatnonzero(np.isnan(flags))
-        if len(missing):
+        if len(missing) == len(values) > 0:
             raise TableError(
-                f"label column {name!r} has missing values, in {len(missing):,} of "
-                f"{len(values):,} rows: fill them in, or leave these rows out",
+                f"label column {name!r} has no values: there is nothing to learn for it, leave it "
+                "out"
+            )
+        if len(missing) and not unknown:
+            raise TableError(
+                Message(
+                    f"label column {name!r} has missing values, in {len(missing):,} of "
+                    f"{len(values):,} rows: fill them in, or leave these rows out",
+                    way_out,
+                ),
                 int(missing[0]),
             )
         matrix[:, j] = flags
-    return matrix
+    return matrix if np.isnan(matrix).any() else matrix.astype(np.int64)
 
 
 def _alone(distinct: set[str]) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
-from imcc._utils.progress import is_heard, tell
+from imcc._utils.progress import is_watched, report_progress
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
 from imcc.tabular._columns import arrow, is_text, release_memory
 
@@ -110,13 +111,13 @@ class TableFile:
         if self._is_parquet:
             return next(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
-        n_rows, expected = 0, self.estimated_rows() if is_heard() else None
+        n_rows, expected = 0, self.estimated_rows() if is_watched() else None
         for part in self.parts():
             for name in part.column_names:
                 columns.setdefault(name, _Gathered()).add(part[name])
             n_rows += part.num_rows
             if expected is not None:
-                tell(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
+                report_progress(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
         del part
         table = arrow().table({name: column.result() for name, column in columns.items()})
         release_memory()
@@ -214,6 +215,12 @@ class TableFile:
             raise DataFormatError(_not_utf8(), path) from error
         if not sample.strip():
             raise DataFormatError("the file is empty", path)
+        if re.match(r"(?i)\s*sep=.?\s*[\r\n]", sample):
+            raise DataFormatError(
+                "the first line tells Excel the delimiter, and is no row of the table: delete it",
+                path,
+                1,
+            )
         delimiter = self.delimiter
         if delimiter is None:
             is_tsv = self._file_name.lower().endswith(".tsv")

@@ -60,7 +60,7 @@ _BECOMES = {
     "number": "scaled; median if missing",
     "category": "an indicator per value",
     "text": "TF-IDF of words and parts of words",
-    "date": "day, month, weekday, hour",
+    "date": "day, month, weekday",
     "yes/no": "0 or 1",
     "id": "left out: it names rows",
     "constant": "left out: it is the same in every row",
@@ -141,6 +141,10 @@ class Column:
     def becomes(self) -> str:
         """Description of how the column is encoded."""
         text = _BECOMES[self.kind]
+        if self.kind == "date" and self.has_time:
+            text += ", hour"
+        if self.kind == "constant" and self.missing == self.n_rows > 0:
+            return "left out: it has no values"
         if self.kind in ("number", "date") and self.often_missing:
             text += ", and a flag"
         return text
@@ -300,6 +304,7 @@ def infer_schema(
     [('age', 'number'), ('town', 'category'), ('member', 'yes/no')]
     """
     table = as_table(frame)
+    require_rows(table)
     kinds, date_formats = dict(kinds or {}), dict(date_formats or {})
     _check_names("kinds", kinds, table)
     _check_names("date_formats", date_formats, table)
@@ -323,6 +328,16 @@ def infer_schema(
         del reader
         release_memory()
     return Schema(tuple(columns), words)
+
+
+def require_rows(table: Any) -> None:
+    """Refuse a table that has the names of columns only."""
+    if not table.num_rows:
+        raise TableError(
+            f"the table has no rows, only the names of {table.num_columns} column(s)"
+            if table.num_columns
+            else "the table has neither rows nor columns"
+        )
 
 
 def _check_names(argument: str, names: Collection[str], table: Any) -> None:
@@ -409,6 +424,11 @@ class _Reader:
     def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
         """Check a given kind, and return its attributes."""
         pa = arrow()
+        if kind in ("yes/no", "date", "text") and not len(self.distinct):
+            raise TableError(
+                f"column {self.name!r} cannot be of the kind {kind}: it has no values; leave it "
+                "out with " + given("drop", [self.name])
+            )
         if kind == "yes/no":
             words = self.yes_no()
             if words is None:

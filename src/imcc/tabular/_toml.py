@@ -39,6 +39,8 @@ class KnownColumns:
         Further words for a missing value.
     separator : str or None
         Separator of the tags.
+    unknown_labels : bool
+        Whether missing values in label columns are unknown labels.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class KnownColumns:
     tags: str | None = None
     missing_words: tuple[str, ...] = ()
     separator: str | None = None
+    unknown_labels: bool = False
 
 
 def write_schema(
