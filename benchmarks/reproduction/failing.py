@@ -155,7 +155,9 @@ def _line(
     splits = np.zeros(there.values.shape[-1], dtype=bool)
     if there.datasets:
         has = [np.isfinite(there.values[0, there.methods.index(v)]) for v in variants]
-        splits = np.any(has, axis=0) if has else splits
+        # Those that all variants with rows on this data set have.
+        has = [found for found in has if found.any()]
+        splits = np.all(has, axis=0) if has else splits
     n = int(splits.sum())
     line = [
         *(cell.dataset, TITLES[cell.metric]),
@@ -172,6 +174,7 @@ def _line(
         return [*line, "none", *["not run"] * (1 + len(variants))], any(explained), False
     ours = store.scores(cell.metric)
     same = replace(ours, values=ours.values[:, :, : len(splits)][:, :, splits])
+    scores = replace(scores, values=scores.values[:, :, splits])
     base = _beside(same, cell.method, cell) or cell
     line += [str(n), f"{base.mean:.3f}"]
     if _deficit(base) <= 0:  # these splits do not show the difference
