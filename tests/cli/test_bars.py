@@ -67,6 +67,19 @@ def test_tune_shows_a_bar_with_an_estimate_on_a_terminal(pets, tmp_path):
     assert re.search(r"about \d+ s left", plain)
 
 
+def test_an_experiment_shows_its_tasks_on_a_terminal(pets, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'name = "mine"\nn_repeats = 2\nmethods = ["extra_trees"]\n'
+        f'[[datasets]]\nname = "pets"\npath = "{pets / "train.csv"}"\n'
+        f"labels = {json.dumps(LABELS)}\n"
+    )
+    _, shown = at_a_terminal("experiment", "run", plan, "-o", tmp_path / "x.sqlite")
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert re.search(r"mine: \d of 2 done, .* so far", plain)
+    assert "pets, extra_trees, split 2 done in" in plain
+
+
 def test_predictions_go_to_standard_output_beside_a_bar(pets, imcc):
     start = ("predict", pets / "model.skops", pets / "new.csv")
     out, shown = at_a_terminal(*start)
@@ -165,7 +178,7 @@ def test_parts_add_up_and_bars_do_not_go_back(capsys):
     assert [share for share, what in told if what == "a0"] == [0.0, 0.0625, 0.125]
     assert (0.625, "b") in told
     assert told[-1][0] == 1.0
-    report_progress(0.5)  # nobody listens
+    report_progress(0.5)  # discarded
     with (
         config_context(progress_after=0.0, progress_every=0.0),
         working("counting") as report,
@@ -175,7 +188,7 @@ def test_parts_add_up_and_bars_do_not_go_back(capsys):
     assert re.findall(r"(\d+)%", capsys.readouterr().err) == ["50", "50"]
 
 
-def test_results_are_the_same_with_a_listener():
+def test_results_are_the_same_with_a_receiver():
     from imcc import IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.calibration import TunedThresholds
 

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from imcc.cli._app import app
-from imcc.cli._progress import shown_progress
 from imcc.cli._running import Duration
 from imcc.experiment import Experiment, Progress, Store, TaskKey, run
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
@@ -234,9 +233,7 @@ def test_compare_with_the_papers_numbers(tmp_path, pets):
     assert len(found["cells"]) == 15 * 7 * 5
 
 
-def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch):
-    small_grid = {"params": {**STUDIED["params"], "alphas": [0.1, 1.0], "n_clusters": [2, 3]}}
-    monkeypatch.setattr("imcc.experiment._plan._STUDIED", {**STUDIED, **small_grid})
+def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path):
     path = tmp_path / "s.sqlite"
     text = call("sensitivity", pets_file, "-o", path, "--metric", "ranking_loss").stdout
     assert "pets, ranking_loss (lower is better), best at alpha =" in text
@@ -245,17 +242,11 @@ def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path, monkeypatch)
     assert again.stderr == ""  # nothing was computed
     found = json.loads(again.stdout)
     assert found["metric"] == "coverage"
-    assert len(found["alpha_gamma"]) == 2
+    assert len(found["alpha_gamma"]) == 7
     assert len(found["beta"]["mean"]) == 7
     with Store(path) as store:
         assert len(store.studies()) == 1
     assert "Stored in" in call("sensitivity", pets_file, "-o", path).stdout
-
-
-STUDIED = {
-    "estimator": "IMCCClassifierCV",
-    "params": {"kernels": ["rbf"], "width_scales": [1.0]},
-}
 
 
 @pytest.mark.parametrize(
@@ -279,17 +270,17 @@ def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_live_display_shows_what_runs(monkeypatch):
+def test_the_live_display_shows_what_runs():
     from rich.console import Console
+    from rich.live import Live
 
-    import imcc.cli._progress as module
+    from imcc.cli._progress import _Tasks
 
     console = Console(force_terminal=True, width=100, record=True)
-    monkeypatch.setattr(module, "stderr", lambda: console)
-    monkeypatch.setattr(module, "has_bars", lambda: True)
     key = TaskKey("scores", "yeast", "imcc", 1)
-    with shown_progress("mine", quiet=False, as_json=False) as show:
-        show(Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))
+    view = _Tasks("mine")
+    with Live(view, console=console, transient=True) as live:
+        view.show(live, Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))
         text = console.export_text(clear=False)
     shown = console.export_text()
     assert "mine: 1 of 4 done, 1 failed, 1 min 20 s so far, about 3 min 20 s left" in text + shown
