@@ -116,9 +116,9 @@ def predict(
     come first, and files of any size are read in parts.
     """
     if scores and proba:
-        raise click.UsageError("--scores and --proba: give one of the two")
+        raise click.UsageError("--scores and --proba: pass only one of the two")
     if top is not None and top_k is not None:
-        raise click.UsageError("--top and --top-k: give one of the two")
+        raise click.UsageError("--top and --top-k: pass only one of the two")
     output = None if output == STDIN else output
     form = _chosen_form(form, as_json, output)
     if form != "csv":
@@ -169,7 +169,7 @@ def _is_packed(output: str) -> bool:
 def _chosen_form(form: str | None, as_json: bool, output: str | None) -> str:
     """Return the format to write; an option that contradicts the file name is an error."""
     if as_json and form not in (None, "json"):
-        raise click.UsageError(f"--json and --to {form}: give one of the two")
+        raise click.UsageError(f"--json and --to {form}: pass only one of the two")
     asked = "json" if as_json else form
     if asked is None:
         return _form_of(output)
