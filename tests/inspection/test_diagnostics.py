@@ -165,7 +165,7 @@ def test_learned_probabilities(judged, method):
         (lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.bmp"), "must end in"),
         (
             lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.png", thresholds=[1]),
-            "1 entries for 4",
+            r"one entry per curve \(4\), got 1",
         ),
     ],
 )
