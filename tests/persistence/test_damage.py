@@ -1,5 +1,6 @@
 """Files whose checksum is right and whose content is not: errors, no crash, no nonsense."""
 
+import copy
 import io
 import json
 import subprocess
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from imcc import IMCCClassifier
+from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc.baselines import ExtraTreesBaseline, KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
+from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
+from imcc.tabular import TreeCorrectedClassifier
 
 pytest.importorskip("skops")
 
@@ -377,3 +380,49 @@ def test_the_process_survives(problem, tmp_path):
         [sys.executable, "-c", code, str(file), str(whole)], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def corrected():
+    X = np.random.RandomState(0).randn(200, 8)
+    Y = np.column_stack([(X[:, 0] > 0.5) & (X[:, 1] > -0.5), X[:, 2] > 0]).astype(int)
+    ensemble = KernelEnsembleClassifier(random_state=0)
+    model = TreeCorrectedClassifier(ensemble, random_state=0).fit(X, Y)
+    assert model.trees_
+    return X, model
+
+
+def test_whole_boosted_trees_load(corrected, tmp_path):
+    X, model = corrected
+    file = save_model(model, tmp_path / "m.skops")
+    assert untrusted_types(file) == []
+    scores = load_model(file).decision_function(X)
+    np.testing.assert_array_equal(scores, model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("feature", lambda old: old - 1 - old.max()),
+        ("feature", lambda old: old.astype(float)),
+        ("threshold", lambda old: old[:, 1:]),
+        ("value", lambda old: old[:, :-1]),
+        ("value", lambda old: None),
+        ("label", lambda old: -1),
+        ("label", lambda old: "0"),
+        ("features", lambda old: [-1, 0]),
+        ("features", lambda old: ["x"]),
+    ],
+)
+def test_damaged_boosted_trees(corrected, name, change):
+    model = copy.deepcopy(corrected[1])
+    check_model(model, None, "m.skops")
+    label, trees = next(iter(model.trees_.items()))
+    if name == "label":
+        model.trees_[change(label)] = model.trees_.pop(label)
+    elif name == "features":
+        model.features = change(model.features)
+    else:
+        object.__setattr__(trees, name, change(getattr(trees, name)))
+    with pytest.raises(ModelFileError, match="invalid boosted trees"):
+        check_model(model, None, "m.skops")

@@ -54,6 +54,7 @@ def check_model(model: Any, card: ModelCard | None, path: str) -> None:
         else:
             _check_numbers(found, path)
             _check_width(found, path)
+            _check_boosted(found, path)
     if card is not None:
         _check_card(model, card, path)
 
@@ -131,6 +132,41 @@ def _check_width(found: Any, path: str) -> None:
             f"with {width}",
             path,
         )
+
+
+def _check_boosted(found: Any, path: str) -> None:
+    """Check the arrays of boosted trees, and the labels they belong to.
+
+    NumPy refuses indices that are too large when a row is scored, but reads negative ones from the
+    end: such a tree would use another column, or correct another label, without an error.
+    """
+    held: dict[str, Any] = getattr(found, "__dict__", {})
+    short, holds = name_of(type(found)), True
+    if short == "BoostedTrees":
+        arrays: list[Any] = [held.get(name) for name in ("feature", "threshold", "value")]
+        holds = all(isinstance(array, np.ndarray) and array.ndim == 2 for array in arrays)
+        if holds:
+            feature, threshold, value = arrays
+            n_trees, n_inner = feature.shape
+            holds = bool(
+                feature.dtype.kind == "i"
+                and threshold.dtype.kind == value.dtype.kind == "f"
+                and threshold.shape == feature.shape
+                and value.shape == (n_trees, n_inner + 1)
+                and n_inner & (n_inner + 1) == 0  # complete to some depth
+                and (feature >= 0).all()
+            )
+    elif short == "TreeCorrectedClassifier":
+        trees = held.get("trees_", {})
+        holds = isinstance(trees, dict) and all(
+            isinstance(label, (int, np.integer)) and label >= 0 for label in trees
+        )
+        chosen = np.asarray(() if held.get("features") is None else held["features"])
+        holds = holds and (
+            chosen.size == 0 or (chosen.dtype.kind in "iu" and bool((chosen >= 0).all()))
+        )
+    if not holds:
+        raise ModelFileError("the file is damaged: it contains invalid boosted trees", path)
 
 
 def _check_numbers(found: Any, path: str) -> None:
