@@ -23,19 +23,24 @@ VARIANTS = {
     "llsf_raw": "rows as they are",
     "llsf_raw_ones": "rows as they are, column of ones",
     "llsf_160": "160 settings",
+    "llsf_converged": "1000 iterations",
     "jfsc_ones": "column of ones",
     "jfsc_raw": "rows as they are",
     "jfsc_raw_ones": "rows as they are, column of ones",
     "jfsc_160": "160 settings",
+    "jfsc_converged": "1000 iterations",
     "mahr_20": "20 rounds",
     "mahr_100": "100 rounds",
+    "mahr_no_reuse": "no reuse",
+    "mahr_100_no_reuse": "100 rounds, no reuse",
+    "mahr_no_stop": "labels never stop",
     "lift_margin": "margins as scores",
     "lift_c10": "C = 10",
 }
 #: What our rows have instead.
 OURS = {
-    "llsf": "rows of unit length, no column of ones, 40 settings",
-    "jfsc": "rows of unit length, no column of ones, 40 settings",
+    "llsf": "rows of unit length, no column of ones, 40 settings, at most 100 iterations",
+    "jfsc": "rows of unit length, no column of ones, 40 settings, at most 100 iterations",
     "mahr": "twice as many rounds as features",
     "lift": "C = 1, Platt's probabilities as scores",
 }
