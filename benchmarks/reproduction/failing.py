@@ -11,13 +11,15 @@ import numpy as np
 from benchmarks.failing_cells import experiment
 from benchmarks.reproduction.paper import PAPER, cells, searches, with_rows
 from benchmarks.reproduction.rows import RESULTS, TITLES, WORDS, listed, prose, table
-from imcc.comparison import ScoreTable
+from imcc.comparison import ScoreTable, holm
 from imcc.experiment import EACH, Store, merge
 from imcc.metrics import METRICS
 from imcc.published import Cell, compare_with_published
 
 FILE = RESULTS / "failing_cells.csv"
 _NOT_RUN = "not run"
+# Level of each test of a cell, as for its verdict.
+_LEVEL = 0.05
 #: What a variant changes, in words.
 VARIANTS = {
     "llsf_ones": "column of ones",
@@ -88,13 +90,13 @@ def failing(store: Store, folder: Path) -> Iterator[str]:
 
 
 def _failing(store: Store, others: Store) -> Iterator[str]:
-    found = [
+    every = [
         cell
         for method in PAPER[1:]
         if method in with_rows(store)
         for cell in cells(store, "average_precision", method, method)
-        if cell.verdict == "worse"
     ]
+    found = [cell for cell in every if cell.verdict == "worse"]
     doubtful = [cell for cell in found if cell.doubtful is not None]
     kept = [cell for cell in found if cell.doubtful is None]
     yield prose(
@@ -133,14 +135,43 @@ def _failing(store: Store, others: Store) -> Iterator[str]:
     n = len(kept) - len(left) - len(untried)
     yield prose(
         f"For {n} of the {len(kept)} one of these changes takes away half of the difference or more"
-        + (
-            "."
-            if not left
-            else f"; none of them explains {_named(left)}: these stay differences between the "
-            "programs that we could not trace."
-        )
+        + ("." if not left else f"; none of them explains {_named(left)}.")
         + (f" Not tried (computing time): {_named(untried)}." if untried else "")
+        + _by_chance(left + untried, [cell for cell in every if cell.doubtful is None])
     )
+
+
+def _by_chance(left: list[Cell], every: list[Cell]) -> str:
+    """Say which of the cells may be worse by chance, as one of many that were tested."""
+    if not left:
+        return ""
+    tested = [cell for cell in every if cell.p is not None]
+    adjusted = dict(zip(map(_key, tested), holm([cell.p for cell in tested]), strict=True))
+    chance = [cell for cell in left if adjusted[_key(cell)] > _LEVEL]
+    sure = [cell for cell in left if adjusted[_key(cell)] <= _LEVEL]
+    text = (
+        f" {len(tested)} cells were tested, of which {len(tested) * _LEVEL / 2:.0f} would be worse "
+        "by chance if all were truly equal."
+    )
+    if chance:
+        text += (
+            f" With Holm's adjustment for that number, {_named(chance)} {_is(chance)} not "
+            "significantly worse."
+        )
+    if sure:
+        text += (
+            f" What is left, {_named(sure)}, {_is(sure)} a difference between the programs that "
+            "these changes do not explain."
+        )
+    return text
+
+
+def _key(cell: Cell) -> tuple[str, str, str]:
+    return cell.method, cell.dataset, cell.metric
+
+
+def _is(found: list[Cell]) -> str:
+    return "is" if len(found) == 1 else "are"
 
 
 def _with_rows(others: Store, method: str, found: list[Cell]) -> list[str]:
