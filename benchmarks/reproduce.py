@@ -48,6 +48,7 @@ from benchmarks.reproduction.rows import (
     RESULTS,
     ROOT,
     TITLES,
+    listed,
     means_table,
     opened,
     present,
@@ -200,7 +201,15 @@ def build() -> Built:
             )
             parts += section(store, built)
             parts.append("\n## Five data sets outside of the paper\n")
-            parts.append("Nothing was chosen on these; the rest is as above.\n")
+            scaled = [d.name for d in outside.experiment.datasets if d.standardize]
+            parts.append(
+                prose(
+                    "Nothing was chosen on these. The features of "
+                    f"{listed(scaled)} are standardized by the training rows of each split, for "
+                    "all methods: their columns have very different ranges, and most methods take "
+                    "features as they are. The rest is as above."
+                )
+            )
             parts += section(outside, built)
             parts.append("\n## Beside the paper's numbers\n")
             parts += paper.summary(store)

@@ -217,8 +217,6 @@ def methods(settings: Settings) -> dict[str, object]:
     return found
 
 
-#: The name of rows of TableClassifier(trees=False).
-WITHOUT_TREES = "imcc, no trees"
 FIELDS = (
     *("table", "split", "method", "n_train", "n_test", "n_labels"),
     *("macro_f1", "average_precision", "seconds"),
@@ -264,10 +262,7 @@ def run(
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """Return the table of docs/tables.md: means over the splits, and ours against the best.
-
-    Where there is only a row of TableClassifier(trees=False), that is shown, with a star.
-    """
+    """Return the table of docs/tables.md: means over the splits, and ours against the best."""
     rivals = ("logistic", "logistic, C=10", "lightgbm")
     lines = [
         "| table | rows, labels | splits | measure | imcc | logistic | logistic, C=10 | LightGBM "
@@ -280,12 +275,11 @@ def summary(rows: pd.DataFrame) -> str:
         for measure, word in (("macro_f1", "macro-F1"), ("average_precision", "average precision")):
             means = own.groupby("method")[measure].mean()
             best = max(means[method] for method in rivals if method in means)
-            ours = "imcc" if "imcc" in means else WITHOUT_TREES
-            cells = [f"{means[ours]:.3f}{'*' * (ours != 'imcc')}"]
+            cells = [f"{means['imcc']:.3f}"]
             cells += [f"{means[m]:.3f}" if m in means else "-" for m in rivals]
             lines.append(
                 f"| {name} | {size} | {own['split'].nunique()} | {word} | {' | '.join(cells)} "
-                f"| {means[ours] - best:+.3f} |"
+                f"| {means['imcc'] - best:+.3f} |"
             )
     return "\n".join(lines)
 

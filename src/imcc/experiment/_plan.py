@@ -83,6 +83,8 @@ class DatasetSpec:
         The data, if they were given in memory.
     in_memory : bool
         Whether the data were given in memory.
+    standardize : bool
+        Whether the features are standardized by the training rows of each split, for all methods.
     """
 
     name: str
@@ -90,6 +92,7 @@ class DatasetSpec:
     options: dict[str, Any] = field(default_factory=dict)
     data: Dataset | None = field(default=None, compare=False)
     in_memory: bool = False
+    standardize: bool = False
 
     def load(self) -> Dataset:
         """Load the data set, with the name of the experiment.
@@ -126,6 +129,8 @@ class DatasetSpec:
             plain["in_memory"] = True
         if self.path:
             plain["path"] = list(self.path)
+        if self.standardize:
+            plain["standardize"] = True
         return plain | self.options
 
 
@@ -190,14 +195,21 @@ class Task:
     def fingerprint(self) -> str:
         """Hash of protocol and method; results with different fingerprints are not comparable.
 
-        It includes all parameters of the method, also those with default values.
+        It includes all parameters of the method, also those with default values, and whether the
+        features are standardized.
         """
         if not self.method.is_resolved:
             raise ExperimentError(
                 f"the defaults of the method {self.method.name!r} are not known: call resolve() of "
                 "the experiment first"
             )
-        return _hash({"protocol": asdict(self.protocol), "method": self.method.canonical()})
+        described: dict[str, Any] = {
+            "protocol": asdict(self.protocol),
+            "method": self.method.canonical(),
+        }
+        if self.dataset.standardize:
+            described["standardize"] = True
+        return _hash(described)
 
     def __str__(self) -> str:
         return str(self.key)
@@ -212,7 +224,9 @@ class Experiment:
     ----------
     datasets : str, path-like, Dataset, mapping or iterable of these
         Named data sets, files or data sets in memory; a mapping gives names to files.  A mapping
-        ``{"name": ..., "path": ..., "labels": ...}`` has options for reading a file;
+        ``{"name": ..., "path": ..., "labels": ...}`` has options for reading a file (a named data
+        set has no path); with ``"standardize": True`` the features are standardized for all methods
+        by the training rows of each split (sparse ones are scaled, but not centred);
         ``{"name": ..., "table": "file.csv", "labels": [...]}`` (or ``"tags": ...``) is a table with
         text and missing values, whose preprocessing is fitted to the training rows of each split.
     methods : str, estimator, mapping or iterable of these, default=()
@@ -566,13 +580,28 @@ def _make_dataset(entry: Any) -> DatasetSpec:
         paths = options.pop("path", ())
         paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
         name = str(options.pop("name", Path(paths[0]).stem if paths else ""))
+        standardize = options.pop("standardize", False)
+        if not isinstance(standardize, bool):
+            raise ExperimentError(
+                f"data set {name!r}: standardize must be true or false, got {standardize!r}"
+            )
         if options.pop("in_memory", False):
-            return DatasetSpec(name, in_memory=True)
+            return DatasetSpec(name, in_memory=True, standardize=standardize)
         if not paths:
             check_choice("datasets", name, list_datasets())
-            return DatasetSpec(name)
-        spec = DatasetSpec(name, tuple(_absolute(path) for path in paths), _plain(options))
+            if options:
+                raise ExperimentError(
+                    f"data set {name!r}: {', '.join(options)} can only be given with a path"
+                )
+            return DatasetSpec(name, standardize=standardize)
+        files = tuple(_absolute(path) for path in paths)
+        spec = DatasetSpec(name, files, _plain(options), standardize=standardize)
         if spec.is_table:
+            if standardize:
+                raise ExperimentError(
+                    f"data set {name!r}: standardize is for numeric files; the columns of a table "
+                    "are scaled by its encoder"
+                )
             if len(paths) != 1:
                 raise ExperimentError(f"data set {name!r}: a table must be a single file")
             check_options(name, {key: value for key, value in options.items() if key != "table"})
