@@ -139,6 +139,31 @@ def test_the_speed_page_has_the_ratios_of_its_numbers():
     assert lines[-1] == "| 2000 | 8.00 s | 2.0 | 8.0 s | 2.0 |"
 
 
+def test_the_speed_is_measured_and_written(tmp_path, monkeypatch, capsys):
+    """The whole script, on few rows and settings."""
+    full = classifier.IMCCClassifierCV
+
+    def small(grid="default", **parameters):
+        return full(n_clusters=(2, 3), alphas=(1.0,), betas=(1.0,), gammas=(0.1, 1.0), **parameters)
+
+    monkeypatch.setattr(classifier, "IMCCClassifierCV", small)
+    monkeypatch.setattr(classifier, "N_CLUSTERS", 3)
+    monkeypatch.setattr(classifier, "GROWTH", (30, 40, 999))
+    monkeypatch.setattr(classifier, "ROUNDS", 1)
+    monkeypatch.setattr(classifier, "peak_of_fit", lambda rows: 2.5)
+    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
+    options = ["--rows", "40", "--sample", "2", "--threads", "1", "--csv", str(tmp_path / "a.csv")]
+    monkeypatch.setattr("sys.argv", ["classifier", *options])
+    classifier.main()
+    found = Measurements.read(tmp_path / "a.csv")
+    assert found.of("data", "made-up data") == {"rows": 40, "features": 462, "labels": 26}
+    assert found.of("search", "paper")["sample"] == 2
+    assert found.cases("growth") == ["30", "40"]
+    assert found.where("search", "threads") == "1"
+    blocks = classifier.blocks(found)
+    assert f"{blocks['speed']}\n\n{blocks['growth']}\n" == capsys.readouterr().out
+
+
 def test_the_speed_of_a_core_is_that_of_the_largest_fit():
     row = dict.fromkeys(_measured.COLUMNS, "")
     rows = [
