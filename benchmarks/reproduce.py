@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks import ablation, calibration, clustering_page
 from benchmarks.reproduction import (
+    behind,
     calibrated,
     cost,
     failing,
@@ -123,6 +124,10 @@ def section(store: Store, built: Built) -> Iterator[str]:
         )
         for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
             yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
+    yield f"\n### Where `{CONTROL}` is not first\n"
+    yield from behind.cells(tables, compared)
+    if name == "paper":
+        yield from behind.rare_labels()
     yield f"\n### `{CONTROL}` against each\n"
     yield from tests.against(tables, CONTROL, detailed=list(METRICS))
     yield "\n### By data set\n"
