@@ -1,4 +1,4 @@
-"""Other settings of the paper's rivals, where our rows are worse than the paper's numbers.
+"""Other settings of the six other algorithms, where our rows are worse than the paper's numbers.
 
     python -m benchmarks.failing_cells -o results/failing_cells.csv --jobs 14 --for 480
     python -m benchmarks.failing_cells -o rows.csv --methods jfsc --splits 1

@@ -33,6 +33,7 @@ from benchmarks import (
 )
 from benchmarks._measured import Measurements
 from benchmarks.reproduction import (
+    behind,
     calibrated,
     cost,
     failing,
@@ -139,6 +140,10 @@ def section(store: Store, built: Built) -> Iterator[str]:
         )
         for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
             yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
+    yield f"\n### Where `{CONTROL}` is not first\n"
+    yield from behind.cells(tables, compared)
+    if name == "paper":
+        yield from behind.rare_labels()
     yield f"\n### `{CONTROL}` against each\n"
     yield from tests.against(tables, CONTROL, detailed=list(METRICS))
     yield "\n### By data set\n"

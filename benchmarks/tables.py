@@ -5,7 +5,7 @@
     python -m benchmarks.tables --summary results/tables.csv  # the table of docs/tables.md
     python -m benchmarks.tables goemotions-whole debian-whole --splits 1 --device cuda
 
-The rivals are what a careful user of scikit-learn writes: a ColumnTransformer (imputed and
+The other methods are what a careful user of scikit-learn writes: a ColumnTransformer (imputed and
 standardised numbers, one-hot categories, TF-IDF of words and pairs of words) with one logistic
 regression per label, and the same with LightGBM.  They are given the kinds of the columns that our
 schema infers.  All predict as they do by default.  30 % of the rows are held out, in splits 0, 1
@@ -263,7 +263,7 @@ def run(
 
 def summary(rows: pd.DataFrame) -> str:
     """Return the table of docs/tables.md: means over the splits, and ours against the best."""
-    rivals = ("logistic", "logistic, C=10", "lightgbm")
+    others = ("logistic", "logistic, C=10", "lightgbm")
     lines = [
         "| table | rows, labels | splits | measure | imcc | logistic | logistic, C=10 | LightGBM "
         "| against the best |",
@@ -274,9 +274,9 @@ def summary(rows: pd.DataFrame) -> str:
         size = f"{own['n_train'].iloc[0] + own['n_test'].iloc[0]:,}, {own['n_labels'].iloc[0]}"
         for measure, word in (("macro_f1", "macro-F1"), ("average_precision", "average precision")):
             means = own.groupby("method")[measure].mean()
-            best = max(means[method] for method in rivals if method in means)
+            best = max(means[method] for method in others if method in means)
             cells = [f"{means['imcc']:.3f}"]
-            cells += [f"{means[m]:.3f}" if m in means else "-" for m in rivals]
+            cells += [f"{means[m]:.3f}" if m in means else "-" for m in others]
             lines.append(
                 f"| {name} | {size} | {own['split'].nunique()} | {word} | {' | '.join(cells)} "
                 f"| {means['imcc'] - best:+.3f} |"
@@ -310,7 +310,9 @@ def main() -> None:
     parser.add_argument("--debian", metavar="FILE", help="Debian's index, of --write-debian")
     parser.add_argument("--write-debian", metavar="FILE", help="write apt's index to this file")
     parser.add_argument("--device", help="where the ensemble computes, as torch names it")
-    parser.add_argument("--jobs", type=int, default=-1, help="labels at a time, of the rivals")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, help="labels at a time, of the other methods"
+    )
     parser.add_argument("--max-rows", type=int, help="of the whole tables, so many at random")
     options = parser.parse_args()
     if options.write_debian:

@@ -23,7 +23,7 @@ from imcc.experiment import (
 )
 from imcc.experiment._describe import build_estimator, describe_estimator
 from imcc.experiment._methods import make_methods
-from imcc.experiment._plan import DatasetSpec
+from imcc.experiment._sources import DatasetSpec
 from tests.experiment.conftest import ALLOW, DICE
 
 ESTIMATORS = [
