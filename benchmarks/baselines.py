@@ -12,6 +12,9 @@ did before: one libsvm machine from the rows for each label, chain and calibrati
 the labels in the order of their frequency, and their mean is multiplied by the number of labels.
 All times are of the CPU, with one thread.
 
+``--csv results/baselines.csv`` writes what ``--speed``, ``--ratio`` and ``--variants`` measure;
+``python -m benchmarks.reproduce`` writes these numbers into docs/baselines.md.
+
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 ``--store`` names a file to which every finished run is added, one JSON object a line; what is in it
 is not run again.  Its tables can be printed at any time with ``--print``.
@@ -37,6 +40,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from imcc import IMCCClassifierCV
 from imcc.baselines import (
     JFSC,
@@ -178,33 +183,51 @@ def accuracy_table(rows: list[dict[str, Any]], names: list[str]) -> str:
     return "\n".join(lines)
 
 
-def metric_table(rows: list[dict[str, Any]], algorithms: list[str], names: list[str]) -> str:
-    lines = ["| | " + " | ".join(METRICS) + " |", "| --- |" + " --- |" * len(METRICS)]
-    for name in names:
-        for algorithm in algorithms:
-            found = [r for r in rows if (r["algorithm"], r["data"]) == (algorithm, name)]
-            cells = [f"{np.mean([r[m] for r in found]):.3f}" if found else "" for m in METRICS]
-            lines.append(f"| {name}: {algorithm} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def add_metrics(part: str, rows: list[dict[str, Any]], found: Measurements) -> None:
+    """Add the means of all metrics over the repetitions."""
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        cases.setdefault(f"{row['data']}: {row['algorithm']}", []).append(row)
+    for case, some in cases.items():
+        found.add(part, case, **{m: float(np.mean([row[m] for row in some])) for m in METRICS})
 
 
-def speed_table(names: list[str]) -> str:
-    """Time and peak memory of one training run, each in a process of its own."""
-    lines = ["| | seconds | peak memory above the start, in copies of X |", "| --- | --- | --- |"]
+def metric_table(found: Measurements, part: str) -> str:
+    """Lay out all metrics."""
+    rows = ((case, found.of(part, case)) for case in found.cases(part))
+    return _measured.table(
+        ["", *METRICS], ([case, *(f"{of[m]:.3f}" for m in METRICS)] for case, of in rows)
+    )
+
+
+def add_speed(names: list[str], found: Measurements) -> None:
+    """Add time and peak memory of one training run, each in a process of its own."""
     for name in names:
         command = [sys.executable, *_launcher(), "--measure", name]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        seconds, copies = json.loads(done.stdout)
-        lines.append(f"| {name} | {seconds:.1f} | {copies:.1f} |")
-        print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join(lines)
+        found.add("speed", name, **json.loads(done.stdout))
+
+
+def speed_table(found: Measurements) -> str:
+    """Lay out time and memory; a cell is empty where nothing was measured."""
+    columns = {
+        "seconds": "seconds",
+        "cpu_seconds": "CPU seconds",
+        "copies": "peak memory above the start, in copies of X",
+    }
+    rows = []
+    for name in found.cases("speed"):
+        of = found.of("speed", name)
+        rows.append([name, *(f"{of[c]:.1f}" if c in of else "" for c in columns)])
+    return _measured.table(["", *columns.values()], rows)
 
 
 def _launcher() -> list[str]:
     return ["-m", f"{__package__}.baselines"]
 
 
-def measure(name: str) -> tuple[float, float]:
+def measure(name: str) -> dict[str, float]:
+    """Return time and peak memory of one training run on arts."""
     X, Y = load("arts")
     X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
     model = seeded(SPEED[name], 0)
@@ -214,9 +237,13 @@ def measure(name: str) -> tuple[float, float]:
         before = _memory("VmRSS")
         # Loading the data had a peak of its own: forget it (Linux).
         Path("/proc/self/clear_refs").write_text("5")
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         model.fit(X, Y)
-    return time.perf_counter() - start, (_memory("VmHWM") - before) / X.nbytes
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - worked,
+        "copies": (_memory("VmHWM") - before) / X.nbytes,
+    }
 
 
 def _memory(entry: str) -> int:
@@ -273,14 +300,8 @@ def old_seconds(algorithm: str, X: np.ndarray, Y: np.ndarray, n_labels: int) -> 
     return total / len(chosen) * q * n_chains
 
 
-def ratio_table(names: list[str], n_labels: int) -> str:
-    """Return a Markdown table of old and new CPU seconds of one training run."""
-    lines = [
-        f"Old: {n_labels} labels timed, times the number of labels (and chains).",
-        "",
-        "| | separate, seconds | shared, seconds | separate / shared |",
-        "| --- | --- | --- | --- |",
-    ]
+def add_ratios(names: list[str], n_labels: int, found: Measurements) -> None:
+    """Add old and new CPU seconds of one training run."""
     for name in names:
         X, Y = load(name)
         X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
@@ -291,9 +312,34 @@ def ratio_table(names: list[str], n_labels: int) -> str:
                 start = time.process_time()
                 seeded(ALGORITHMS[algorithm], 0).fit(X, Y)
                 new = time.process_time() - start
-            lines.append(f"| {name}: {algorithm} | {old:.0f} | {new:.1f} | {old / new:.1f} |")
-            print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join(lines)
+                case = f"{name}: {algorithm}"
+                found.add("ratio", case, separate=old, shared=new, ratio=old / new)
+
+
+def ratio_table(found: Measurements) -> str:
+    """Lay out old and new CPU seconds."""
+    rows = []
+    for case in found.cases("ratio"):
+        of = found.of("ratio", case)
+        rows.append([case, f"{of['separate']:.0f}", f"{of['shared']:.1f}", f"{of['ratio']:.1f}"])
+    header = ["", "separate, seconds", "shared, seconds", "separate / shared"]
+    return _measured.table(header, rows)
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/baselines.md."""
+    margin, probability = (
+        found.of("lift", f"yeast: LIFT, {scores}") for scores in ("margin", "probability")
+    )
+    lower = probability["average_precision"] - margin["average_precision"]
+    more = margin["ranking_loss"] / probability["ranking_loss"] - 1
+    return {
+        "baselines-speed": speed_table(found),
+        "baselines-ratio": ratio_table(found),
+        "lift-scores": metric_table(found, "lift"),
+        "lift-difference": f"{lower:.3f} and increases the ranking loss by {100 * more:.0f} %",
+        "mahr-variants": metric_table(found, "mahr"),
+    }
 
 
 def main() -> None:
@@ -308,6 +354,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=3, help="labels timed the old way (3)")
     parser.add_argument("--variants", choices=list(VARIANTS), help="of one algorithm, instead")
     parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
+    _measured.add_csv_option(parser, "baselines")
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(options.measure)))
@@ -316,24 +363,32 @@ def main() -> None:
         f"Python {platform.python_version()}, numpy {np.__version__}, "
         f"scikit-learn {sklearn.__version__}\n"
     )
+    if options.csv and not (options.ratio or options.speed or options.variants):
+        parser.error("--csv is for --speed, --ratio and --variants")
+    found = Measurements()
     if options.ratio:
-        print(ratio_table(options.data or list(RATIO_DATA), options.labels))
-        return
-    options.data = options.data or list(DATA)
-    if options.speed:
-        print(speed_table(list(SPEED)))
-        return
-    algorithms = ALGORITHMS
-    if options.variants:
-        algorithms = VARIANTS[options.variants]
-    elif options.algorithms:
-        algorithms = {name: ALGORITHMS[name] for name in options.algorithms}
-    repetitions = 0 if options.print else options.repetitions
-    rows = run_all(algorithms, options.data, repetitions, options.store)
-    if options.variants:
-        print(metric_table(rows, list(algorithms), options.data))
+        add_ratios(options.data or list(RATIO_DATA), options.labels, found)
+        print(ratio_table(found))
+    elif options.speed:
+        add_speed(list(SPEED), found)
+        print(speed_table(found))
     else:
-        print(accuracy_table(rows, options.data))
+        options.data = options.data or list(DATA)
+        algorithms = ALGORITHMS
+        if options.variants:
+            algorithms = VARIANTS[options.variants]
+        elif options.algorithms:
+            algorithms = {name: ALGORITHMS[name] for name in options.algorithms}
+        repetitions = 0 if options.print else options.repetitions
+        rows = run_all(algorithms, options.data, repetitions, options.store)
+        if options.variants:
+            rows = [r for r in rows if r["algorithm"] in algorithms and r["data"] in options.data]
+            add_metrics(options.variants, rows, found)
+            print(metric_table(found, options.variants))
+        else:
+            print(accuracy_table(rows, options.data))
+    if options.csv:
+        found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ Quality is measured on development splits (seeds from 1000 on), which no experim
 recipe was chosen on them.  What is reported comes from experiments with ``kernel_ensemble``, whose
 splits are those of :func:`imcc.datasets.paper_splits`.
 
+``--csv results/ensemble.csv`` also writes the numbers to a file; ``python -m benchmarks.reproduce``
+writes some of them into docs/ensemble.md.
+
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 """
 
@@ -22,10 +25,10 @@ import argparse
 import contextlib
 import io
 import re
-import resource
 import time
 import tracemalloc
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,7 +36,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from benchmarks.ensemble_stages import report_stages
+from benchmarks.gpu import describe_device
 from imcc import IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._core.logistic import fit_logistic_maps
 from imcc._ensemble.held_out import Labels, Ridge
@@ -45,6 +51,7 @@ from imcc.datasets import load_dataset
 from imcc.inspection import draw_members
 from imcc.metrics import METRICS, evaluate
 
+ETAS = (0.0, 0.2, 0.7)  # couplings whose leave-one-out scores are computed anew
 FIRST_SEED = 1000  # experiments count their repetitions from 0
 
 
@@ -68,7 +75,9 @@ def timed(model: Any, X: Any, Y: np.ndarray, device: str | None = None) -> tuple
     return time.perf_counter() - start, time.process_time() - worked
 
 
-def compare_cost(names: list[str], threads: int, device: str | None) -> None:
+def compare_cost(
+    names: list[str], threads: int, device: str | None, measured: Measurements
+) -> None:
     """Print seconds of the paper's search and of the ensemble on the same rows.
 
     On a machine that is used by others too, those of the cores say more than those of the clock.
@@ -79,6 +88,8 @@ def compare_cost(names: list[str], threads: int, device: str | None) -> None:
         with threadpool_limits(threads):
             paper = timed(IMCCClassifierCV(grid="paper", random_state=0), X, Y, device)
             ours = timed(KernelEnsembleClassifier(random_state=0), X, Y, device)
+            for model, (clock, cores) in (("paper search", paper), ("ensemble", ours)):
+                measured.add("cost", f"{name}: {model}", seconds=clock, cpu_seconds=cores)
         columns = [f"{name:8s} {X.shape[0]:7d}"]
         columns += [f"{clock:9.1f} s ({cores:7.1f} s)" for clock, cores in (paper, ours)]
         columns += [f"{ours[0] / paper[0]:7.2f} ({ours[1] / paper[1]:5.2f})"]
@@ -103,12 +114,15 @@ def progress_lines(model: Any, X: Any, Y: np.ndarray) -> tuple[list[tuple[float,
     return found, np.array([time.perf_counter(), time.process_time()]) - begin
 
 
-def report_progress(names: list[str], threads: int, device: str | None) -> None:
+def report_progress(
+    names: list[str], threads: int, device: str | None, measured: Measurements
+) -> None:
     """Print how long a fit was to take after the first tenth, and how long it took.
 
     A machine that is used by others is now slower, now faster; the seconds of the cores say whether
     the parts are weighted right.
     """
+    factors = []
     print("data       at   to take (cores)         took (cores)        ratio (cores)")
     for name in names:
         X, Y, _, _ = split(name, 0)
@@ -125,9 +139,14 @@ def report_progress(names: list[str], threads: int, device: str | None) -> None:
                 f"{took[0]:7.1f} s ({took[1]:7.1f} s) {ratios[0]:7.2f} ({ratios[1]:5.2f})",
                 flush=True,
             )
+            case, seconds = f"{name}, {least:.0%}", {"to_take": cores, "took": took[1]}
+            measured.add("progress", case, share=share, **seconds)
+            if least == 0.1:
+                factors.append(max(ratios[1], 1 / ratios[1]))
+    measured.add("progress", ", ".join(names), largest_factor=max(factors))
 
 
-def report_memory(names: list[str]) -> None:
+def report_memory(names: list[str], measured: Measurements) -> None:
     """Print the peak of what NumPy and SciPy allocate, in matrices of n x n doubles."""
     for name in names:
         X, Y, _, _ = split(name, 0)
@@ -136,6 +155,7 @@ def report_memory(names: list[str]) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         n = X.shape[0]
+        measured.add("memory", name, rows=n, matrices=peak / (8 * n * n))
         print(f"{name}: {n} rows, peak {peak / 2**20:.0f} MiB = {peak / (8 * n * n):.1f} n x n")
 
 
@@ -151,7 +171,7 @@ def calibrated_ridge(X: Any, Y: np.ndarray, X_new: Any, seed: int) -> tuple[np.n
     return scores, fit_logistic_maps(held_out, Y > 0).log_odds(scores)
 
 
-def compare_quality(names: list[str], n_splits: int) -> None:
+def compare_quality(names: list[str], n_splits: int, measured: Measurements) -> None:
     """Print the metrics of kernel ridge, calibrated kernel ridge and the ensemble."""
     print(f"{'data':10s} {'model':24s} " + " ".join(f"{metric:>17s}" for metric in METRICS))
     totals: dict[str, list[np.ndarray]] = {}
@@ -170,6 +190,8 @@ def compare_quality(names: list[str], n_splits: int) -> None:
         for model, rows in found.items():
             means = np.mean(rows, axis=0)
             totals.setdefault(model, []).append(means)
+            numbers = dict(zip(METRICS, means, strict=True))
+            measured.add("quality", f"{name}: {model}", splits=n_splits, **numbers)
             print(f"{name:10s} {model:24s} " + " ".join(f"{v:17.4f}" for v in means), flush=True)
     for model, rows in totals.items():
         means = np.mean(rows, axis=0)
@@ -202,7 +224,9 @@ def held_out_row(
     return scores
 
 
-def report_gap(names: list[str], n: int = 300, view: str = "raw", name: str = "rbf") -> None:
+def report_gap(
+    names: list[str], measured: Measurements, n: int = 300, view: str = "raw", name: str = "rbf"
+) -> None:
     """Print how leave-one-out scores change when views, widths and correlations are recomputed."""
     for data in names:
         X, Y, _, _ = split(data, 0)
@@ -214,24 +238,30 @@ def report_gap(names: list[str], n: int = 300, view: str = "raw", name: str = "r
         K = kernel.finish(base, kernel.mean_distance(base))
         ridge = Ridge(Spectrum.of_kernel(K), Labels.of(signs))
         print(f"{data}: {X.shape[0]} rows, {view} {name}, penalty 1")
-        for eta in (0.0, 0.2, 0.7):
+        for eta in ETAS:
             ours = ridge.leave_one_out(1.0, eta)
             exact = leave_out_all(X, signs, eta, view, name)
+            apart = np.abs(ours - exact)
+            numbers: dict[str, float] = {"rows": X.shape[0]}
             for least, most in ((1, 3), (4, 10), (11, 30), (31, n)):
                 some = (counts >= least) & (counts <= most)
                 if some.any():
-                    apart = np.abs(ours - exact)[:, some]
-                    positive = apart[(Y > 0)[:, some]]
+                    positive = apart[:, some][(Y > 0)[:, some]]
+                    numbers[f"labels_with_{least}_to_{most}"] = positive.mean()
                     print(
                         f"  eta {eta:3.1f}, labels with {least:2d} to {most:3d} rows: mean "
-                        f"{apart.mean():.5f}, of positive rows {positive.mean():.5f}"
+                        f"{apart[:, some].mean():.5f}, of positive rows {positive.mean():.5f}"
                     )
             means = [evaluate(Y, scores)["average_precision"] for scores in (ours, exact)]
             print(f"  eta {eta:3.1f}, average precision {means[0]:.4f}, recomputed {means[1]:.4f}")
+            numbers["average_precision"] = abs(means[0] - means[1])
+            measured.add("gap", f"{data}, eta {eta}", **numbers)
 
 
-def many_rows(n: int, threads: int, d: int = 100, q: int = 10) -> None:
+def many_rows(n: int, threads: int, measured: Measurements, d: int = 100, q: int = 10) -> None:
     """Print time and memory for many rows, where Nyström features take over."""
+    import resource  # not on Windows
+
     random = np.random.RandomState(0)
     X = random.standard_normal((n, d))
     hidden = np.tanh(X @ random.standard_normal((d, 30)) / np.sqrt(d))
@@ -242,12 +272,16 @@ def many_rows(n: int, threads: int, d: int = 100, q: int = 10) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with threadpool_limits(threads):
             clock, cores = timed(model, X, Y.astype(int))
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
     print(
         f"{n} rows x {d}, {q} labels: {clock:.0f} s, of the cores {cores:.0f} s; peak memory "
-        f"{grown / 2**20:.2f} GiB more than the data; {model.n_landmarks_} landmarks, "
+        f"{grown:.2f} GiB more than the data; {model.n_landmarks_} landmarks, "
         f"{len(model.members_)} members, average precision {model.cross_fitted_score_:.3f}"
     )
+    # A part of its own: the largest memory of a process says nothing about its second fit.
+    numbers = {"seconds": clock, "cpu_seconds": cores, "gib": grown}
+    with threadpool_limits(threads):
+        measured.add(f"{n} rows", f"{d} features, {q} labels", **numbers)
 
 
 def draw_picture(path: str, name: str = "cal500") -> None:
@@ -255,6 +289,47 @@ def draw_picture(path: str, name: str = "cal500") -> None:
     X, Y, _, _ = split(name, 0)
     model = KernelEnsembleClassifier(random_state=0).fit(X, Y)
     print(draw_members(model, path))
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/ensemble.md."""
+    device = found.where("stages, cuda", "device").partition(" (")[0]
+    fits = []
+    for name in found.cases("stages, cuda"):
+        of = found.of("stages, cuda", name)
+        size = ", ".join(f"{of[what]:.0f} {what}" for what in ("rows", "features", "labels"))
+        fits.append(f"{of['seconds']:.1f} s on {name} ({size})")
+    gaps = {eta: found.of("gap", f"medical, eta {eta}") for eta in ETAS}
+    rare = [
+        np.format_float_positional(of["labels_with_1_to_3"], 2, fractional=False, trim="-")
+        for of in gaps.values()
+    ]
+    precision = [f"{of['average_precision']:.4f}" for of in gaps.values()]
+    many = []
+    for n in (100_000, 40_000):
+        (case,) = found.cases(f"{n} rows")
+        of = found.of(f"{n} rows", case)
+        where = "" if many else f" with {case.replace(',', ' and')} took"
+        more = "" if many else " in addition to the data"
+        cost = f"{of['seconds']:.0f} s and {of['gib']:.1f} GiB"
+        many.append(f"{n:,} rows{where} {cost}{more}")
+    names = found.cases("progress")[-1]  # all of them, after each
+    factor = found.of("progress", names)["largest_factor"]
+    rows = gaps[0.0]["rows"]
+    return {
+        "ensemble-fit": f"On an {device}, a fit takes {' and '.join(fits)}",
+        "ensemble-gap": f"{rows:.0f} rows of medical, scores of positive rows of labels with "
+        f"one to three rows change by {_in_turn(rare)}, average precision by "
+        f"{_in_turn(precision)}, with η = {_in_turn(f'{eta:g}' for eta in ETAS)}",
+        "ensemble-many-rows": ", ".join(many),
+        "ensemble-progress": f"{_in_turn(names.split(', '))}, the estimate was right to within "
+        f"a factor of {factor:.1f}",
+    }
+
+
+def _in_turn(texts: Iterable[str]) -> str:
+    *first, last = texts
+    return f"{', '.join(first)} and {last}"
 
 
 def main() -> None:
@@ -271,26 +346,30 @@ def main() -> None:
     parser.add_argument("--gap", action="store_true")
     parser.add_argument("--picture", metavar="FILE")
     parser.add_argument("--many-rows", type=int, metavar="N")
+    _measured.add_csv_option(parser, "ensemble")
     asked = parser.parse_args()
+    found = Measurements(device=describe_device(asked.device) if asked.device else "")
     if asked.stages:
         with threadpool_limits(asked.threads):
             for name in asked.data:
                 X, Y, _, _ = split(name, 0)
-                report_stages(name, X, Y, asked.device)
+                report_stages(name, X, Y, asked.device, found)
     elif asked.progress:
-        report_progress(asked.data, asked.threads, asked.device)
+        report_progress(asked.data, asked.threads, asked.device, found)
     elif asked.memory:
-        report_memory(asked.data)
+        report_memory(asked.data, found)
     elif asked.quality:
-        compare_quality(asked.data, asked.splits)
+        compare_quality(asked.data, asked.splits, found)
     elif asked.gap:
-        report_gap(asked.data)
+        report_gap(asked.data, found)
     elif asked.picture:
         draw_picture(asked.picture)
     elif asked.many_rows:
-        many_rows(asked.many_rows, asked.threads)
+        many_rows(asked.many_rows, asked.threads, found)
     else:
-        compare_cost(asked.data, asked.threads, asked.device)
+        compare_cost(asked.data, asked.threads, asked.device, found)
+    if asked.csv:
+        found.save(asked.csv)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks._measured import Measurements
 from imcc import KernelEnsembleClassifier
 from imcc._backend.device import on_device, synchronize
 from imcc._core.kernels import WidthKernel
@@ -141,7 +142,7 @@ def watched_fit(model: Any, X: Any, Y: Any) -> Stopwatch:
     return watch
 
 
-def report_stages(name: str, X: Any, Y: Any, device: str | None) -> None:
+def report_stages(name: str, X: Any, Y: Any, device: str | None, measured: Measurements) -> None:
     """Print the time of a fit as a whole and part by part."""
     model = KernelEnsembleClassifier(random_state=0, device=device)
     seconds = []
@@ -154,4 +155,7 @@ def report_stages(name: str, X: Any, Y: Any, device: str | None) -> None:
         f"{seconds[1]:.2f} s (the first fit {seconds[0]:.2f} s), "
         f"{len(model.search_results_['score'])} settings tried"
     )
+    size = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1]}
+    part = f"stages, {device or 'host'}"
+    measured.add(part, name, **size, seconds=seconds[1], first_seconds=seconds[0])
     print(watched_fit(model, X, Y).table() + "\n", flush=True)

@@ -24,12 +24,16 @@ from typing import Any
 from benchmarks import (
     ablation,
     approximation,
+    baselines,
+    boosted,
     calibration,
     classifier,
     clustering_page,
+    ensemble,
     gpu,
     looking,
     scale,
+    slow_machines,
 )
 from benchmarks._measured import Measurements
 from benchmarks.reproduction import (
@@ -72,17 +76,21 @@ MEASURED = {
     "scale": scale,
     "gpu": gpu,
     "looking": looking,
+    "baselines": baselines,
+    "slow_machines": slow_machines,
+    "boosted": boosted,
+    "ensemble": ensemble,
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
-    ROOT / "docs" / f"{name}.md" for name in ("performance", "scale", "gpu", "looking_into_a_model")
+    ROOT / "docs" / f"{name}.md"
+    for name in ("performance", "scale", "gpu", "looking_into_a_model", "baselines", "ensemble")
 )
 MARKED = (
     ROOT / "README.md",
     RESULTS / "README.md",
     ROOT / "docs" / "index.md",
     ROOT / "docs" / "probabilities.md",
-    ROOT / "docs" / "baselines.md",
     *MEASURED_PAGES,
 )
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)

@@ -102,10 +102,12 @@ def page_table(rows: list[dict[str, str]]) -> str:
     for splits, name, seeds, variants in COMPARED:
         for variant, title in variants.items():
             some = [found[f"made-{seed}", split, variant] for seed in seeds for split in splits]
-            cells = [title, name if variant == "robust" else "the same"]
-            for metric in ("macro_f1", "average_precision", "log_loss"):
-                cells.append(f"{np.mean([float(row[metric]) for row in some]):.3f}")
-            lines.append("| " + " | ".join(cells) + " |")
+            cells = [
+                f"{np.mean([float(row[metric]) for row in some]):.3f}"
+                for metric in ("macro_f1", "average_precision", "log_loss")
+            ]
+            where = name if variant == "robust" else "the same"
+            lines.append("| " + " | ".join([title, where, *cells]) + " |")
     return "\n".join(lines)
 
 

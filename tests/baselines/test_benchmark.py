@@ -1,5 +1,6 @@
 """The script behind the tables of the documentation."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ from sklearn.svm import SVC
 
 from benchmarks import baselines as script
 from benchmarks import one_repetition, slow_machines
+from benchmarks._measured import Measurements
+from imcc.metrics import METRICS
 
 
 def test_models_are_seeded_where_they_have_a_seed():
@@ -44,9 +47,43 @@ def test_old_and_new_time(monkeypatch):
     X = rng.normal(size=(100, 40))
     Y = (X[:, :4] + 0.3 * rng.normal(size=(100, 4)) > 0).astype(int)
     monkeypatch.setattr(script, "load", lambda name: (X, Y))
-    lines = script.ratio_table(["made up"], 2).splitlines()
-    assert lines[0].startswith("Old: 2 labels timed")
-    assert [line.split(":")[1].split()[0] for line in lines[4:]] == ["BRsvm", "ECC", "LIFT"]
+    found = Measurements()
+    script.add_ratios(["made up"], 2, found)
+    cases = [f"made up: {name}" for name in ("BRsvm", "ECC", "LIFT")]
+    assert found.cases("ratio") == cases
+    of = found.of("ratio", cases[0])
+    assert of["ratio"] == pytest.approx(of["separate"] / of["shared"], rel=1e-4)
+    assert script.ratio_table(found).splitlines()[2].startswith("| made up: BRsvm | ")
+
+
+def test_means_of_the_metrics_of_variants(tmp_path, monkeypatch, capsys):
+    rows = [
+        {"algorithm": name, "data": "yeast", "repetition": number}
+        | dict.fromkeys(METRICS, 0.5 + number / 10)
+        for name in ("MAHR", "LIFT, margin")
+        for number in (0, 1)
+    ]
+    store, file = tmp_path / "rows.jsonl", tmp_path / "rows.csv"
+    store.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    options = ["--variants", "mahr", "--data", "yeast", "--print", "--store", str(store)]
+    monkeypatch.setattr("sys.argv", ["baselines", *options, "--csv", str(file)])
+    script.main()
+    assert capsys.readouterr().out.endswith("| yeast: MAHR |" + " 0.550 |" * len(METRICS) + "\n")
+    assert Measurements.read(file).cases("mahr") == ["yeast: MAHR"]
+    monkeypatch.setattr("sys.argv", ["baselines", "--csv", str(file)])
+    with pytest.raises(SystemExit):
+        script.main()
+    assert "--csv is for --speed, --ratio and --variants" in capsys.readouterr().err
+
+
+def test_time_and_memory_are_empty_where_not_measured():
+    found = Measurements()
+    found.add("speed", "MAHR", seconds=4, copies=0.8)
+    found.add("speed", "LIFT", cpu_seconds=8.5)
+    assert script.speed_table(found).splitlines()[2:] == [
+        "| MAHR | 4.0 |  | 0.8 |",
+        "| LIFT |  | 8.5 |  |",
+    ]
 
 
 def test_cells_are_stored_once_and_the_large_ones_come_first(tmp_path):
@@ -95,7 +132,11 @@ def test_the_table_of_slow_machines():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4))
     Y = X[:, :3] + 0.5 * rng.normal(size=(60, 3)) > 0
-    lines = slow_machines.table(X, Y, X[:5], 2).splitlines()
+    found = Measurements()
+    slow_machines.add_machines("made up", X, Y, X[:5], 2, found)
+    assert found.of("made up", "rows")["labels"] == 2
+    assert 0 <= found.of("made up", "interior point")["gap"] < 1e-6
+    lines = slow_machines.machines_table(found, "made up").splitlines()
     assert [line.split("|")[1].split(",")[0].strip() for line in lines[2:7]] == [
         *["libsvm"] * 4,
         "interior point",

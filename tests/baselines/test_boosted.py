@@ -14,6 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import imcc
 from benchmarks import boosted
+from benchmarks._measured import Measurements
 from imcc._core.platt import prior_log_odds
 from imcc.baselines import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
 from imcc.datasets import Dataset, paper_splits
@@ -266,7 +267,7 @@ def test_they_can_be_sent_to_other_processes(booster, problem):
     np.testing.assert_array_equal(again.decision_function(X_new), clf.decision_function(X_new))
 
 
-def test_the_script_behind_the_numbers(problem, monkeypatch, capsys):
+def test_the_script_behind_the_numbers(problem, monkeypatch, capsys, tmp_path):
     pytest.importorskip("lightgbm")
     X, Y, *_ = problem
     data = Dataset(X, Y, name="yeast")
@@ -274,11 +275,16 @@ def test_the_script_behind_the_numbers(problem, monkeypatch, capsys):
     monkeypatch.setattr(boosted, "DEFAULTS", {"one": LogisticRegressionBaseline(Cs=1.0)})
     variants = {"two": (LightGBMBaseline(2, random_state=0), ("yeast",)), "three": (None, ("x",))}
     monkeypatch.setattr(boosted, "VARIANTS", variants)
-    monkeypatch.setattr(sys, "argv", ["boosted", "--data", "yeast", "--variants"])
+    file = tmp_path / "rows.csv"
+    options = ["--data", "yeast", "--variants", "--csv", str(file)]
+    monkeypatch.setattr(sys, "argv", ["boosted", *options])
     boosted.main()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines] == [["yeast", "one"], ["yeast", "two"]]
+    assert [line.split()[1] for line in lines[3:5]] == ["one", "two"]
+    found = Measurements.read(file)
+    assert [found.cases(part) for part in found.parts()] == [["yeast: one"], ["yeast: two"]]
     train, test = paper_splits(data, 1, 0.2, 1000)[0]
     clf = LogisticRegressionBaseline(Cs=1.0).fit(X[train], Y[train])
     expected = evaluate(Y[test], clf.decision_function(X[test]))["average_precision"]
-    assert f"average precision {expected:.3f}" in lines[0]
+    assert lines[3] == f"| one | {expected:.3f} |"
+    assert found.of("defaults", "yeast: one")["average_precision"] == pytest.approx(expected)

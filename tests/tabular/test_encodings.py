@@ -30,7 +30,9 @@ def test_each_row_is_there_once():
 
 
 def test_another_number_is_noticed():
-    changed = [row | {"macro_f1": "0.5"} if row["variant"] == "corrected" else row for row in rows()]
+    changed = [
+        row | {"macro_f1": "0.5"} if row["variant"] == "corrected" else row for row in rows()
+    ]
     table = table_encodings.page_table(changed)
     assert "| corrected by trees | the same | 0.500 | 0.963 | 0.203 |" in table
 
