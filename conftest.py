@@ -3,6 +3,8 @@
 Optional packages are imported where they are used, so a test does not know beforehand what it
 needs: an import of a package that cannot be found ends it as skipped, while it is collected, set
 up or run.  `make oldest` relies on this: it installs the core dependencies only.
+
+And coverage is measured on the quick tests only, unless `--cover-all` is given.
 """
 
 import importlib.util
@@ -12,6 +14,26 @@ import pytest
 
 # What `make docs` writes, and the programs that it runs.
 collect_ignore_glob = ["docs/_build/*", "docs/api/*", "docs/auto_examples/*", "docs/conf.py"]
+
+
+def pytest_addoption(parser):
+    """Add the option that `make coverage` uses."""
+    parser.addoption(
+        "--cover-all", action="store_true", help="with --cov, measure the slow tests too"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Run the slow tests without measuring coverage, which doubles the time of Python code.
+
+    They run all the same; what only they reach counts as not covered, so what is shown is a lower
+    bound.
+    """
+    if not config.pluginmanager.hasplugin("_cov") or config.getoption("cover_all"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow") or item.get_closest_marker("data"):
+            item.add_marker("no_cover")
 
 
 def missing_package(error):
