@@ -1,6 +1,7 @@
 """Rules of the layout: which package imports which, and with what installed."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -87,10 +88,15 @@ def modules():
     return sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse((ROOT / path).read_text())
+
+
 def imported(path, anywhere=False):
     """Every module a file imports at its top level, or anywhere, in its functions too."""
     found = set()
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(path)
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -183,7 +189,7 @@ def test_no_private_module_of_another_package(path):
 
 @pytest.mark.parametrize("path", [p for p in modules() if package(p) in PURE], ids=str)
 def test_pure_packages_stay_pure(path):
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(path)
     calls = {
         n.func.id
         for n in ast.walk(tree)
@@ -205,7 +211,7 @@ def test_pure_packages_stay_pure(path):
 def test_no_other_package_knows_an_array_library(path):
     names = {
         n.id if isinstance(n, ast.Name) else n.value
-        for n in ast.walk(ast.parse((ROOT / path).read_text()))
+        for n in ast.walk(parsed(path))
         if isinstance(n, ast.Name)
         or (isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value)
     }
