@@ -9,6 +9,9 @@ comma := ,
 TORCH := $(if $(filter true,$(CI)),'torch==2.13.*')
 READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
 
+# The tests and the pages start many processes: each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test coverage quick oldest lint format bench docs reproduce reproduce-full clean
 

@@ -687,11 +687,11 @@ def test_a_prediction_on_the_screen_is_harmless_and_in_a_file_unchanged(imcc, tm
     hostile = Dataset(data.X, data.Y, FEATURES, ("happy", f"sad{ESCAPE}", "hungry"))
     write(hostile, tmp_path / "t.npz")
     imcc("fit", tmp_path / "t.npz", "-o", tmp_path / "m.skops", "--clusters", 4)
-    command = [sys.executable, "-m", "imcc", "predict", tmp_path / "m.skops", tmp_path / "t.npz"]
-    piped = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
-    assert ESCAPE in piped
+    command = ["predict", tmp_path / "m.skops", tmp_path / "t.npz"]
+    assert ESCAPE in imcc(*command).stdout
     ours, theirs = pty.openpty()
-    child = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE)
+    program = [sys.executable, "-m", "imcc", *map(str, command)]
+    child = subprocess.Popen(program, stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)
     _, said = child.communicate(timeout=60)
     shown = os.read(ours, 10_000).decode()
