@@ -66,7 +66,7 @@ def test_help_imports_nothing_heavy():
     heavy, text = loaded(HELP, json.dumps(paths))
     shown = json.loads(text)
     assert list(shown) == [" ".join(path) for path in paths]
-    assert [path for path, help in shown.items() if "Usage: imcc" not in help] == []
+    assert [path for path, said in shown.items() if "Usage: imcc" not in said] == []
     assert len(set(shown.values())) == len(paths)
     assert heavy == set()
 

@@ -14,7 +14,7 @@ from imcc.experiment import ALL_METRICS, Failure, load_experiment, run_task
 
 SETS = ("genbase", "image", "medical")
 SPLIT = 0
-# Seconds, as the committed rows have them: most of them for the one row of IMCC and of the ensemble.
+# Seconds, as the committed rows have them; most are for one row of IMCC and one of the ensemble.
 TIME = 75
 # A method whose cheapest row takes longer is not computed again.
 SLOWEST = 40
