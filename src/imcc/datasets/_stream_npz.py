@@ -33,11 +33,15 @@ class _Member:
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         self.shape, fortran, self.dtype = header(self._stream)
         if self.dtype.hasobject:
-            raise ValueError(f"the array {key!r} contains Python objects, which are not supported")
+            raise DataFormatError(
+                f"the array {key!r} contains Python objects, which are not supported",
+                str(archive.filename),
+            )
         if fortran and len(self.shape) > 1:
-            raise ValueError(
+            raise DataFormatError(
                 f"the array {key!r} is stored in Fortran order (by columns), so it cannot be read "
-                "row by row: save np.ascontiguousarray of it"
+                "row by row: save np.ascontiguousarray of it",
+                str(archive.filename),
             )
 
     def read(self, count: int) -> np.ndarray:
@@ -76,9 +80,12 @@ class NpzRows:
                 self.is_sparse = f"{rows}_indptr" in names
                 needed = [labels, *(_parts(rows) if self.is_sparse else [rows])]
                 if missing := [key for key in needed if key not in names]:
-                    raise ValueError(
-                        f"it has no array {listed(missing)}, but {listed(sorted(names))}; specify "
-                        "the arrays with " + given("variables", text="(features, labels)")
+                    # The file is intact: other arrays were meant, or forgotten.
+                    raise DataFormatError(
+                        f"the file has no array {listed(missing)}, but "
+                        f"{listed(sorted(names), 10) or 'no arrays at all'}; specify the arrays "
+                        "with " + given("variables", text="(features, labels)"),
+                        str(path),
                     )
                 Y = _Member(archive, labels)
                 shape: tuple[int, ...] = tuple(
@@ -87,9 +94,10 @@ class NpzRows:
                     else _Member(archive, rows).shape
                 )
                 if len(shape) != 2 or len(Y.shape) != 2 or shape[0] != Y.shape[0]:
-                    raise ValueError(
+                    raise DataFormatError(
                         f"features of shape {shape} and labels of shape {Y.shape} do not "
-                        "match: both must have n_samples rows"
+                        "match: both must have n_samples rows",
+                        str(path),
                     )
                 limits = Content(b"", "", "", path, packed=path.stat().st_size)
                 check_columns(int(shape[1]), limits.max_columns, "features")
