@@ -551,7 +551,7 @@ def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training
 
     model = BinaryRelevanceSVM().fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
-    assert "a BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
+    assert "pipeline: BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
     assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
     imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
     rows = table(imcc("predict", file, pets / "new.csv").stdout)
