@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import click
@@ -1017,3 +1018,10 @@ def test_evaluate_takes_files_in_which_a_label_never_occurs(imcc, training, test
     write(named, tmp_path / "test.npz")
     again = json.loads(imcc("evaluate", model, tmp_path / "test.npz", "--json").stdout)["labels"]
     assert [label["support"] for label in again] == [label["support"] for label in labels]
+
+
+def test_the_same_warning_is_shown_once(capsys):
+    with problems_reported():
+        for text in ("first", "second", "first"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["Warning: first", "Warning: second"]
