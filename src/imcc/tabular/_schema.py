@@ -451,24 +451,18 @@ class _Reader:
         if layout is not None:
             return {"kind": "date", "date_format": layout, "has_time": "%H" in layout}
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
-        numbers, words = unclear_numbers(self.values, _MOSTLY)
+        numbers, others = unclear_numbers(self.values, _MOSTLY)
         if numbers:
-            shown = ", ".join(map(repr, [*numbers, *words][:4]))
+            shown = ", ".join(map(repr, [*numbers, *others][:4]))
+            declare = "declare words for missing values with " + given("missing_words", others)
             self.doubt = Message(
                 f"column {self.name!r} is of the kind {kind}: most of its values look like "
                 f"numbers, but not all are written in the same way ({shown}); correct them, ",
-                *self._declaring(words),
+                declare + ", " if others else "",
                 "or state the kind with ",
                 given("kinds", {self.name: kind}),
             )
         return {"kind": kind}
-
-    @staticmethod
-    def _declaring(words: list[str]) -> list[str]:
-        """Return the part of a message about words that may mean a missing value."""
-        if not words:
-            return []
-        return ["declare words for missing values with ", given("missing_words", words), ", "]
 
     def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
         """Check a given kind, and return its attributes."""
