@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks import ablation, calibration, clustering_page
 from benchmarks.reproduction import (
+    behind,
     calibrated,
     cost,
     failing,
@@ -37,6 +38,7 @@ from benchmarks.reproduction.rows import (
     RESULTS,
     ROOT,
     TITLES,
+    listed,
     means_table,
     opened,
     present,
@@ -122,6 +124,10 @@ def section(store: Store, built: Built) -> Iterator[str]:
         )
         for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
             yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
+    yield f"\n### Where `{CONTROL}` is not first\n"
+    yield from behind.cells(tables, compared)
+    if name == "paper":
+        yield from behind.rare_labels()
     yield f"\n### `{CONTROL}` against each\n"
     yield from tests.against(tables, CONTROL, detailed=list(METRICS))
     yield "\n### By data set\n"
@@ -184,7 +190,15 @@ def build() -> Built:
             )
             parts += section(store, built)
             parts.append("\n## Five data sets outside of the paper\n")
-            parts.append("Nothing was chosen on these; the rest is as above.\n")
+            scaled = [d.name for d in outside.experiment.datasets if d.standardize]
+            parts.append(
+                prose(
+                    "Nothing was chosen on these. The features of "
+                    f"{listed(scaled)} are standardized by the training rows of each split, for "
+                    "all methods: their columns have very different ranges, and most methods take "
+                    "features as they are. The rest is as above."
+                )
+            )
             parts += section(outside, built)
             parts.append("\n## Beside the paper's numbers\n")
             parts += paper.summary(store)
