@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -21,7 +22,7 @@ _FEWEST = 3
 
 def cells(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
     """Yield the cells in which another method is first, with the difference and its interval."""
-    rows, significant, n = [], [], 0
+    rows, significant, n, n_in_favour = [], [], 0, 0
     for metric, found in compared.items():
         if CONTROL not in found.methods:
             continue
@@ -34,6 +35,7 @@ def cells(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
             )
             both = np.isfinite(own) & np.isfinite(other)
             gap = (own - other)[both]
+            n_in_favour += (gap.mean() > 0) == scores.greater_is_better
             text = f"{gap.mean():+.4f}"
             if len(gap) >= _FEWEST:
                 mean, half = interval(gap)
@@ -60,11 +62,24 @@ def cells(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
             if not significant
             else f"The difference is significant on {listed(significant)}, and nowhere else."
         )
+        + _most_on_one(rows)
+        + (
+            f" Where the difference is in favour of `{CONTROL}`, the other is first only on the "
+            "splits that all methods share."
+            if n_in_favour
+            else ""
+        )
     )
     yield table(
         ["metric", "data set", "first", "splits", f"`{CONTROL}`", "the first", "difference"], rows
     )
     yield ""
+
+
+def _most_on_one(rows: list[list[str]]) -> str:
+    """Name the data set that has more than half of the cells."""
+    dataset, n = Counter(row[1] for row in rows).most_common(1)[0]
+    return f" {n} of the {len(rows)} are on {dataset}." if 2 * n > len(rows) else ""
 
 
 def rare_labels() -> Iterator[str]:
@@ -94,7 +109,9 @@ def rare_labels() -> Iterator[str]:
                 means.append(mean)
                 line.append(f"{mean:+.4f} ± {half:.4f}")
             rows.append(line)
-            parts.append(f"{1 - means[1] / means[0]:.0%} on {dataset} by {WORDS[metric]}")
+            share = 1 - means[1] / means[0]
+            part = "all of it" if share >= 1 else f"{100 * share:.0f} %"
+            parts.append(f"{part} on {dataset} by {WORDS[metric]}")
     yield prose(
         "Why? On genbase and medical, where logistic regression is first, many labels are rare, "
         f"and some have no training row at all. `{own}` minus `{other}` by all labels, and by "
@@ -104,7 +121,7 @@ def rare_labels() -> Iterator[str]:
     names = ["all labels", *(f"at least {n}" for n in AT_LEAST[1:])]
     yield table(["data set", "metric", *names], rows)
     yield "\n" + prose(
-        "Leaving out the labels that no training row has takes away "
+        "Of the difference, leaving out the labels that no training row has takes away "
         f"{listed(parts)}. Both methods give such a label the log-odds of a smoothed frequency; a "
         "row that has it counts by the other labels that are ranked above it, and with logistic "
         "regression more of these are below."

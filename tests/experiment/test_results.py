@@ -318,7 +318,7 @@ class TestNotFirst:
         n = sum(len(_ranked.behind(found, rows.CONTROL)) for found in compared.values())
         text = "".join(behind.cells(tables, compared))
         assert f"The {n} cells in which another method" in text
-        assert text.count("\n|") == n + 1
+        assert text.count("\n|") == n + 2
 
     def test_first_everywhere(self, store):
         tables = {"coverage": rows.present(store.scores("coverage"))}
