@@ -1,7 +1,10 @@
 """Speed and memory of the classifier and of the exact search, as ratios measured side by side.
 
-    make bench                                                the table of docs/performance.md
-    python -m benchmarks.classifier --rows 1000 --sample 4    a quick look
+    make bench                                                  print the tables
+    python -m benchmarks.classifier --csv results/speed.csv     those of docs/performance.md
+    python -m benchmarks.classifier --rows 1000 --sample 4      a quick look
+
+``python -m benchmarks.reproduce`` makes the tables of the page from the file.
 
 Real data (arts, 4000 training rows) when ``IMCC_DATA_MIRROR`` names a folder with the paper's
 files, otherwise made-up data of the same shape.  Both sides of a ratio use the same rows and the
@@ -12,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.datasets import load_dataset
 from imcc.estimators import EdgeOfGridWarning
@@ -87,7 +91,8 @@ def side_by_side(ours: Callable[[], object], theirs: Callable[[], object]) -> tu
     return statistics.median(a for a, _ in times), statistics.median(b for _, b in times)
 
 
-def bench_search(X: np.ndarray, Y: np.ndarray, sample: int) -> str:
+def bench_search(X: np.ndarray, Y: np.ndarray, sample: int) -> dict[str, float]:
+    """Time the search, and some of its settings from scratch."""
     search = IMCCClassifierCV(grid="paper", cv=5, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdgeOfGridWarning)
@@ -109,67 +114,49 @@ def bench_search(X: np.ndarray, Y: np.ndarray, sample: int) -> str:
         start = time.perf_counter()
         from_scratch(X[train], Y[train], X[test], Y[test], **setting)
         each.append(time.perf_counter() - start)
-    theirs = statistics.mean(each) * len(settings) * 5
-    return (
-        f"| full paper grid x 5 folds ({len(settings)} settings) | {ours:.1f} s | "
-        f"each setting from scratch: {statistics.mean(each):.2f} s x {len(settings) * 5} = "
-        f"{theirs / 3600:.1f} h (from {sample} settings) | {theirs / ours:.0f} times faster | "
-        ">= 400 times |"
-    )
+    return {
+        "settings": len(settings),
+        "seconds": ours,
+        "from_scratch_seconds": statistics.mean(each),
+        "sample": sample,
+    }
 
 
-def bench_grids(X: np.ndarray, Y: np.ndarray) -> list[str]:
+def bench_grids(X: np.ndarray, Y: np.ndarray, found: Measurements) -> None:
     """Time the default grid, and what probabilities cost, against the paper's grid."""
 
-    def timed(**parameters: object) -> tuple[float, int]:
+    def timed(**parameters: object) -> dict[str, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdgeOfGridWarning)
             search = IMCCClassifierCV(cv=5, random_state=0, **parameters)
-            return seconds(lambda: search.fit(X, Y)), len(search.cv_results_["params"])
+            time = seconds(lambda: search.fit(X, Y))
+            return {"seconds": time, "settings": len(search.cv_results_["params"])}
 
-    paper, _ = timed(grid="paper")
-    default, n_settings = timed()
-    calibrated, _ = timed(grid="paper", calibrate=True)
-    return [
-        f"| default grid x 5 folds ({n_settings} settings, 4 widths) | {default:.1f} s | paper's "
-        f"grid: {paper:.1f} s | {default / paper:.2f} times its time | |",
-        f"| paper's grid with `calibrate=True` | {calibrated:.1f} s | without: {paper:.1f} s | "
-        f"{100 * (calibrated / paper - 1):.0f} % more | <= 10 % |",
-    ]
+    found.add("grids", "paper", **timed(grid="paper"))
+    found.add("grids", "default", **timed())
+    found.add("grids", "calibrated", **timed(grid="paper", calibrate=True))
 
 
-def bench_fit(X: np.ndarray, Y: np.ndarray) -> list[str]:
+def bench_fit(X: np.ndarray, Y: np.ndarray, found: Measurements) -> None:
+    """Time fits and scores beside scikit-learn's kernel ridge regression."""
     signs = np.where(Y, 1.0, -1.0)
     clf = IMCCClassifier(N_CLUSTERS, random_state=0).fit(X, Y)
     ridge = KernelRidge(alpha=1.0, kernel="rbf", gamma=1 / (2 * clf.width_**2)).fit(X, signs)
     ours, theirs = side_by_side(lambda: clf.fit(X, Y), lambda: ridge.fit(X, signs))
+    found.add("fit", "rbf", seconds=ours, kernel_ridge_seconds=theirs)
     X_new = X[:1000] + 0.01
-    lines = [
-        f"| one `fit`, rbf, {N_CLUSTERS} clusters | {ours:.2f} s | KernelRidge.fit: "
-        f"{theirs:.2f} s | {ours / theirs:.2f} times its time | <= 2.5 times |"
-    ]
     ours, theirs = side_by_side(lambda: clf.decision_function(X_new), lambda: ridge.predict(X_new))
-    lines.append(
-        f"| `decision_function`, {len(X_new)} rows | {ours * 1e3:.0f} ms | KernelRidge.predict: "
-        f"{theirs * 1e3:.0f} ms | {ours / theirs:.2f} times its time | <= 1.2 times |"
-    )
-    return lines
+    found.add("predict", len(X_new), seconds=ours, kernel_ridge_seconds=theirs)
 
 
-def bench_metrics() -> str:
+def bench_metrics(found: Measurements) -> None:
     """Time all five metrics on a table of corel5k's size, with sparse and with crowded labels."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(1000, 374))
-    times = []
     for density in (0.01, 0.5):
         truth = rng.random(scores.shape) < density
-        times.append(
-            statistics.median(seconds(lambda t=truth: evaluate(t, scores)) for _ in range(9))
-        )
-    shown = " and ".join(f"{1e3 * t:.0f} ms" for t in times)
-    return (
-        f"| all five metrics, 1000 x 374, 1 % and 50 % of the labels on | {shown} | | | < 100 ms |"
-    )
+        time = statistics.median(seconds(lambda t=truth: evaluate(t, scores)) for _ in range(9))
+        found.add("metrics", density, seconds=time)
 
 
 def peak_of_fit(rows: int) -> float:
@@ -197,9 +184,8 @@ def _peak_kib() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def bench_growth(X: np.ndarray, Y: np.ndarray) -> list[str]:
-    lines = ["| rows | `fit` | exponent | search | exponent |", "| --- | --- | --- | --- | --- |"]
-    before: tuple[int, float, float] | None = None
+def bench_growth(X: np.ndarray, Y: np.ndarray, found: Measurements) -> None:
+    """Time fits and searches of more and more rows."""
     for n in [n for n in GROWTH if n <= len(X)]:
         rows, labels = X[:n], Y[:n]
         clf = IMCCClassifier(N_CLUSTERS, random_state=0)
@@ -208,6 +194,96 @@ def bench_growth(X: np.ndarray, Y: np.ndarray) -> list[str]:
         )
         full = IMCCClassifierCV(grid="paper", random_state=0)
         search = seconds(lambda c=full, r=rows, y=labels: c.fit(r, y))
+        found.add("growth", n, fit_seconds=fit, search_seconds=search)
+
+
+def times_faster(found: Measurements) -> float:
+    """Return how many times faster the search is than fitting each setting in each fold."""
+    search = found.of("search", "paper")
+    return search["from_scratch_seconds"] * search["settings"] * 5 / search["seconds"]
+
+
+def speed_table(found: Measurements) -> str:
+    """Lay out everything but the growth."""
+    search = found.of("search", "paper")
+    n_fits, each = 5 * search["settings"], search["from_scratch_seconds"]
+    rows = [
+        [
+            f"full paper grid x 5 folds ({search['settings']:.0f} settings)",
+            f"{search['seconds']:.1f} s",
+            f"each setting from scratch: {each:.2f} s x {n_fits:.0f} = {n_fits * each / 3600:.1f} "
+            f"h (from {search['sample']:.0f} settings)",
+            f"{times_faster(found):.0f} times faster",
+            ">= 400 times",
+        ]
+    ]
+    if found.cases("grids"):
+        paper, default, calibrated = (
+            found.of("grids", case) for case in ("paper", "default", "calibrated")
+        )
+        before = paper["seconds"]
+        rows += [
+            [
+                f"default grid x 5 folds ({default['settings']:.0f} settings, 4 widths)",
+                f"{default['seconds']:.1f} s",
+                f"paper's grid: {before:.1f} s",
+                f"{default['seconds'] / before:.2f} times its time",
+                "",
+            ],
+            [
+                "paper's grid with `calibrate=True`",
+                f"{calibrated['seconds']:.1f} s",
+                f"without: {before:.1f} s",
+                f"{100 * (calibrated['seconds'] / before - 1):.0f} % more",
+                "<= 10 %",
+            ],
+        ]
+    fit, (n_new,) = found.of("fit", "rbf"), found.cases("predict")
+    predict = found.of("predict", n_new)
+    sparse, crowded = (1e3 * found.of("metrics", d)["seconds"] for d in (0.01, 0.5))
+    return _measured.table(
+        ["what", "imcc", "against", "ratio", "target"],
+        [
+            *rows,
+            [
+                f"one `fit`, rbf, {N_CLUSTERS} clusters",
+                f"{fit['seconds']:.2f} s",
+                f"KernelRidge.fit: {fit['kernel_ridge_seconds']:.2f} s",
+                f"{fit['seconds'] / fit['kernel_ridge_seconds']:.2f} times its time",
+                "<= 2.5 times",
+            ],
+            [
+                f"`decision_function`, {n_new} rows",
+                f"{1e3 * predict['seconds']:.0f} ms",
+                f"KernelRidge.predict: {1e3 * predict['kernel_ridge_seconds']:.0f} ms",
+                f"{predict['seconds'] / predict['kernel_ridge_seconds']:.2f} times its time",
+                "<= 1.2 times",
+            ],
+            [
+                "all five metrics, 1000 x 374, 1 % and 50 % of the labels on",
+                f"{sparse:.0f} ms and {crowded:.0f} ms",
+                "",
+                "",
+                "< 100 ms",
+            ],
+            [
+                "peak memory of one rbf `fit` above the input",
+                f"{found.of('memory', 'rbf')['matrices']:.1f} n x n",
+                "",
+                "",
+                "<= 3",
+            ],
+        ],
+    )
+
+
+def growth_table(found: Measurements) -> str:
+    """Lay out time against rows, with the exponents of the steps."""
+    lines: list[list[str]] = []
+    before: tuple[int, float, float] | None = None
+    for n in map(int, found.cases("growth")):
+        values = found.of("growth", n)
+        fit, search = values["fit_seconds"], values["search_seconds"]
         grown = ["", ""]
         if before:
             step = np.log(n / before[0])
@@ -215,9 +291,25 @@ def bench_growth(X: np.ndarray, Y: np.ndarray) -> list[str]:
                 f"{np.log(now / old) / step:.1f}"
                 for now, old in ((fit, before[1]), (search, before[2]))
             ]
-        lines.append(f"| {n} | {fit:.2f} s | {grown[0]} | {search:.1f} s | {grown[1]} |")
+        lines.append([str(n), f"{fit:.2f} s", grown[0], f"{search:.1f} s", grown[1]])
         before = (n, fit, search)
-    return lines
+    return _measured.table(["rows", "`fit`", "exponent", "search", "exponent"], lines)
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/performance.md, and the number of the front pages."""
+    (name,) = found.cases("data")
+    size = found.of("data", name)
+    cores, threads = (found.where("data", column) for column in ("cores", "threads"))
+    machine = (
+        f"Measured on {cores} cores, {name}: {size['rows']:.0f} training rows, "
+        f"{size['features']:.0f} features, {size['labels']:.0f} labels; {threads} threads:"
+    )
+    return {
+        "speed": f"{machine}\n\n{speed_table(found)}",
+        "growth": growth_table(found),
+        "times-faster": f"{times_faster(found):.0f} times",
+    }
 
 
 def main() -> None:
@@ -229,26 +321,26 @@ def main() -> None:
     )
     parser.add_argument("--no-growth", action="store_true", help="leave out time against rows")
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
+    _measured.add_csv_option(parser, "speed")
     options = parser.parse_args()
     if options.peak:
         print(_measure_peak(options.rows))
         return
     name, X, Y = load(options.rows)
+    found = Measurements()
     with threadpool_limits(options.threads):
-        print(
-            f"{name}: {X.shape[0]} rows, {X.shape[1]} features, {Y.shape[1]} labels; "
-            f"{options.threads} threads; Python {platform.python_version()}, "
-            f"numpy {np.__version__}\n"
-        )
-        print("| what | imcc | against | ratio | target |\n| --- | --- | --- | --- | --- |")
-        print(bench_search(X, Y, options.sample), flush=True)
-        print("\n".join(bench_grids(X, Y)), flush=True)
-        print("\n".join(bench_fit(X, Y)), flush=True)
-        print(bench_metrics(), flush=True)
-        peak = peak_of_fit(len(X))
-        print(f"| peak memory of one rbf `fit` above the input | {peak:.1f} n x n | | | <= 3 |")
+        found.add("data", name, rows=len(X), features=X.shape[1], labels=Y.shape[1])
+        found.add("search", "paper", **bench_search(X, Y, options.sample))
+        bench_grids(X, Y, found)
+        bench_fit(X, Y, found)
+        bench_metrics(found)
+        found.add("memory", "rbf", matrices=peak_of_fit(len(X)))
         if not options.no_growth:
-            print("\n" + "\n".join(bench_growth(X, Y)))
+            bench_growth(X, Y, found)
+    shown = blocks(found)
+    print(f"{shown['speed']}\n\n{shown['growth']}")
+    if options.csv:
+        found.save(options.csv)
 
 
 if __name__ == "__main__":

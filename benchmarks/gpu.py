@@ -1,6 +1,8 @@
 """The GPU against the CPU: the same results, and how long it takes.
 
-    python -m benchmarks.gpu --data FOLDER     checks, then the table of docs/gpu.md
+    python -m benchmarks.gpu --data FOLDER     checks, then the tables of docs/gpu.md; with --csv
+                                               results/gpu.csv, python -m benchmarks.reproduce
+                                               writes them into the page
     python -m benchmarks.gpu --only stream     ten million rows that stream through the GPU; a quick
                                                look without one: --device cpu --stream-rows 20000
                                                --components 200 --chunk-rows 5000 --rounds 1
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import platform
 import statistics
@@ -27,13 +30,24 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.model_selection import KFold
 
-from benchmarks.gpu_stream import N_COMPONENTS, check_stream, made_chunks, stream_lines
+from benchmarks import _measured
+from benchmarks._measured import Measurements
+from benchmarks.gpu_stream import (
+    N_COMPONENTS,
+    add_stream,
+    check_stream,
+    made_chunks,
+    stream_blocks,
+)
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._backend.array import to_numpy
+from imcc._core.fitting import FIT_MATRICES
+from imcc._search.fold import FOLD_MATRICES
 from imcc.datasets import load_dataset, read
 from imcc.metrics import METRICS
 
 ROUNDS = 5
+FIT_CLUSTERS = 256  # of the single fit
 WHAT = ["check", "memory", "arts", "bibtex", "cpu", "fit", "stream"]
 SAME = 1e-8  # relative, in float64
 # The middle of the paper's grid and its corners that are hardest on the arithmetic.
@@ -150,8 +164,19 @@ def measured(call: Callable[[], object], rounds: int) -> tuple[float, list[float
 def describe_device(device: str) -> str:
     import torch
 
-    kind = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.processor()
-    return f"{kind}; torch {torch.__version__}, Python {platform.python_version()}"
+    kind, cuda = platform.processor() or "CPU", ""
+    if device.startswith("cuda"):
+        kind, cuda = torch.cuda.get_device_name(device), f", CUDA {torch.version.cuda}"
+    return f"{kind} (PyTorch {torch.__version__.partition('+')[0]}{cuda})"
+
+
+def total_gib(device: str) -> float:
+    """Return the memory of a device."""
+    import torch
+
+    if not device.startswith("cuda"):
+        return 0.0
+    return torch.cuda.get_device_properties(device).total_memory / 2**30
 
 
 def peak_gib(device: str) -> float:
@@ -168,25 +193,92 @@ def reset_peak(device: str) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def memory_lines(rows: int, device: str) -> list[str]:
+def add_memory(rows: int, device: str, found: Measurements) -> None:
     """Measure what fits and a search hold at most, in matrices of float64 as large as K."""
     X, Y = made_up(rows, 20, 3)
-    lines = ["| what | n x n matrices |", "| --- | --- |"]
     for solver in ("auto", "spectral"):
         reset_peak(device)
         IMCCClassifier(8, solver=solver, device=device, random_state=0).fit(X, Y)
-        lines.append(f"| one fit, solver={solver!r} | {_matrices(device, rows):.2f} |")
+        found.add("memory", solver, matrices=_matrices(device, rows), rows=rows)
     reset_peak(device)
     one = {"alphas": 1.0, "betas": 1.0, "gammas": 0.1, "n_clusters": (8,), "refit": False}
     one["width_scales"] = 1.0
     IMCCClassifierCV(**one, cv=KFold(4), device=device, random_state=0).fit(X, Y)
+    # Beside the matrix of all rows, those of the training rows of a fold.
     of_fold = (_matrices(device, rows) - 1) / (3 / 4) ** 2
-    lines.append(f"| a search: 1, and of the training rows of a fold | {of_fold:.2f} |")
-    return lines
+    found.add("memory", "search", matrices=of_fold, rows=rows)
+    found.add("memory", "device", gib=total_gib(device))
 
 
 def _matrices(device: str, rows: int) -> float:
     return peak_gib(device) * 2**30 / (8 * rows**2)
+
+
+def time_table(found: Measurements) -> str:
+    """Lay out the searches and the fit."""
+    rows = []
+    for part in ("arts", "bibtex", "fit"):
+        for case in found.cases(part):
+            values = found.of(part, case)
+            size = f"{values['rows']:.0f} rows x {values['labels']:.0f} labels"
+            what = {
+                "arts": f"full paper grid (2058 settings x 5 folds) and refit, arts, {size}",
+                "bibtex": f"the same, bibtex, {size}",
+                "fit": f"one exact rbf fit, {values['rows']:,.0f} x 100, "
+                f"{values['labels']:.0f} labels, {FIT_CLUSTERS} clusters",
+            }[part]
+            rows.append([what, f"{values['seconds']:.1f} s", f"{values['peak_gib']:.1f} GiB"])
+    return _measured.table(["what", "time", "peak device memory"], rows)
+
+
+def memory_table(found: Measurements) -> str:
+    """Lay out the measured numbers of matrices, and the largest n that ``fit`` accepts."""
+    gib = found.of("memory", "device")["gib"]
+    auto, spectral, search = (found.of("memory", case) for case in ("auto", "spectral", "search"))
+
+    def largest(matrices: float) -> str:
+        """Return the n of which so many n x n matrices fit, in thousands."""
+        return f"{math.isqrt(int(gib * 2**30 / (8 * matrices))) // 1000},000"
+
+    return _measured.table(
+        [
+            "what",
+            f"n x n matrices (measured, n = {auto['rows']:,.0f})",
+            f"largest n in {gib:.0f} GiB",
+        ],
+        [
+            [
+                'one fit, `solver="auto"` or `"cholesky"`',
+                f"{auto['matrices']:.1f}",
+                largest(FIT_MATRICES["auto"]),
+            ],
+            [
+                'one fit, `solver="spectral"`',
+                f"{spectral['matrices']:.1f}",
+                largest(FIT_MATRICES["spectral"]),
+            ],
+            [
+                "the exact search, k folds",
+                f"1 + {search['matrices']:.1f} (1 - 1/k)²",
+                f"{largest(1 + FOLD_MATRICES * (1 - 1 / 5) ** 2)} (5 folds)",
+            ],
+        ],
+    )
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/gpu.md."""
+    cpu = found.of("cpu", "arts")
+    spans = [found.of(name, "search") for name in ("arts", "bibtex")]
+    arts, bibtex = (f"{v['fastest_seconds']:.1f} to {v['slowest_seconds']:.1f} s" for v in spans)
+    return {
+        "gpu-device": found.where("arts", "device"),
+        "gpu": time_table(found),
+        "gpu-cpu": f"{cpu['seconds']:.0f} s on the {cpu['cores']:.0f} CPU cores",
+        "gpu-runs": f"arts took {arts} and bibtex {bibtex}",
+        "gpu-memory": memory_table(found),
+        **stream_blocks(found),
+    }
 
 
 def main() -> int:
@@ -200,8 +292,10 @@ def main() -> int:
     parser.add_argument("--stream-rows", type=int, default=10_000_000)
     parser.add_argument("--chunk-rows", type=int, default=100_000, help="rows of a chunk")
     parser.add_argument("--components", type=int, default=N_COMPONENTS, help="of the stream's fit")
+    _measured.add_csv_option(parser, "gpu")
     options = parser.parse_args()
     device = options.device
+    found = Measurements(device=describe_device(device))
     print(describe_device(device) + "\n", flush=True)
     lines: list[str] = []
     if "check" in options.only:
@@ -211,67 +305,56 @@ def main() -> int:
         print("| against the CPU | largest relative difference | |\n| --- | --- | --- |")
         print("\n".join(lines) + "\n", flush=True)
     if "memory" in options.only:
-        print("\n".join(memory_lines(options.rows // 2, device)) + "\n", flush=True)
-    if {"arts", "bibtex", "cpu", "fit"} & set(options.only):
-        print("| what | time | all runs | target | peak device memory |")
-        print("| --- | --- | --- | --- | --- |")
-    for name, rows, target in (("arts", 4000, 4), ("bibtex", 5916, 6)):
-        if name not in options.only:
-            continue
-        X, Y = load(name, rows, options.data)
-        search = IMCCClassifierCV(grid="paper", random_state=0, device=device)
-        reset_peak(device)
-        time_of(
-            f"full paper grid (2058 settings x 5 folds), {name}, {rows} rows x {Y.shape[1]} labels",
-            lambda s=search, x=X, y=Y: s.fit(x, y),
-            target,
-            options,
-        )
+        add_memory(options.rows // 2, device, found)
+    for name, rows in (("arts", 4000), ("bibtex", 5916)):
+        if name in options.only:
+            X, Y = load(name, rows, options.data)
+            search = IMCCClassifierCV(grid="paper", random_state=0, device=device)
+            values = timed(lambda s=search, x=X, y=Y: s.fit(x, y), options)
+            found.add(name, "search", **values, rows=len(X), labels=Y.shape[1])
     if "cpu" in options.only:
         X, Y = load("arts", 4000, options.data)
         took = wall(lambda: IMCCClassifierCV(grid="paper", random_state=0).fit(X, Y))
-        cores = len(os.sched_getaffinity(0))
-        print(
-            f"| the first one on the CPU of the same machine, {cores} cores | {took:.1f} s | | | |"
-        )
+        found.add("cpu", "arts", seconds=took, cores=len(os.sched_getaffinity(0)))
     if "fit" in options.only:
         X, Y = made_up(options.rows, 100, 20)
-        reset_peak(device)
-        clf = IMCCClassifier(256, random_state=0, device=device)
-        time_of(
-            f"one exact rbf fit, {options.rows} x 100, 20 labels, c = 256",
-            lambda: clf.fit(X, Y),
-            5,
-            options,
-        )
+        clf = IMCCClassifier(FIT_CLUSTERS, random_state=0, device=device)
+        values = timed(lambda: clf.fit(X, Y), options)
+        found.add("fit", "rbf", **values, rows=len(X), labels=Y.shape[1])
     if "stream" in options.only:
-        lines += stream(options)
+        lines += stream(options, found)
+    print(time_table(found))
+    if "memory" in options.only:
+        print("\n" + memory_table(found))
+    if "stream" in options.only:
+        print("\n" + "\n\n".join(stream_blocks(found).values()))
+    if options.csv:
+        found.save(options.csv)
     return int(any("NOT" in line for line in lines))
 
 
-def stream(options: Any) -> list[str]:
+def stream(options: Any, found: Measurements) -> list[str]:
     """Check and measure a stream; return the lines of the checks."""
     device, components = options.device, options.components
     chunks = made_chunks(options.stream_rows, options.chunk_rows)
-    checks = [_verdict(*found) for found in check_stream(chunks, components, device)]
+    checks = [_verdict(*check) for check in check_stream(chunks, components, device)]
     print("\n| against the CPU | largest relative difference | |\n| --- | --- | --- |")
     print("\n".join(checks) + "\n", flush=True)
 
-    def with_peak(call: Callable[[], object]) -> tuple[float, list[float], float]:
-        reset_peak(device)
-        return *measured(call, options.rounds), peak_gib(device)
-
-    print("\n".join(stream_lines(chunks, components, device, with_peak)), flush=True)
+    add_stream(chunks, components, device, lambda call: timed(call, options), found)
     return checks
 
 
-def time_of(what: str, call: Callable[[], object], target: float, options: Any) -> None:
+def timed(call: Callable[[], object], options: Any) -> dict[str, float]:
+    """Return the times of some calls and the peak of device memory."""
+    reset_peak(options.device)
     median, times = measured(call, options.rounds)
-    shown = ", ".join(f"{t:.2f}" for t in times)
-    print(
-        f"| {what} | {median:.2f} s | {shown} | {target} s | {peak_gib(options.device):.1f} GiB |",
-        flush=True,
-    )
+    return {
+        "seconds": median,
+        "fastest_seconds": min(times),
+        "slowest_seconds": max(times),
+        "peak_gib": peak_gib(options.device),
+    }
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from benchmarks.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
 from imcc import IMCCClassifier
 from imcc._backend.device import ChunkMover
@@ -30,6 +31,7 @@ N_COMPONENTS = 2000
 PASSES = 2  # a look, and the sums
 CHECK_ROWS = 50_000
 REPEATS = 10  # of what takes milliseconds
+FITS = ("everything learned", "landmarks and prototypes given")
 
 Chunks = list[tuple[np.ndarray, np.ndarray]]
 
@@ -81,17 +83,8 @@ def _difference(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Seconds that no fit on the same chunks can be faster than, and how they come about."""
-
-    transfer: float
-    arithmetic: float
-    lines: list[str]
-
-
-def limits(chunks: Chunks, clf: IMCCClassifier, device: str) -> Limits:
-    """Measure the limits of a fit that has been done."""
+def add_limits(chunks: Chunks, clf: IMCCClassifier, device: str, found: Measurements) -> None:
+    """Measure what no fit on the same chunks can be faster than, after a fit."""
     import torch
 
     rows = sum(len(X) for X, _ in chunks)
@@ -125,21 +118,22 @@ def limits(chunks: Chunks, clf: IMCCClassifier, device: str) -> Limits:
     flop = 2 * len(largest) * len(landmarks) * (N_FEATURES + len(landmarks))
     eigenvalues = torch.linalg.eigvalsh(values_of(landmarks))
     condition = float(eigenvalues[-1] / eigenvalues[0])
-    when = "after" if condition <= get_config().late_condition else "before"
-    transfer, arithmetic = PASSES * n_bytes / speed, of_chunk * rows / len(largest)
-    return Limits(
-        transfer,
-        arithmetic,
-        [
-            f"transfer limit: {PASSES} passes x {n_bytes / 1e9:.2f} GB at {speed / 1e9:.1f} GB/s = "
-            f"{transfer:.2f} s (one pass as the fit moves it, with nothing else to do: "
-            f"{alone:.2f} s)",
-            f"arithmetic limit: {rows / len(largest):g} chunks of {len(largest)} rows x "
-            f"{of_chunk * 1e3:.1f} ms ({flop / of_chunk / 1e12:.1f} TFlop/s) = {arithmetic:.2f} s",
-            f"condition of the landmarks' kernel matrix: {condition:.1e}, so the kernel values are "
-            f"turned into features {when} they are summed",
-        ],
+    found.add(
+        "stream",
+        "transfer limit",
+        seconds=PASSES * n_bytes / speed,
+        gb_per_pass=n_bytes / 1e9,
+        gb_per_second=speed / 1e9,
+        pass_seconds=alone,  # as the fit moves it, with nothing else to do
     )
+    found.add(
+        "stream",
+        "arithmetic limit",
+        seconds=of_chunk * rows / len(largest),
+        tflop_per_second=flop / of_chunk / 1e12,
+    )
+    late = condition <= get_config().late_condition
+    found.add("stream", "kernel of the landmarks", condition=condition, summed_first=late)
 
 
 def _seconds(call: Callable[[], object], device: str) -> float:
@@ -161,34 +155,66 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def stream_lines(
+def add_stream(
     chunks: Chunks,
     n_components: int,
     device: str,
-    measured: Callable[[Callable[[], object]], tuple[float, list[float], float]],
-) -> list[str]:
-    """Return the table of the fits and what they are held against.
+    timed: Callable[[Callable[[], object]], dict[str, float]],
+    found: Measurements,
+) -> None:
+    """Measure the fits and what they are held against.
 
-    ``measured`` gives the median time of a call, all times, and the peak of device memory in GiB.
+    ``timed`` gives the times of a call and the peak of device memory.
     """
     clf = classifier(n_components, device)
-    found: list[tuple[str, Any]] = [("", measured(lambda: clf.fit(chunks)))]
+    learned = timed(lambda: clf.fit(chunks))
     # What is learned on the host, from a sample: how long it takes is seen without it.
     given = {"landmarks": clf.landmarks_, "width": clf.width_, "clusterer": clf.cluster_centers_}
     fixed = classifier(n_components, device).set_params(n_components=None, n_clusters=None, **given)
-    found.append((", landmarks and prototypes given", measured(lambda: fixed.fit(chunks))))
-    bounds = limits(chunks, clf, device)
-    rows = sum(len(X) for X, _ in chunks)
-    lines = [
-        "| what | time | all runs | of the transfer limit | of the arithmetic limit | peak device "
-        "memory |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for what, (median, times, peak) in found:
-        lines.append(
-            f"| Nyström fit of a stream, {rows:,} x {N_FEATURES}, {N_LABELS} labels, c = "
-            f"{N_CLUSTERS}, {n_components} components{what} | {median:.2f} s | "
-            f"{', '.join(f'{t:.2f}' for t in times)} | {bounds.transfer / median:.0%} | "
-            f"{bounds.arithmetic / median:.0%} | {peak:.1f} GiB |"
+    not_learned = timed(lambda: fixed.fit(chunks))
+    found.add("stream", "data", rows=sum(len(X) for X, _ in chunks), components=n_components)
+    add_limits(chunks, clf, device, found)
+    transfer, arithmetic = (
+        found.of("stream", f"{what} limit")["seconds"] for what in ("transfer", "arithmetic")
+    )
+    for case, values in zip(FITS, (learned, not_learned), strict=True):
+        seconds = values["seconds"]
+        shares = {
+            "of_transfer_limit": transfer / seconds,
+            "of_arithmetic_limit": arithmetic / seconds,
+        }
+        found.add("stream", case, **values, **shares)
+
+
+def stream_blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/gpu.md about the stream."""
+    data, transfer, arithmetic, kernel = (
+        found.of("stream", case)
+        for case in ("data", "transfer limit", "arithmetic limit", "kernel of the landmarks")
+    )
+    rows = []
+    for case in FITS:
+        values = found.of("stream", case)
+        shares = [values["of_transfer_limit"], values["of_arithmetic_limit"]]
+        cells = [f"{values['seconds']:.1f} s", *(f"{100 * share:.0f} %" for share in shares)]
+        rows.append([case, *cells, f"{values['peak_gib']:.1f} GiB"])
+    size = f"{data['rows']:,.0f} x {N_FEATURES}, {N_LABELS} labels, {N_CLUSTERS} clusters"
+    limits = ["of the transfer limit", "of the arithmetic limit"]
+    text = (
+        f"The transfer limit is the time for two passes at {transfer['gb_per_second']:.0f} GB/s "
+        f"(page-locked memory), {transfer['seconds']:.2f} s; the arithmetic limit is the time for "
+        "the kernel values and their symmetric product at "
+        f"{arithmetic['tflop_per_second']:.0f} TFlop/s, {arithmetic['seconds']:.2f} s."
+    )
+    if not kernel["summed_first"]:
+        condition = f"{kernel['condition']:.1e}".replace("e+0", "e")
+        text += (
+            " The arithmetic limit is not reached because the condition number of the landmarks' "
+            f"kernel matrix is {condition}, so the kernel values are transformed into features "
+            "before they are summed, which takes another product of the same size."
         )
-    return [*lines, "", *bounds.lines]
+    return {
+        "gpu-pass": f"{transfer['gb_per_pass']:.1f} GB per pass",
+        "gpu-stream": _measured.table([size, "time", *limits, "peak device memory"], rows),
+        "gpu-limits": _measured.paragraph(text),
+    }

@@ -1,8 +1,9 @@
 """Looking into models: the tables and pictures of docs/looking_into_a_model.md.
 
-    python -m benchmarks.looking                        both tables
-    python -m benchmarks.looking --pictures docs/images and the pictures
+    python -m benchmarks.looking --csv results/looking.csv      the numbers
+    python -m benchmarks.looking --pictures docs/images         and the pictures
 
+``python -m benchmarks.reproduce`` makes the tables of the page from the file.
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 """
 
@@ -14,10 +15,13 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from imcc import IMCCClassifier, TableClassifier
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
 from imcc.inspection import (
+    ColumnAttribution,
     Explainer,
     diagnose,
     diagnose_probabilities,
@@ -42,6 +46,9 @@ from imcc.tabular import example_table
 
 DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
 N_CLUSTERS = (8, 32, 128, 256)
+# The criteria of the thresholds, and the titles of their columns.
+CHOSEN = {"plain": "all at 0", "f1": "chosen for F1", "micro_f1": "chosen for micro-F1"}
+MEASURES = ("macro_f1", "micro_f1", "hamming_loss")
 SETTING = {"n_clusters": 64, "alpha": 1.0, "beta": 0.1, "gamma": 0.1, "random_state": 0}
 
 
@@ -53,21 +60,19 @@ def carried(data: Dataset, n_clusters: int) -> tuple[float, float]:
     return found.share, found.by_chance
 
 
-def carried_table(names: tuple[str, ...]) -> str:
-    heads = [f"{count} clusters" for count in N_CLUSTERS]
-    lines = ["| data | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
-    for name in names:
-        data = load_dataset(name)
-        cells = []
-        for count in N_CLUSTERS:
-            share, chance = carried(data, count)
-            cells.append(f"{share:.0%} ({chance:.0%})")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def carried_table(found: Measurements) -> str:
+    """Lay out the shares, one row per data set."""
+    rows: dict[str, list[str]] = {}
+    for case in found.cases("correlations"):
+        values = found.of("correlations", case)
+        cell = f"{values['share']:.0%} ({values['by_chance']:.0%})"
+        rows.setdefault(case.partition(" ")[0], []).append(cell)
+    header = ["data", *(f"{count} clusters" for count in N_CLUSTERS)]
+    return _measured.table(header, ([name, *cells] for name, cells in rows.items()))
 
 
-def threshold_row(data: Dataset, n_splits: int) -> list[float]:
-    """Return held-out macro-F1, micro-F1 and Hamming loss: plain, for F1, for micro-F1."""
+def threshold_row(data: Dataset, n_splits: int) -> dict[str, float]:
+    """Return held-out macro-F1, micro-F1 and Hamming loss by criterion and measure."""
     sums = [0.0] * 9
     for train, test in paper_splits(data, n_splits=n_splits):
         X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
@@ -80,7 +85,8 @@ def threshold_row(data: Dataset, n_splits: int) -> list[float]:
                 values += _judged(Y_new, tuned.predict(X_new, thresholds=0))
             values += _judged(Y_new, tuned.predict(X_new))
         sums = [a + b / n_splits for a, b in zip(sums, values, strict=True)]
-    return sums
+    names = [f"{criterion}_{measure}" for criterion in CHOSEN for measure in MEASURES]
+    return dict(zip(names, sums, strict=True))
 
 
 def _judged(truth, predicted) -> list[float]:
@@ -89,16 +95,25 @@ def _judged(truth, predicted) -> list[float]:
     return [macro, micro, hamming_loss(truth, predicted * 2.0 - 1)]
 
 
-def threshold_table(names: tuple[str, ...], n_splits: int) -> str:
-    lines = [
-        "| data | all at 0 | chosen for F1 | chosen for micro-F1 |",
-        "| --- | --- | --- | --- |",
-    ]
-    for name in names:
-        values = [f"{value:.3f}" for value in threshold_row(load_dataset(name), n_splits)]
-        cells = [" / ".join(values[i : i + 3]) for i in (0, 3, 6)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def threshold_table(found: Measurements) -> str:
+    """Lay out the measures, one row per data set."""
+    rows = []
+    for name in found.cases("thresholds"):
+        values = found.of("thresholds", name)
+        cells = [" / ".join(f"{values[f'{c}_{m}']:.3f}" for m in MEASURES) for c in CHOSEN]
+        rows.append([name, *cells])
+    return _measured.table(["data", *CHOSEN.values()], rows)
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of the page."""
+    errors = found.of("columns", "ticket")
+    return {
+        "correlations": carried_table(found),
+        "thresholds": threshold_table(found),
+        "columns-sampling-error": f"{errors['sampling_error']:.1g}",
+        "columns-standard-error": f"{errors['standard_error']:.2f}",
+    }
 
 
 def pictures(folder: Path) -> None:
@@ -126,17 +141,19 @@ def pictures(folder: Path) -> None:
     draw_tickets(folder)
 
 
+def ticket() -> tuple[TableClassifier, ColumnAttribution]:
+    """Return a classifier of a made-up table, and what drove the score of one row."""
+    table, labels = example_table()
+    model = TableClassifier(random_state=0).fit(table[:600], labels[:600])
+    return model, explain_columns(model, table.iloc[[601]], table[:600])
+
+
 def draw_tickets(folder: Path) -> None:
     """Draw what drove a score of a made-up table, and how good its labels are."""
     table, labels = example_table()
-    rows, new = slice(0, 600), slice(600, 800)
-    model = TableClassifier(random_state=0).fit(table[rows], labels[rows])
-    found = explain_columns(model, table.iloc[[601]], table[rows])
+    new = slice(600, 800)
+    model, found = ticket()
     draw_columns(found, folder / "columns.png", label="refund")
-    print(
-        f"Largest standard errors of what {len(found.columns)} columns add: "
-        f"{found.standard_errors.max():.3f}, from the draws alone {found.sampling_errors.max():.5f}"
-    )
     probabilities_of_new = model.predict_proba(table[new])
     judged = diagnose(
         labels[new],
@@ -169,13 +186,29 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=DATA)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--pictures", type=Path)
+    _measured.add_csv_option(parser, "looking")
     options = parser.parse_args()
     if options.pictures:
         pictures(options.pictures)
-    print("Share of the label correlations that virtual examples carry (clusters at random):\n")
-    print(carried_table(tuple(options.data)))
-    print(f"\nHeld-out macro-F1 / micro-F1 / Hamming loss, mean over {options.splits} splits:\n")
-    print(threshold_table(tuple(options.data), options.splits), flush=True)
+    found = Measurements()
+    for name in options.data:
+        data = load_dataset(name)
+        for count in N_CLUSTERS:
+            share, by_chance = carried(data, count)
+            found.add("correlations", f"{name} {count}", share=share, by_chance=by_chance)
+        found.add("thresholds", name, **threshold_row(data, options.splits))
+    _, explained = ticket()
+    found.add(
+        "columns",
+        "ticket",
+        columns=len(explained.columns),
+        standard_error=explained.standard_errors.max(),
+        sampling_error=explained.sampling_errors.max(),
+    )
+    for name, text in blocks(found).items():
+        print(f"{name}:\n{text}\n")
+    if options.csv:
+        found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
     python -m benchmarks.reproduce --check    fail if they are not what the rows give
 
 Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
-``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md,
-docs/probabilities.md and docs/baselines.md are written with it.  ``make reproduce-full`` computes
-the rows (``benchmarks.reproduce_full``).
+``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and pages of
+docs/ are written with it: tables and paragraphs between lines, single numbers inside of a line.
+``make reproduce-full`` computes the rows (``benchmarks.reproduce_full``); the scripts in
+``MEASURED`` measure times and other numbers that pages show.
 """
 
 from __future__ import annotations
@@ -20,8 +21,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ablation, calibration, clustering_page
+from benchmarks import (
+    ablation,
+    approximation,
+    calibration,
+    classifier,
+    clustering_page,
+    gpu,
+    looking,
+    scale,
+)
+from benchmarks._measured import Measurements
 from benchmarks.reproduction import (
+    behind,
     calibrated,
     cost,
     failing,
@@ -37,6 +49,7 @@ from benchmarks.reproduction.rows import (
     RESULTS,
     ROOT,
     TITLES,
+    listed,
     means_table,
     opened,
     present,
@@ -52,19 +65,27 @@ from imcc.report._ranked import differences
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
 CALIBRATION = RESULTS / "calibration.csv"
+#: The files of results/ with measured numbers, and the scripts that write them.
+MEASURED = {
+    "speed": classifier,
+    "approximation": approximation,
+    "scale": scale,
+    "gpu": gpu,
+    "looking": looking,
+}
+#: The pages whose numbers are measured.
+MEASURED_PAGES = tuple(
+    ROOT / "docs" / f"{name}.md" for name in ("performance", "scale", "gpu", "looking_into_a_model")
+)
 MARKED = (
     ROOT / "README.md",
     RESULTS / "README.md",
+    ROOT / "docs" / "index.md",
     ROOT / "docs" / "probabilities.md",
     ROOT / "docs" / "baselines.md",
+    *MEASURED_PAGES,
 )
-FRONT = ROOT / "docs" / "index.md"
-_CARD = re.compile(
-    r"(?<=\{grid-item-card\} )[^\n]*\naverage precision against LightGBM, "
-    r".*?(?= \[All comparisons\])",
-    re.S,
-)
-_BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.S)
+_BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
 # The README shows these, in this order.
 _SHOWN = (
     "logistic",
@@ -90,12 +111,9 @@ class Built:
         By the name of the file.
     blocks : dict of str to str
         The texts of the marked blocks.
-    card : str
-        The text of the front page that compares with LightGBM.
     """
 
     page: str = ""
-    card: str = ""
     figures: dict[str, Any] = field(default_factory=dict)
     blocks: dict[str, str] = field(default_factory=dict)
 
@@ -122,6 +140,10 @@ def section(store: Store, built: Built) -> Iterator[str]:
         )
         for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
             yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
+    yield f"\n### Where `{CONTROL}` is not first\n"
+    yield from behind.cells(tables, compared)
+    if name == "paper":
+        yield from behind.rare_labels()
     yield f"\n### `{CONTROL}` against each\n"
     yield from tests.against(tables, CONTROL, detailed=list(METRICS))
     yield "\n### By data set\n"
@@ -184,7 +206,15 @@ def build() -> Built:
             )
             parts += section(store, built)
             parts.append("\n## Five data sets outside of the paper\n")
-            parts.append("Nothing was chosen on these; the rest is as above.\n")
+            scaled = [d.name for d in outside.experiment.datasets if d.standardize]
+            parts.append(
+                prose(
+                    "Nothing was chosen on these. The features of "
+                    f"{listed(scaled)} are standardized by the training rows of each split, for "
+                    "all methods: their columns have very different ranges, and most methods take "
+                    "features as they are. The rest is as above."
+                )
+            )
             parts += section(outside, built)
             parts.append("\n## Beside the paper's numbers\n")
             parts += paper.summary(store)
@@ -206,8 +236,8 @@ def build() -> Built:
             parts.append(cost.origins(store, shown))
             parts.append("\nOutside of the paper:\n")
             parts.append(cost.origins(outside, present(outside.scores("coverage")).methods))
-            built.blocks = dict(blocks(store, outside))
-            built.card = card(tables["average_precision"])
+            built.blocks = measured_blocks() | dict(blocks(store, outside))
+            built.blocks["front"] = front(tables["average_precision"], built.blocks)
     built.page = "\n".join(parts).rstrip() + "\n"
     return built
 
@@ -240,21 +270,37 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         yield name, cost.origins(source, present(source.scores("coverage")).methods)
 
 
-def card(scores: ScoreTable) -> str:
-    """Return what the front page says in large type, and the sentence below it."""
+def measured_blocks() -> dict[str, str]:
+    """Return the marked blocks whose numbers were measured by scripts."""
+    found: dict[str, str] = {}
+    for name, script in MEASURED.items():
+        found |= script.blocks(Measurements.read(RESULTS / f"{name}.csv"))
+    return found
+
+
+def front(scores: ScoreTable, measured: dict[str, str]) -> str:
+    """Return the three cards of the front page."""
     gap = differences(scores, CONTROL, "lightgbm")
     n, wins = len(gap), int((gap > 0).sum())
-    return (
-        f"{gap.mean():+.4f}\naverage precision against LightGBM, mean over {n} of the paper's "
-        f"{len(scores.datasets)} data sets; better on\n{wins} of {n}."
-    )
+    return f"""::::{{grid}} 1 3 3 3
+:gutter: 2
+:class-container: numbers
 
+:::{{grid-item-card}} {gap.mean():+.4f}
+average precision against LightGBM, mean over {n} of the paper's {len(scores.datasets)} data sets;
+better on {wins} of {n}. [All comparisons](reproduction.md)
+:::
 
-def front_page(text: str, built: Built) -> str:
-    """Return the front page with the number of the rows."""
-    if len(_CARD.findall(text)) != 1:
-        raise SystemExit("docs/index.md has no card that compares with LightGBM")
-    return _CARD.sub(lambda _: built.card, text)
+:::{{grid-item-card}} {measured["times-faster"]}
+faster: the exact search of the paper's 2058 settings in five folds, against fitting each setting.
+[Measured](performance.md) by `make bench`; [how](how_it_works.md)
+:::
+
+:::{{grid-item-card}} 1,000,000 rows
+in {measured["million-rows"]} with Nyström features, from a file that need not fit into memory.
+[Large data sets](scale.md)
+:::
+::::"""
 
 
 def filled(text: str, found: dict[str, str], where: str) -> str:
@@ -263,7 +309,7 @@ def filled(text: str, found: dict[str, str], where: str) -> str:
     def fill(match: re.Match[str]) -> str:
         if match[2] not in found:
             raise SystemExit(f"{where} has a block {match[2]!r} that is not known: {sorted(found)}")
-        return match[1] + found[match[2]] + match[3]
+        return match[1] + found[match[2]] + match[4]
 
     return _BLOCK.sub(fill, text)
 
@@ -279,8 +325,8 @@ def stale(built: Built) -> list[Path]:
         for path in MARKED
         if filled((text := path.read_text("utf-8")), built.blocks, path.name) != text
     ]
-    if front_page(text := FRONT.read_text("utf-8"), built) != text:
-        found.append(FRONT)
+    if approximation.digest() not in approximation.FIGURE.read_text("utf-8"):
+        found.append(approximation.FIGURE)
     with tempfile.TemporaryDirectory() as name:
         for file, picture in built.figures.items():
             new = picture.save(Path(name) / file).read_text("utf-8")
@@ -315,7 +361,8 @@ def main() -> None:
     PAGE.write_text(built.page, "utf-8")
     for path in MARKED:
         path.write_text(filled(path.read_text("utf-8"), built.blocks, path.name), "utf-8")
-    FRONT.write_text(front_page(FRONT.read_text("utf-8"), built), "utf-8")
+    measured = approximation.stored(Measurements.read(approximation.ROWS))
+    approximation.plot(measured, approximation.FIGURE, approximation.digest())
     print(f"wrote {PAGE.relative_to(ROOT)}, {len(built.figures)} figures and the marked blocks")
 
 

@@ -1,10 +1,13 @@
 """Time and peak memory of training on more rows than one would like to have in memory.
 
-    python -m benchmarks.scale                      100,000, 300,000 and 1,000,000 rows
-    python -m benchmarks.scale --rows 100000        a quick look
-    python -m benchmarks.scale --dask               one worker against two
-    python -m benchmarks.scale --estimate 36        10^8 rows x 10^3 features on 100 machines, on
-                                                    paper, at so many GFlop/s a core
+    python -m benchmarks.scale --csv results/scale.csv          100,000 to 1,000,000 rows
+    python -m benchmarks.scale --rows 100000                    a quick look
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.scale --dask --rows 1000000
+                                                                one worker against two
+    python -m benchmarks.scale --estimate                       10^8 rows x 10^3 features on 100
+                                                                machines, on paper
+
+``python -m benchmarks.reproduce`` makes the tables of docs/scale.md from the file.
 
 Made-up rows (100 features, 20 labels) in a memory-mapped file, 64 clusters, Nyström with 1,000
 components and the linear model.  Each fit runs in a process of its own, whose peak nothing else has
@@ -19,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -29,12 +31,15 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _measured
+from benchmarks._measured import Measurements
 from imcc import IMCCClassifier
 
 N_FEATURES, N_LABELS, N_CLUSTERS, N_COMPONENTS = 100, 20, 64, 1000
 LLOYD_PASSES = 5
 BLOCK = 8192  # rows at a time in the arithmetic that fits are held against
 BLOCK_ROWS = 62_500  # of a Dask block, 50 MB
+ROWS = _measured.RESULTS / "scale.csv"
 CASES = {
     "nystroem": {"approximation": "nystroem", "n_components": N_COMPONENTS},
     "linear": {"kernel": "linear"},
@@ -68,7 +73,7 @@ def files(folder: Path, rows: int) -> tuple[Path, Path]:
     return paths
 
 
-def blocks(X: np.ndarray):
+def in_blocks(X: np.ndarray):
     for start in range(0, len(X), BLOCK):
         yield X[start : start + BLOCK]
 
@@ -77,7 +82,7 @@ def symmetric_product_of_kernel_values(X: np.ndarray, clf: IMCCClassifier) -> No
     landmarks = clf.landmarks_
     norms = (landmarks**2).sum(axis=1)
     total = np.zeros((len(landmarks), len(landmarks)))
-    for rows in blocks(X):
+    for rows in in_blocks(X):
         K = rows @ landmarks.T
         K *= -2
         K += (rows**2).sum(axis=1)[:, np.newaxis]
@@ -89,13 +94,13 @@ def symmetric_product_of_kernel_values(X: np.ndarray, clf: IMCCClassifier) -> No
 
 def products_and_passes_of_k_means(X: np.ndarray, clf: IMCCClassifier) -> None:
     total = np.zeros((X.shape[1], X.shape[1]))
-    for rows in blocks(X):
+    for rows in in_blocks(X):
         total += rows.T @ rows
     centers = clf.cluster_centers_
     halves = (centers**2).sum(axis=1) / 2
     for _ in range(LLOYD_PASSES + 1):
         sums = np.zeros_like(centers)
-        for rows in blocks(X):
+        for rows in in_blocks(X):
             nearest = np.argmin(halves - rows @ centers.T, axis=1)
             order = np.argsort(nearest, kind="stable")
             edges = np.searchsorted(nearest[order], np.arange(len(centers)))
@@ -123,7 +128,8 @@ def measure(case: str, folder: Path, rows: int) -> dict[str, float]:
     fit, peak = time.perf_counter() - start, peak_mib()
     start = time.perf_counter()
     UNAVOIDABLE[case](X, clf)
-    return {"fit": fit, "unavoidable": time.perf_counter() - start, "peak": peak}
+    arithmetic = time.perf_counter() - start
+    return {"fit_seconds": fit, "arithmetic_seconds": arithmetic, "peak_mib": peak}
 
 
 def in_own_process(case: str, folder: Path, rows: int, threads: int) -> dict[str, float]:
@@ -132,32 +138,24 @@ def in_own_process(case: str, folder: Path, rows: int, threads: int) -> dict[str
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def bench_files(folder: Path, counts: list[int], threads: int) -> None:
-    print("| model | rows | fit | unavoidable arithmetic | ratio | peak memory |")
-    print("| --- | --- | --- | --- | --- | --- |")
+def bench_files(folder: Path, counts: list[int], threads: int, found: Measurements) -> None:
+    """Time fits of rows in a file, each in a process of its own."""
     for case in CASES:
         for rows in counts:
             files(folder, rows)
-            found = in_own_process(case, folder, rows, threads)
-            print(
-                f"| {case} | {rows:,} | {found['fit']:.1f} s | {found['unavoidable']:.1f} s | "
-                f"{found['fit'] / found['unavoidable']:.2f} | {found['peak']:.0f} MiB |",
-                flush=True,
-            )
+            found.add("files", f"{case} {rows}", **in_own_process(case, folder, rows, threads))
 
 
 def load_block(path: str, start: int, stop: int) -> np.ndarray:
     return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
-def bench_dask(folder: Path, counts: list[int]) -> None:
+def bench_dask(folder: Path, counts: list[int], found: Measurements) -> None:
     """Time fits on local clusters of one and of two processes with a thread each."""
     import dask
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    print("| model | rows | one worker | two workers | speed-up |")
-    print("| --- | --- | --- | --- | --- |")
     for case, parameters in CASES.items():
         for rows in counts:
             paths = [str(path) for path in files(folder, rows)]
@@ -191,15 +189,62 @@ def bench_dask(folder: Path, counts: list[int]) -> None:
                     start = time.perf_counter()
                     clf.fit(*arrays)
                     times.append(time.perf_counter() - start)
-            print(
-                f"| {case} | {rows:,} | {times[0]:.1f} s | {times[1]:.1f} s | "
-                f"{times[0] / times[1]:.2f} |",
-                flush=True,
-            )
+            name = f"{case} {rows}"
+            found.add("dask", name, one_worker_seconds=times[0], two_workers_seconds=times[1])
 
 
-def estimate(rate: float) -> None:
-    """Print what 10^8 rows of 10^3 features cost on 100 machines with 8 cores each."""
+def files_table(found: Measurements) -> str:
+    """Lay out fits of rows in a file."""
+    rows = []
+    for name in found.cases("files"):
+        case, _, count = name.partition(" ")
+        values = found.of("files", name)
+        fit, arithmetic = values["fit_seconds"], values["arithmetic_seconds"]
+        times = [f"{fit:.1f} s", f"{arithmetic:.1f} s", f"{fit / arithmetic:.2f}"]
+        rows.append([case, f"{int(count):,}", *times, f"{values['peak_mib']:.0f} MiB"])
+    header = ["model", "rows", "fit", "unavoidable arithmetic", "ratio", "peak memory"]
+    return _measured.table(header, rows)
+
+
+def dask_table(found: Measurements) -> str:
+    """Lay out fits on one worker and on two."""
+    rows = []
+    for name in found.cases("dask"):
+        case, _, count = name.partition(" ")
+        one, two = found.of("dask", name).values()
+        rows.append([case, f"{int(count):,}", f"{one:.1f} s", f"{two:.1f} s", f"{one / two:.2f}"])
+    return _measured.table(["model", "rows", "one worker", "two workers", "speed-up"], rows)
+
+
+def core_rate(found: Measurements) -> float:
+    """Return the flop per second of one core in the arithmetic of the largest Nyström fit."""
+    rows = max(int(name.split()[1]) for name in found.cases("files") if name.startswith("nys"))
+    seconds = found.of("files", f"nystroem {rows}")["arithmetic_seconds"]
+    flop = rows * (2 * N_FEATURES * N_COMPONENTS + N_COMPONENTS**2)  # the product is symmetric
+    return flop / seconds / int(found.where("files", "threads"))
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/scale.md, and the number of the front pages."""
+    cores, threads = (found.where("files", column) for column in ("cores", "threads"))
+    million = found.of("files", "nystroem 1000000")["fit_seconds"]
+    return {
+        "scale-machine": f"{cores} cores ({threads} threads)",
+        "scale": files_table(found),
+        "dask": dask_table(found),
+        "estimate": estimate_table(core_rate(found)),
+        "million-rows": f"{million:.1f} s on {cores} cores",
+    }
+
+
+def estimate_table(rate: float) -> str:
+    """Lay out what 10^8 rows of 10^3 features cost on 100 machines with 8 cores each.
+
+    Parameters
+    ----------
+    rate : float
+        Flop per second of a core.
+    """
     n, d, q, c, m = 1e8, 1e3, N_LABELS, N_CLUSTERS, N_COMPONENTS
     machines, cores, lloyd = 100, 8, 3
     passes = lloyd + 2
@@ -212,33 +257,31 @@ def estimate(rate: float) -> None:
     moved = n / block_rows * sums / machines
     per_thread = 50e6 + 2 * 8 * 2**23 + 9 * sums
     lines = {
-        "rows": f"{n * d * 8 / 1e9:.0f} GB in float64; {each / 1e9:.0f} GB a machine",
+        "rows": f"{n * d * 8 / 1e9:.0f} GB in float64; {each / 1e9:.0f} GB per machine",
         "passes": f"{passes}: a look, {lloyd} Lloyd steps, the sums",
         "arithmetic": (
             f"{flops:.1e} flop (kernel values {kernel / flops:.0%}, products "
             f"{product / flops:.0%}, clusters {assignment / flops:.0%}); "
-            f"{flops / machines / cores / rate:.0f} s at {rate / 1e9:.0f} GFlop/s a core"
+            f"{flops / machines / cores / rate:.0f} s at {rate / 1e9:.0f} GFlop/s per core"
         ),
         "read": (
-            f"{each / 1e9:.0f} GB a machine and pass: {each / 2e9:.0f} s at 2 GB/s (local disk), "
+            f"{each / 1e9:.0f} GB per machine and pass: {each / 2e9:.0f} s at 2 GB/s (local disk), "
             f"{each / 2e8:.0f} s at 200 MB/s (object store), once if it is persisted"
         ),
         "moved between machines": (
-            f"{sums / 1e6:.1f} MB of sums a block of 50 MB, at most "
-            f"{moved / 1e9:.1f} GB a machine: {moved / 1.25e9:.1f} s at 10 Gbit/s"
+            f"{sums / 1e6:.1f} MB of sums per block of 50 MB, at most "
+            f"{moved / 1e9:.1f} GB per machine: {moved / 1.25e9:.1f} s at 10 Gbit/s"
         ),
         "moved to the client": (
             f"{10 * m * d * 8 / 1e6:.0f} MB of sample, {sums / 1e6:.1f} MB of sums, "
-            f"{8 * c * d / 1e6:.1f} MB a Lloyd step"
+            f"{8 * c * d / 1e6:.1f} MB per Lloyd step"
         ),
         "memory": (
-            f"{per_thread / 1e6:.0f} MB a thread, {cores * per_thread / 1e9:.1f} GB a machine, "
+            f"{per_thread / 1e6:.0f} MB per thread, {cores * per_thread / 1e9:.1f} GB per machine, "
             f"and {each / 1e9:.0f} GB more if the rows are persisted"
         ),
     }
-    print("| what | how much |\n| --- | --- |")
-    for what, how_much in lines.items():
-        print(f"| {what} | {how_much} |")
+    return _measured.table(["what", "how much"], lines.items())
 
 
 def main() -> None:
@@ -248,22 +291,35 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dask", action="store_true", help="one worker against two")
     parser.add_argument("--one", choices=CASES, help=argparse.SUPPRESS)
-    parser.add_argument("--estimate", type=float, metavar="GFLOPS", help="on paper, for a cluster")
-    options = parser.parse_args()
-    if options.estimate:
-        estimate(1e9 * options.estimate)
-        return
-    if options.one:
-        with threadpool_limits(options.threads):
-            print(json.dumps(measure(options.one, options.folder, options.rows[0])))
-        return
-    print(
-        f"{options.threads} threads; Python {platform.python_version()}, numpy {np.__version__}\n"
+    parser.add_argument(
+        "--estimate",
+        type=float,
+        nargs="?",
+        const=np.nan,
+        metavar="GFLOPS",
+        help="on paper, for a cluster; by default with the speed of a core in results/scale.csv",
     )
-    if options.dask:
-        bench_dask(options.folder, options.rows)
-    else:
-        bench_files(options.folder, options.rows, options.threads)
+    _measured.add_csv_option(parser, "scale")
+    options = parser.parse_args()
+    if options.estimate is not None:
+        measured = np.isnan(options.estimate)
+        rate = core_rate(Measurements.read(ROWS)) if measured else 1e9 * options.estimate
+        print(estimate_table(rate))
+        return
+    # Workers have one thread each, and so has the client that they are compared on.
+    with threadpool_limits(1 if options.dask else options.threads):
+        if options.one:
+            print(json.dumps(measure(options.one, options.folder, options.rows[0])))
+            return
+        found = Measurements()
+        if options.dask:
+            bench_dask(options.folder, options.rows, found)
+            print(dask_table(found))
+        else:
+            bench_files(options.folder, options.rows, options.threads, found)
+            print(files_table(found))
+    if options.csv:
+        found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import pytest
 import imcc
 
 ROOT = Path(imcc.__file__).parent
+# Of the tests: the package may be installed elsewhere.
+REPOSITORY = Path(__file__).parents[1]
 # A package may import the packages before it, never one after it.
 PACKAGES = [
     "_backend",
@@ -115,7 +117,7 @@ def test_every_module_has_its_place():
 
 
 def test_the_map_for_contributors_is_this_order():
-    text = (ROOT.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     drawn = text.split("```text\n")[1].split("```")[0]
     assert re.findall(r"^.{17}(\w+) ", drawn, re.M) == PACKAGES[:-1]
 
@@ -126,8 +128,7 @@ TO_WRITE = {"cli/_name.py", "datasets/_name.py"}
 
 def test_what_the_text_for_contributors_names_is_there():
     """Files, "file: function" and "module.function", in the code that they are said to be in."""
-    repository = ROOT.parent.parent
-    text = " ".join((repository / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    text = " ".join((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
     files = {path.as_posix(): (ROOT / path).read_text() for path in modules()}
     named = set(re.findall(r"`([\w/]+\.py)(?:: (\w+))?`", text))
     dotted = re.findall(r"`([a-z_]+)\.(?!py`)(\w+)`", text)
@@ -144,7 +145,7 @@ def test_what_the_text_for_contributors_names_is_there():
             pattern = rf"^\s*(def|class) {name}\b|^{name}\b.* ="
             assert any(re.search(pattern, code, re.M) for code in found), f"{file}: {name}"
         elif not found and file not in TO_WRITE:
-            assert (repository / file).is_file(), file
+            assert (REPOSITORY / file).is_file(), file
 
 
 INNER = [p for p in modules() if package(p) != "__init__"]

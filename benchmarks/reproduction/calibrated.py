@@ -17,10 +17,10 @@ _WHY = (
     "row, so a method whose scores of a label do not say how likely it is loses by that alone. "
     "IMCC, kernel ridge, LLSF and JFSC rank by least squares and MAHR by weighted votes of "
     "hypotheses: these have a calibrated form (Platt's sigmoid for each label, fitted to scores "
-    "of held-out rows; see [](probabilities.md)). So have extra-trees, whose scores are shares of "
-    "votes: probabilities, but coarse ones. BRsvm, ECC and LIFT have Platt's sigmoid already, and "
-    "logistic regression, LightGBM and XGBoost give log-odds of a likelihood that they maximize; "
-    "they need no other form. Nor does the ensemble, which calibrates its members."
+    "of held-out rows; see [](probabilities.md)). The scores of extra-trees are means of the "
+    "leaves' shares, which estimate probabilities; BRsvm, ECC and LIFT have Platt's sigmoid "
+    "already, and logistic regression, LightGBM and XGBoost give log-odds of a likelihood that "
+    "they maximize; they need no other form. Nor does the ensemble, which calibrates its members."
 )
 
 
@@ -62,9 +62,6 @@ def calibration(tables: Tables) -> Iterator[str]:
                 found,
             )
             yield ""
-    lacking = [name for name in CALIBRATED if name not in pairs]
-    if lacking:
-        yield prose(f"Without rows: {listed(lacking)}.")
     yield prose(_answer(tables["average_precision"], pairs))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.reproduction.rows import listed, prose, table
 from imcc.comparison import Comparison
-from imcc.experiment import Run, Store
-from imcc.report._cost import PLACES, gather_times, place, ratio
+from imcc.experiment import Store
+from imcc.report._cost import PLACES, Times, gather_times, place, ratio
 
 #: What the other times are divided by, data set by data set.
 REFERENCE = "brsvm"
@@ -38,9 +38,10 @@ def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
         + "; ".join(f"{name} ({n} rows)" for name, n in machines.most_common())
         + ". Several ran at the same time on one machine: these are times under load, of which "
         "small differences mean nothing. A row on the GPU used the GPU and one thread of the CPU; "
-        "these times are listed by themselves. Medians over different data sets cannot be "
-        f"compared, so the last column divides by the time of `{REFERENCE}` on the same data sets "
-        "(geometric mean)." + _other_machines(runs)
+        "these times are listed by themselves. Where a method has rows on all of its data sets "
+        "from the machine that computed most rows, only these count. Medians over different data "
+        "sets cannot be compared, so the last column divides by the time of "
+        f"`{REFERENCE}` on the same data sets (geometric mean)." + _other_machines(times, reference)
     )
     rank = {}
     if compared is not None:
@@ -69,21 +70,16 @@ def costs(store: Store, compared: Comparison | None) -> Iterator[str]:
     )
 
 
-def _other_machines(runs: Sequence[Run]) -> str:
-    """Say whose rows on a CPU come from another machine than those of the reference."""
-    machines: dict[str, Counter[str]] = {}
-    for run in runs:
-        if place(run) == "CPU":
-            name = f"{run.environment.get('processor')}, {run.environment.get('cores')} cores"
-            machines.setdefault(run.key.method, Counter())[name] += 1
-    usual = {method: found.most_common(1)[0][0] for method, found in machines.items()}
-    others = [method for method, name in usual.items() if name != usual[REFERENCE]]
+def _other_machines(times: Sequence[Times], reference: Times) -> str:
+    """Say whose times on a CPU come from other machines than those of the reference."""
+    others = [t for t in times if t.place == reference.place and t.machines != reference.machines]
     if not others:
         return ""
-    names = listed(dict.fromkeys(usual[method] for method in others))
+    names = listed(dict.fromkeys(name for t in others for name in sorted(t.machines)))
     return (
-        f" The rows of {listed(others)} on a CPU come from another machine ({names}) than those of "
-        f"{REFERENCE} ({usual[REFERENCE]}), so that their ratio compares the machines as well."
+        f" The times of {listed(t.method for t in others)} on a CPU are not, or not only, from the "
+        f"machine of those of {REFERENCE} ({listed(sorted(reference.machines))}) but from {names}, "
+        "so that their ratio compares machines as well."
     )
 
 

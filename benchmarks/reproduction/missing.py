@@ -22,43 +22,18 @@ class Reason(NamedTuple):
 #: The first that fits a cell is its reason.
 REASONS = (
     Reason(
-        "paper",
-        ("lightgbm",),
-        ("cal500", "bibtex", "corel5k"),
-        "one booster for each label, of which there are 159 to 374: it was planned for the data "
-        "sets with at most 60 labels",
-    ),
-    Reason(
-        "paper",
-        ("mahr",),
-        ("bibtex",),
-        "in each round it searches hypotheses of all 159 labels on 1836 features",
-    ),
-    Reason(
-        "outside",
-        ("brsvm", "ecc", "lift"),
-        ("birds", "emotions", "flags"),
-        "the features are not scaled, and libsvm then needs hundreds of thousands of steps for "
-        "each label and fold (`python -m benchmarks.slow_machines --data birds` measures it)",
-    ),
-    Reason(
-        "outside",
-        (),
-        ("corel16k",),
-        "153 labels, each with models or folds of its own: computing time",
-    ),
-    Reason(
-        "outside",
-        (),
-        ("goemotions",),
-        "9672 features: computing time on one core",
+        "",
+        ("mahr", "mahr_calibrated"),
+        ("bibtex", "goemotions"),
+        "each round searches stumps on thousands of features for all labels, and the calibrator "
+        "fits five more models: computing time",
     ),
     Reason(
         "",
-        ("llsf_calibrated", "jfsc_calibrated", "mahr_calibrated", "extra_trees_calibrated"),
+        ("llsf_calibrated", "jfsc_calibrated", "mahr_calibrated"),
         (),
-        "the calibrator fits the whole search or forest five more times, on folds of the training "
-        "rows: computing time",
+        "the calibrator fits the whole search five more times, on folds of the training rows: "
+        "computing time",
     ),
     Reason("", ("imcc_calibrated",), (), "computing time on a GPU"),
 )

@@ -9,7 +9,7 @@ from benchmarks.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
 from benchmarks.reproduction.tests import Tables
 from imcc.comparison import Comparison, bayesian_signed_rank
 from imcc.experiment import EACH, Store
-from imcc.report._cost import PLACES, gather_times, ratio
+from imcc.report._cost import PLACES, Times, gather_times, ratio
 from imcc.report._labels import RANGE_TITLES
 from imcc.report._ranked import DECIMALS, FEWEST, behind, gaps, not_different
 
@@ -114,17 +114,19 @@ def _reproduced(store: Store) -> str:
 def _cost(store: Store) -> str:
     _, times, _ = gather_times(store.runs())
     by = {(t.method, t.place): t for t in times}
-    reference = by[cost.REFERENCE, "CPU"]
+    on = {where: by[CONTROL, where] for where in PLACES if (CONTROL, where) in by}
     parts = []
-    for where in PLACES:
-        found = by.get((CONTROL, where))
-        factor = None if found is None else ratio(found, reference)
-        if found is not None and factor is not None:
-            parts.append(
-                f"{factor:.2g} times as long as {cost.REFERENCE} on a {where} "
-                f"({len(found.seconds)} data sets)"
-            )
-    return (
-        f"**What does it cost?** Training `{CONTROL}` with one thread takes {listed(parts)}. The "
-        "picture below has the other methods."
-    )
+    if "CPU" in on:
+        against = [
+            f"{factor:.2g} times as long as {method} ({_n_common(on['CPU'], by[method, 'CPU'])})"
+            for method in ("kernel_ridge", "lightgbm", cost.REFERENCE)
+            if (method, "CPU") in by and (factor := ratio(on["CPU"], by[method, "CPU"])) is not None
+        ]
+        parts.append(f"Training `{CONTROL}` on a CPU with one thread takes {listed(against)}.")
+    if len(on) == 2 and (factor := ratio(on["CPU"], on["GPU"])) is not None:
+        parts.append(f"On a GPU it takes 1/{factor:.2g} of that time.")
+    return f"**What does it cost?** {' '.join(parts)} The picture below has the other methods."
+
+
+def _n_common(a: Times, b: Times) -> str:
+    return f"{len(set(a.seconds) & set(b.seconds))} data sets"

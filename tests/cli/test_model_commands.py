@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import click
@@ -544,7 +545,7 @@ def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training
 
     model = BinaryRelevanceSVM().fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
-    assert "a BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
+    assert "pipeline: BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
     assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
     imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
     rows = table(imcc("predict", file, pets / "new.csv").stdout)
@@ -1010,3 +1011,10 @@ def test_evaluate_takes_files_in_which_a_label_never_occurs(imcc, training, test
     write(named, tmp_path / "test.npz")
     again = json.loads(imcc("evaluate", model, tmp_path / "test.npz", "--json").stdout)["labels"]
     assert [label["support"] for label in again] == [label["support"] for label in labels]
+
+
+def test_the_same_warning_is_shown_once(capsys):
+    with problems_reported():
+        for text in ("first", "second", "first"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["Warning: first", "Warning: second"]

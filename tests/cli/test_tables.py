@@ -233,6 +233,23 @@ def test_describe_shows_the_same_table(folder, imcc):
     imcc("datasets", "describe", folder / "train.csv", "--draw", "x.png", code=2)
 
 
+def test_percentages_thousands_and_repeated_ids_are_shown(imcc, tmp_path):
+    rows = [
+        f'K{max(i, 1)},{i % 7} %,"{i + 1},234.5",{i}{" %" * (i % 2)},{i % 2}' for i in range(40)
+    ]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["code,share,price,mixed,late", *rows]) + "\n", "utf-8")
+    out = imcc("datasets", "describe", file, "--labels", "late")
+    shown, warned = flat(out.stdout), flat(out.stderr)
+    assert "12 % is read as 12" in shown
+    assert "1,234.5 is read as 1234.5" in shown
+    assert "although some values are repeated" in shown
+    assert "column 'code' is left out" in warned
+    assert "with --category code; if it is a key, with --id code" in warned
+    assert "column 'mixed' is of the kind category" in warned
+    assert warned.count("Warning: ") == 2
+
+
 def test_names_with_commas_quotes_and_umlauts(imcc, tmp_path):
     rng = np.random.default_rng(0)
     size = rng.normal(size=80)

@@ -2,19 +2,23 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._core.logistic import fit_logistic_maps
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
 from imcc.calibration import TunedThresholds, cross_fit_scores
-from imcc.datasets import Dataset, paper_splits
+from imcc.datasets import Dataset, paper_splits, read
 from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment import Experiment, Failure, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
+from imcc.experiment._task import standardized
 from imcc.metrics import METRICS, evaluate, get_scorer
 from tests.backends import backend
 from tests.experiment.conftest import ALLOW, DICE
@@ -283,3 +287,37 @@ def test_methods_that_know_of_devices_work_there(pets):
     assert (
         ridge.selections[0].setting == run_task(only(pets, "kernel_ridge"), 1).selections[0].setting
     )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_features_are_standardized_by_the_training_rows(pets_file, kind):
+    pets = read(pets_file)
+    train, test = paper_splits(pets, 1)[0]
+    X, X_new = standardized(kind(pets.X[train]), kind(pets.X[test]))
+    mean, scale = pets.X[train].mean(axis=0), pets.X[train].std(axis=0)
+    scale[scale == 0] = 1
+    if kind is not np.asarray:
+        mean, X, X_new = 0 * mean, X.toarray(), X_new.toarray()
+    np.testing.assert_allclose(X, (pets.X[train] - mean) / scale, atol=1e-12)
+    np.testing.assert_allclose(X_new, (pets.X[test] - mean) / scale, atol=1e-12)
+
+
+def test_a_data_set_that_is_standardized_gives_what_a_pipeline_gives(pets_file):
+    entry = [{"path": pets_file, "standardize": True}]
+    run = run_task(only(entry, {"estimator": "imcc.IMCCClassifier", "params": {"n_clusters": 3}}))
+    X, Y, X_new, Y_new = parts(read(pets_file))
+    model = make_pipeline(
+        StandardScaler(), IMCCClassifier(n_clusters=3, random_state=run.seed)
+    ).fit(X, Y)
+    scores = model.decision_function(X_new)
+    assert run.selections[0].metrics == pytest.approx(
+        all_metrics(Y_new, scores, scores >= 0), rel=1e-9
+    )
+
+
+def test_a_study_does_not_standardize(pets_file):
+    entry = [{"path": pets_file, "standardize": True}]
+    study = Experiment((), sensitivity={"datasets": entry, "params": GRID}, cv=3).tasks()[0]
+    failed = run_task(study)
+    assert isinstance(failed, Failure)
+    assert "cannot standardize" in failed.error

@@ -69,6 +69,7 @@ def test_it_is_welch_s_test_less_the_rounding():
     own, theirs = ours.var(ddof=1) / 4, 0.008**2 / 10
     freedom = (own + theirs) ** 2 / (own**2 / 3 + theirs**2 / 9)
     assert found.threshold == pytest.approx(stats.t.isf(0.025, freedom))
+    assert found.p == pytest.approx(test.pvalue)
 
 
 @pytest.mark.parametrize("metric", METRICS)

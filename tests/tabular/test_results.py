@@ -15,8 +15,24 @@ def test_the_documentation_shows_the_rows_that_were_measured():
     assert list(rows.columns) == list(FIELDS)
     assert not rows.duplicated(["table", "split", "method"]).any()
     assert set(rows["table"]) <= set(TABLES)
-    shown = summary(rows)
-    assert shown in (ROOT / "docs" / "tables.md").read_text("utf-8")
+    page = (ROOT / "docs" / "tables.md").read_text("utf-8")
+    assert summary(rows) in page
+
+    def of(table, method, column):
+        chosen = rows[(rows["table"] == table) & (rows["method"] == method)]
+        return chosen[column].mean()
+
+    text = " ".join(page.split())
+    whole = ("goemotions-whole", "debian-whole")
+    ours, theirs = ([of(t, m, "seconds") for t in whole] for m in ("imcc", "lightgbm"))
+    assert f"imcc took {ours[0]:.0f} s and {ours[1]:.0f} s" in text
+    assert f"LightGBM {theirs[0]:.0f} s and {theirs[1]:.0f} s" in text
+    before, after = (
+        [of("debian-whole", m, column) for column in ("macro_f1", "average_precision")]
+        for m in ("imcc, no trees", "imcc")
+    )
+    assert f"macro-F1 from {before[0]:.3f} to {after[0]:.3f}" in text
+    assert f"average precision from {before[1]:.3f} to {after[1]:.3f}" in text
 
 
 @pytest.mark.slow

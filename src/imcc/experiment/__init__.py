@@ -12,7 +12,6 @@ from imcc.experiment._methods import CALIBRATED, NAMED, Method
 from imcc.experiment._plan import (
     SCORES,
     SENSITIVITY,
-    DatasetSpec,
     Experiment,
     Protocol,
     Task,
@@ -22,6 +21,7 @@ from imcc.experiment._records import UNSEARCHED, Failure, Run, Selection, Study
 from imcc.experiment._runner import Progress, Summary, run
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.experiment._shipped import list_experiments, load_experiment, load_methods
+from imcc.experiment._sources import DatasetSpec
 from imcc.experiment._store import EACH, Store
 from imcc.experiment._task import run_task
 

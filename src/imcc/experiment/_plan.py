@@ -7,25 +7,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
-from imcc.datasets import Dataset, list_datasets, load_dataset, read
 from imcc.experiment._describe import (
     ALLOWED,
-    canonical,
     check_allowed,
     is_resolved,
     packages_of,
     short_name,
 )
-from imcc.experiment._errors import ExperimentError, StoreError
+from imcc.experiment._errors import ExperimentError
 from imcc.experiment._methods import PAPER_GRID, Method, make_methods
-from imcc.experiment._tables import TableData, check_options, load_table
+from imcc.experiment._sources import DatasetSpec, make_datasets
 from imcc.metrics import METRICS
 
 #: Kind of a task: scores of a method on one split.
@@ -65,68 +62,6 @@ class TaskKey(NamedTuple):
         if self.kind == SENSITIVITY:
             return f"{self.dataset}, sensitivity of {self.method}"
         return f"{self.dataset}, {self.method}, split {self.repetition + 1}"
-
-
-@dataclass(frozen=True)
-class DatasetSpec:
-    """Source of a data set.
-
-    Attributes
-    ----------
-    name : str
-        Name of the data set in tables; part of the seed.
-    path : tuple of str
-        Files; empty for a named data set or one in memory.
-    options : dict
-        Options for reading the files, as for :func:`imcc.datasets.read`.
-    data : Dataset or None
-        The data, if they were given in memory.
-    in_memory : bool
-        Whether the data were given in memory.
-    """
-
-    name: str
-    path: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    data: Dataset | None = field(default=None, compare=False)
-    in_memory: bool = False
-
-    def load(self) -> Dataset:
-        """Load the data set, with the name of the experiment.
-
-        Returns
-        -------
-        imcc.datasets.Dataset
-        """
-        if self.data is not None:
-            return self.data.renamed(self.name)
-        if self.in_memory:
-            raise ExperimentError(
-                f"data set {self.name!r} was given in memory, so it cannot be loaded: pass it "
-                "again, with Experiment(...).run(store)"
-            )
-        if not self.path:
-            return load_dataset(self.name)
-        return read(list(self.path), **self.options).renamed(self.name)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether the data set is a table with columns of any type."""
-        return bool(self.options.get("table"))
-
-    def load_table(self) -> TableData:
-        """Load the table, with the name of the experiment."""
-        options = {key: value for key, value in self.options.items() if key != "table"}
-        return load_table(self.name, self.path[0], options)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON."""
-        plain: dict[str, Any] = {"name": self.name}
-        if self.in_memory:
-            plain["in_memory"] = True
-        if self.path:
-            plain["path"] = list(self.path)
-        return plain | self.options
 
 
 @dataclass(frozen=True)
@@ -190,14 +125,21 @@ class Task:
     def fingerprint(self) -> str:
         """Hash of protocol and method; results with different fingerprints are not comparable.
 
-        It includes all parameters of the method, also those with default values.
+        It includes all parameters of the method, also those with default values, and whether the
+        features are standardized.
         """
         if not self.method.is_resolved:
             raise ExperimentError(
                 f"the defaults of the method {self.method.name!r} are not known: call resolve() of "
                 "the experiment first"
             )
-        return _hash({"protocol": asdict(self.protocol), "method": self.method.canonical()})
+        described: dict[str, Any] = {
+            "protocol": asdict(self.protocol),
+            "method": self.method.canonical(),
+        }
+        if self.dataset.standardize:
+            described["standardize"] = True
+        return _hash(described)
 
     def __str__(self) -> str:
         return str(self.key)
@@ -212,7 +154,9 @@ class Experiment:
     ----------
     datasets : str, path-like, Dataset, mapping or iterable of these
         Named data sets, files or data sets in memory; a mapping gives names to files.  A mapping
-        ``{"name": ..., "path": ..., "labels": ...}`` has options for reading a file;
+        ``{"name": ..., "path": ..., "labels": ...}`` has options for reading a file (a named data
+        set has no path); with ``"standardize": True`` the features are standardized for all methods
+        by the training rows of each split (sparse ones are scaled, but not centred);
         ``{"name": ..., "table": "file.csv", "labels": [...]}`` (or ``"tags": ...``) is a table with
         text and missing values, whose preprocessing is fitted to the training rows of each split.
     methods : str, estimator, mapping or iterable of these, default=()
@@ -531,73 +475,6 @@ class Experiment:
         )
 
 
-def make_datasets(given: Any) -> list[DatasetSpec]:
-    """Return the specifications of the data sets given by a user."""
-    if isinstance(given, (str, Path, Dataset)):
-        given = [given]
-    if isinstance(given, Mapping):
-        given = [_named_entry(str(name), source) for name, source in given.items()]
-    if not isinstance(given, Iterable):
-        raise ExperimentError(f"datasets must be names, files or data sets, got {given!r}")
-    specs = [_make_dataset(entry) for entry in given]
-    names = [spec.name for spec in specs]
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise ExperimentError(f"datasets: duplicate names {sorted(repeated)}; use different names")
-    return specs
-
-
-def _named_entry(name: str, source: Any) -> Any:
-    if isinstance(source, Mapping):
-        return {"name": name, **source}
-    return source.renamed(name) if isinstance(source, Dataset) else {"name": name, "path": source}
-
-
-def _make_dataset(entry: Any) -> DatasetSpec:
-    if isinstance(entry, DatasetSpec):
-        return entry
-    if isinstance(entry, Dataset):
-        return DatasetSpec(entry.name, data=entry, in_memory=True)
-    if isinstance(entry, Mapping):
-        options = dict(entry)
-        if isinstance(options.get("table"), (str, Path)):
-            if "path" in options:
-                raise ExperimentError("datasets: an entry has either a path or a table, not both")
-            options["path"], options["table"] = options["table"], True
-        paths = options.pop("path", ())
-        paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
-        name = str(options.pop("name", Path(paths[0]).stem if paths else ""))
-        if options.pop("in_memory", False):
-            return DatasetSpec(name, in_memory=True)
-        if not paths:
-            check_choice("datasets", name, list_datasets())
-            return DatasetSpec(name)
-        spec = DatasetSpec(name, tuple(_absolute(path) for path in paths), _plain(options))
-        if spec.is_table:
-            if len(paths) != 1:
-                raise ExperimentError(f"data set {name!r}: a table must be a single file")
-            check_options(name, {key: value for key, value in options.items() if key != "table"})
-        return spec
-    text = str(entry)
-    if text in list_datasets():
-        return DatasetSpec(text)
-    if isinstance(entry, Path) or "." in text or "/" in text:
-        if not Path(text).exists():
-            raise ExperimentError(f"datasets: there is no file {text}")
-        return DatasetSpec(Path(text).name.partition(".")[0], (_absolute(text),))
-    check_choice("datasets", text, list_datasets())
-    raise AssertionError("unreachable")  # pragma: no cover
-
-
-def _absolute(path: Any) -> str:
-    """Return an absolute path, which is still valid if the store is moved."""
-    return str(Path(path).resolve())
-
-
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """Return reading options as they are read from a store, with paths as strings."""
-    return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
-
-
 def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
     description: dict[str, Any] = dict(_STUDIED)
     if isinstance(given, Mapping):
@@ -630,72 +507,3 @@ def _chosen(argument: str, names: Iterable[str], known: list[Any]) -> list[Any]:
 def _hash(plain: Any) -> str:
     text = json.dumps(plain, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-# Merging the descriptions of two experiments in one store.
-
-_PROTOCOL = ("test_size", "cv", "scoring", "stratified", "seed")
-
-
-def merged_description(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], where: str
-) -> dict[str, Any]:
-    """Return a description that covers two experiments; their common parts must be the same.
-
-    Parameters
-    ----------
-    ours : mapping
-        Description of the experiment in a store.
-    theirs : mapping
-        Description of the experiment to add.
-    where : str
-        Name of the store, for error messages.
-    """
-    for name in _PROTOCOL:
-        if ours[name] != theirs[name]:
-            raise StoreError(
-                f"{where} has an experiment with {name} = {ours[name]!r}, not {theirs[name]!r}: "
-                "their rows cannot be compared; use another store"
-            )
-    merged = dict(ours)
-    merged["n_repeats"] = max(ours["n_repeats"], theirs["n_repeats"])
-    merged["datasets"] = _joined_datasets(ours["datasets"], theirs["datasets"])
-    merged["methods"] = {**ours["methods"]}
-    for name, method in theirs["methods"].items():
-        known = ours["methods"].get(name, method)
-        if canonical(known) != canonical(method):
-            raise StoreError(
-                f"{where} has another method named {name!r}: {_difference(known, method)}. Use "
-                "another name or another store"
-            )
-        merged["methods"].setdefault(name, method)
-    studies = [plain["sensitivity"] for plain in (ours, theirs) if "sensitivity" in plain]
-    if studies:
-        settings = [
-            canonical({k: v for k, v in study.items() if k != "datasets"}) for study in studies
-        ]
-        if settings[0] != settings[-1]:
-            raise StoreError(f"{where} has sensitivity studies over another grid")
-        lists = [study["datasets"] for study in studies]
-        datasets = _joined_datasets(lists[0], lists[-1])
-        merged["sensitivity"] = {**studies[0], "datasets": datasets}
-    return merged
-
-
-def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Describe the first difference between two methods."""
-    a, b = canonical(ours), canonical(theirs)
-    for name in sorted({*a["params"], *b["params"]}):
-        if a["params"].get(name) != b["params"].get(name):
-            return f"{name} is {a['params'].get(name)!r} there, {b['params'].get(name)!r} here"
-    return f"it is {a} there, {b} here"
-
-
-def _joined_datasets(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    # The newer path of a file is used; fingerprints ensure that the data are the same.
-    newer = {dataset["name"]: dataset for dataset in theirs}
-    known = {dataset["name"] for dataset in ours}
-    return [
-        *(newer.get(dataset["name"], dataset) for dataset in ours),
-        *(dataset for dataset in theirs if dataset["name"] not in known),
-    ]

@@ -25,8 +25,9 @@ from imcc.experiment._database import (
     transaction,
 )
 from imcc.experiment._errors import StoreError
+from imcc.experiment._joined import merged_description
 from imcc.experiment._methods import Method
-from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey, merged_description
+from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
 from imcc.experiment._records import (
     RUN_FIELDS,
     STUDY_FIELDS,

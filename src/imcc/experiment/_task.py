@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from imcc.datasets import Dataset, paper_splits, split_seed
@@ -91,6 +93,10 @@ def run_task(
                     return _run(task, data, table, seed, meter, caught, device)
                 if table is not None:
                     raise ExperimentError("a sensitivity study needs numeric data, not a table")
+                if task.dataset.standardize:
+                    raise ExperimentError(
+                        "a sensitivity study cannot standardize: it has no training rows of its own"
+                    )
                 return _study(task, data, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
@@ -152,6 +158,8 @@ def _run(
         X, X_new = data.X[train], data.X[test]
     else:
         X, X_new = table.features(train, test)
+    if task.dataset.standardize:
+        X, X_new = standardized(X, X_new)
     estimator = prepare(task, seed, device)
     start = time.perf_counter()
     estimator.fit(X, Y)
@@ -194,6 +202,16 @@ def _run(
         environment=_where(device),
         finished=now(),
     )
+
+
+def standardized(X: Any, X_new: Any) -> tuple[Any, Any]:
+    """Return the features of training and test rows, standardized by the training rows.
+
+    Columns of a sparse matrix are divided by their standard deviation and not centred, so that
+    they stay sparse.
+    """
+    scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
+    return scaler.transform(X), scaler.transform(X_new)
 
 
 def _select(

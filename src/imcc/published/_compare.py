@@ -55,6 +55,9 @@ class Cell:
         of the difference.
     threshold : float or None
         Number of standard errors up to which a difference is not significant.
+    p : float or None
+        Two-sided p of Welch's test of the part that rounding cannot explain, not adjusted for the
+        number of cells (:func:`imcc.comparison.holm` does that).
     verdict : {"reproduced", "better", "worse", "missing"}
         Whether the new result is not significantly different, significantly better or worse, or
         missing.
@@ -74,6 +77,7 @@ class Cell:
     standard_error: float | None
     standard_errors: float | None
     threshold: float | None
+    p: float | None
     verdict: str
     doubtful: str | None
 
@@ -286,7 +290,7 @@ def _cell(
     overlap: float,
 ) -> Cell:
     published_mean, published_std, _ = paper.cell(dataset, method)
-    difference = error = apart = threshold = None
+    difference = error = apart = threshold = p = None
     verdict = "missing"
     if mean is not None:
         difference = mean - published_mean
@@ -294,6 +298,7 @@ def _cell(
         beyond = max(abs(difference) - _ROUNDING, 0.0)
         apart = math.copysign(beyond / error, difference)
         threshold = float(student.isf(alpha / 2, freedom))
+        p = float(2 * student.sf(abs(apart), freedom))
         if beyond <= threshold * error:
             verdict = "reproduced"
         else:
@@ -311,6 +316,7 @@ def _cell(
         standard_error=error,
         standard_errors=apart,
         threshold=threshold,
+        p=p,
         verdict=verdict,
         doubtful=doubtful(dataset, method),
     )

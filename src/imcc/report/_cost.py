@@ -50,6 +50,9 @@ class Times:
 def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
     """Return the most common number of threads, the times with it, and the number of other runs.
 
+    If a method has runs on the machine that computed most of them, on all of its data sets, only
+    these count, so that the times of different methods compare the methods and not the machines.
+
     Parameters
     ----------
     runs : sequence of Run
@@ -61,6 +64,17 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
         if threads(run) == usual:
             of_method = cells.setdefault((run.key[2], place(run)), {})
             of_method.setdefault(run.key[1], []).append(run)
+    main = {
+        where: Counter(
+            _machine(run)
+            for (_, at), of_method in cells.items()
+            if at == where
+            for of in of_method.values()
+            for run in of
+        ).most_common(1)[0][0]
+        for where in {at for _, at in cells}
+    }
+    cells = {key: _on_machine(of_method, main[key[1]]) for key, of_method in cells.items()}
     times = [
         Times(
             method,
@@ -73,6 +87,12 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
         for (method, where), of_method in sorted(cells.items())
     ]
     return usual, times, sum(threads(run) != usual for run in runs)
+
+
+def _on_machine(of_method: dict[str, list[Run]], machine: str) -> dict[str, list[Run]]:
+    """Return the runs on a machine if they cover all data sets, otherwise all runs."""
+    found = {d: [run for run in of if _machine(run) == machine] for d, of in of_method.items()}
+    return found if all(found.values()) else of_method
 
 
 def _machine(run: Run) -> str:

@@ -1,7 +1,7 @@
 """LightGBM, XGBoost and logistic regression: what the choice of their settings was made on.
 
-    python -m benchmarks.rivals                        # the defaults, on six data sets
-    python -m benchmarks.rivals --variants             # and other settings, on fewer
+    python -m benchmarks.boosted                        # the defaults, on six data sets
+    python -m benchmarks.boosted --variants             # and other settings, on fewer
 
 On the first split of seed 1000, which no experiment reports: average precision, ranking loss, and
 the CPU seconds of one fit with one thread.

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import imcc
-from benchmarks import rivals
+from benchmarks import boosted
 from imcc._core.platt import prior_log_odds
 from imcc.baselines import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
 from imcc.datasets import Dataset, paper_splits
@@ -207,7 +207,7 @@ def test_without_the_packages_the_extra_is_named():
         text=True,
         check=True,
     ).stdout
-    assert out.count("pip install 'imcc[rivals]'") == 2
+    assert out.count("pip install 'imcc[boosting]'") == 2
 
 
 # Logistic regression
@@ -270,12 +270,12 @@ def test_the_script_behind_the_numbers(problem, monkeypatch, capsys):
     pytest.importorskip("lightgbm")
     X, Y, *_ = problem
     data = Dataset(X, Y, name="yeast")
-    monkeypatch.setattr(rivals, "load_dataset", lambda _: data)
-    monkeypatch.setattr(rivals, "DEFAULTS", {"one": LogisticRegressionBaseline(Cs=1.0)})
+    monkeypatch.setattr(boosted, "load_dataset", lambda _: data)
+    monkeypatch.setattr(boosted, "DEFAULTS", {"one": LogisticRegressionBaseline(Cs=1.0)})
     variants = {"two": (LightGBMBaseline(2, random_state=0), ("yeast",)), "three": (None, ("x",))}
-    monkeypatch.setattr(rivals, "VARIANTS", variants)
-    monkeypatch.setattr(sys, "argv", ["rivals", "--data", "yeast", "--variants"])
-    rivals.main()
+    monkeypatch.setattr(boosted, "VARIANTS", variants)
+    monkeypatch.setattr(sys, "argv", ["boosted", "--data", "yeast", "--variants"])
+    boosted.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [["yeast", "one"], ["yeast", "two"]]
     train, test = paper_splits(data, 1, 0.2, 1000)[0]
