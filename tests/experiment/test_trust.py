@@ -221,7 +221,7 @@ def test_an_estimator_that_was_given_as_an_object_is_allowed(tmp_path, pets):
 def test_parts_without_fit_cannot_be_described():
     from sklearn.gaussian_process import GaussianProcessClassifier
 
-    with pytest.raises(ExperimentError, match="kernel is a RBF"):
+    with pytest.raises(ExperimentError, match="kernel is of type RBF"):
         Experiment("yeast", {"gp": GaussianProcessClassifier(RBF())})
 
 
