@@ -9,8 +9,11 @@ comma := ,
 TORCH := $(if $(filter true,$(CI)),'torch==2.13.*')
 READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
 
+# The tests and the pages start many processes: each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick oldest lint format bench docs reproduce reproduce-full clean
+.PHONY: help setup demo test coverage quick oldest lint format bench docs reproduce reproduce-full clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -33,11 +36,19 @@ $(READY): pyproject.toml
 demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
 	@$(VENV)/bin/imcc demo -j -1
 
-test: $(READY)  ## the whole test suite, with coverage
-	$(PY) -m pytest --cov -n auto
+# One thread per process: there are as many processes as cores.  Neighbouring tests share what they
+# have fitted, so each process begins with half of them in order and takes over when it is done.
+TEST_THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(TEST_THREADS) $(PY) -m pytest -n auto --dist worksteal
+
+test: $(READY)  ## the whole test suite, with the coverage of the quick tests
+	$(PYTEST) --cov
+
+coverage: $(READY)  ## the whole test suite, with the coverage of all tests (takes twice as long)
+	$(PYTEST) --cov --cover-all
 
 quick: $(READY)  ## the tests without the slow ones
-	$(PY) -m pytest -m "not slow and not data" -n auto
+	$(PYTEST) -m "not slow and not data"
 
 # The core dependencies only, each in the oldest version that is allowed: tests that need an extra are
 # skipped (conftest.py).  With QUICK=true, what CI has time for: the mathematics and the classifier.
@@ -48,7 +59,7 @@ oldest:  ## the tests with the oldest core dependencies that pyproject.toml allo
 	python3 -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-cov pytest-xdist hypothesis \
 	  'polars==1.0.*' 'pandas==2.2.*' 'numpy==1.26.*' 'scipy==1.14.*' 'scikit-learn==1.6.*' 'joblib==1.4.*' 'threadpoolctl==3.1.*'
-	CI=false .venv-oldest/bin/python -m pytest -n auto $(OLDEST_TESTS)
+	CI=false $(TEST_THREADS) .venv-oldest/bin/python -m pytest -n auto --dist worksteal $(OLDEST_TESTS)
 
 lint: $(READY)  ## ruff and mypy
 	$(VENV)/bin/ruff check .

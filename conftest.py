@@ -3,15 +3,58 @@
 Optional packages are imported where they are used, so a test does not know beforehand what it
 needs: an import of a package that cannot be found ends it as skipped, while it is collected, set
 up or run.  `make oldest` relies on this: it installs the core dependencies only.
+
+And coverage is measured on the quick tests only, not on slow ones and examples, unless
+`--cover-all` is given.
 """
 
+import importlib
 import importlib.util
 import os
+import pkgutil
 
 import pytest
 
 # What `make docs` writes, and the programs that it runs.
 collect_ignore_glob = ["docs/_build/*", "docs/api/*", "docs/auto_examples/*", "docs/conf.py"]
+
+
+def pytest_addoption(parser):
+    """Add the option that `make coverage` uses."""
+    parser.addoption(
+        "--cover-all", action="store_true", help="with --cov, measure the slow tests too"
+    )
+
+
+def pytest_collection_finish(session):
+    """Import the package while coverage is measured, whichever test would be the first to do it."""
+    if session.config.pluginmanager.hasplugin("_cov") and not session.config.option.collectonly:
+        import imcc
+
+        for module in pkgutil.walk_packages(imcc.__path__, "imcc."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Run the slow tests and the examples without measuring coverage, which doubles their time.
+
+    What only they reach counts as not covered, so what is shown is a lower bound.
+    """
+    cover = item.config.pluginmanager.getplugin("_cov")
+    if cover is None or item.config.getoption("cover_all") or _is_measured(item):
+        return (yield)
+    cover.cov_controller.pause()
+    try:
+        return (yield)
+    finally:
+        cover.cov_controller.resume()
+
+
+def _is_measured(item):
+    slow = any(item.get_closest_marker(name) for name in ("slow", "data"))
+    return not slow and not isinstance(item, pytest.DoctestItem)
 
 
 def missing_package(error):

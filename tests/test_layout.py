@@ -1,6 +1,7 @@
 """Rules of the layout: which package imports which, and with what installed."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 import imcc
 
 ROOT = Path(imcc.__file__).parent
+# Of the tests: the package may be installed elsewhere.
+REPOSITORY = Path(__file__).parents[1]
 # A package may import the packages before it, never one after it.
 PACKAGES = [
     "_backend",
@@ -87,10 +90,15 @@ def modules():
     return sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse((ROOT / path).read_text())
+
+
 def imported(path, anywhere=False):
     """Every module a file imports at its top level, or anywhere, in its functions too."""
     found = set()
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(path)
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -109,7 +117,7 @@ def test_every_module_has_its_place():
 
 
 def test_the_map_for_contributors_is_this_order():
-    text = (ROOT.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     drawn = text.split("```text\n")[1].split("```")[0]
     assert re.findall(r"^.{17}(\w+) ", drawn, re.M) == PACKAGES[:-1]
 
@@ -120,8 +128,7 @@ TO_WRITE = {"cli/_name.py", "datasets/_name.py"}
 
 def test_what_the_text_for_contributors_names_is_there():
     """Files, "file: function" and "module.function", in the code that they are said to be in."""
-    repository = ROOT.parent.parent
-    text = " ".join((repository / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    text = " ".join((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
     files = {path.as_posix(): (ROOT / path).read_text() for path in modules()}
     named = set(re.findall(r"`([\w/]+\.py)(?:: (\w+))?`", text))
     dotted = re.findall(r"`([a-z_]+)\.(?!py`)(\w+)`", text)
@@ -138,7 +145,7 @@ def test_what_the_text_for_contributors_names_is_there():
             pattern = rf"^\s*(def|class) {name}\b|^{name}\b.* ="
             assert any(re.search(pattern, code, re.M) for code in found), f"{file}: {name}"
         elif not found and file not in TO_WRITE:
-            assert (repository / file).is_file(), file
+            assert (REPOSITORY / file).is_file(), file
 
 
 INNER = [p for p in modules() if package(p) != "__init__"]
@@ -183,7 +190,7 @@ def test_no_private_module_of_another_package(path):
 
 @pytest.mark.parametrize("path", [p for p in modules() if package(p) in PURE], ids=str)
 def test_pure_packages_stay_pure(path):
-    tree = ast.parse((ROOT / path).read_text())
+    tree = parsed(path)
     calls = {
         n.func.id
         for n in ast.walk(tree)
@@ -205,7 +212,7 @@ def test_pure_packages_stay_pure(path):
 def test_no_other_package_knows_an_array_library(path):
     names = {
         n.id if isinstance(n, ast.Name) else n.value
-        for n in ast.walk(ast.parse((ROOT / path).read_text()))
+        for n in ast.walk(parsed(path))
         if isinstance(n, ast.Name)
         or (isinstance(n, ast.Constant) and isinstance(n.value, str) and " " not in n.value)
     }

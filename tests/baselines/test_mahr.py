@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from imcc.baselines import MAHR
 from imcc.baselines._stumps import BinnedRows
+from imcc.baselines.mahr import _exponentials
 from tests.calls import recorded_calls
 from tests.naive import baselines as naive
 
@@ -192,3 +193,50 @@ def test_stumps_that_do_not_split_have_finite_thresholds():
     thresholds = np.concatenate([done.threshold for done in model.rounds_])
     assert np.isfinite(thresholds).all()
     np.testing.assert_array_equal(model.predict(X), np.tile([1, 0], (12, 1)))
+
+
+def learnable_problem(n=40, d=3, seed=0):
+    """Two labels that a stump learns, so that their exponentials underflow, and one it does not."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    noisy = X.sum(axis=1) + rng.normal(size=n) > 0
+    return X, np.column_stack([X[:, 0] > 0, noisy, X[:, 0] < 0.1]).astype(int)
+
+
+def test_without_stopping_all_rounds_are_sound():
+    X, Y = learnable_problem()
+    clf = MAHR(n_rounds=120, max_bins=200, min_loss=0).fit(X, Y)
+    scores = clf.decision_function(X)
+    assert clf.n_iter_ == 120
+    # Scores whose exponentials cannot be represented.
+    assert np.where(Y, scores, -scores)[:, [0, 2]].min() > 800
+    assert (np.diff(clf.losses_, axis=0) <= 0).all()
+    np.testing.assert_array_equal(clf.losses_[-1] == 0, [True, False, True])
+    expected, influence = naive.mahr(X, Y, 120, X)
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    np.testing.assert_allclose(clf.label_relationship_, influence, rtol=1e-5)
+
+
+def test_rows_are_judged_by_their_weights_when_the_loss_vanishes():
+    """A weight of 2 is a row written twice, also where exponentials are computed as logarithms."""
+    X, Y = learnable_problem()
+    counts = np.random.default_rng(1).integers(1, 4, size=len(X))
+    options = {"n_rounds": 120, "max_bins": 200, "min_loss": 0}
+    weighted = MAHR(**options).fit(X, Y, sample_weight=counts)
+    repeated = MAHR(**options).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    scores = weighted.decision_function(X)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores, repeated.decision_function(X), rtol=1e-5)
+
+
+def test_the_factor_of_tiny_exponentials_does_not_change_the_loss():
+    exponents = np.array([[-1.0, -400.0, -9000.0], [-2.0, -401.0, -9002.0]])
+    shares = np.array([[1.5], [0.5]])
+    exponentials, factors = _exponentials(exponents, shares)
+    np.testing.assert_array_equal(factors == 1, [True, False, False])
+    np.testing.assert_array_equal(exponentials[:, 0], shares[:, 0] * np.exp(exponents[:, 0]))
+    np.testing.assert_allclose(
+        exponentials[:, 1] * factors[1], shares[:, 0] * np.exp(exponents[:, 1]), rtol=1e-12
+    )
+    np.testing.assert_allclose(exponentials[:, 2], [1, np.exp(-2) / 3], rtol=1e-12)
+    assert factors[2] == 0

@@ -214,6 +214,24 @@ def test_labels_with_little_support_keep_the_default():
         TunedThresholds(base, min_support=0).fit(X, on)
 
 
+def test_the_support_is_what_decides_whether_a_label_is_tuned():
+    """Row weights are summed: the reported support is the one compared with min_support."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    on = np.zeros((30, 2), dtype=int)
+    on[:6, 0] = on[:6, 1] = 1
+    on[29, 1] = 1
+    weights = np.full(30, 0.5)
+    weights[29] = 3
+    base = IMCCClassifier(n_clusters=2, random_state=0).fit(X, on)
+    options = {"cv": "prefit", "min_support": 5}
+    plain = TunedThresholds(base, **options).fit(X, on).cv_results_
+    np.testing.assert_array_equal(plain["support"], [6, 7])
+    assert plain["tuned"].all()
+    weighted = TunedThresholds(base, **options).fit(X, on, sample_weight=weights).cv_results_
+    np.testing.assert_allclose(weighted["support"], [3, 6])
+    np.testing.assert_array_equal(weighted["tuned"], [False, True])
+
+
 def test_criterion_of_ones_own():
     rng = np.random.default_rng(0)
     on = rng.random((100, 1)) < 0.3

@@ -16,6 +16,9 @@ from tests.experiment.test_trust import descriptions, hostile_store
 
 __all__ = ["importable_methods", "pets", "pets_file", "small"]  # fixtures
 
+# Methods of others run in processes of their own, which take seconds to start: one test has them.
+HERE = "--no-isolate"
+
 
 def call(*arguments, code=0):
     result = CliRunner().invoke(app, [str(a) for a in arguments])
@@ -47,7 +50,7 @@ def toml(pets_file, tmp_path):
 @pytest.fixture
 def store(toml, tmp_path):
     path = tmp_path / "mine.sqlite"
-    call("experiment", "run", toml, "-o", path)
+    call("experiment", "run", toml, "-o", path, HERE)
     return path
 
 
@@ -63,13 +66,13 @@ def test_run_tells_what_it_does_and_where_the_results_are(toml, tmp_path):
 
 def test_run_writes_beside_by_default(toml, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    call("experiment", "run", toml)
+    call("experiment", "run", toml, HERE)
     assert (tmp_path / "mine.sqlite").exists()
 
 
 def test_run_can_be_restricted_and_grow(toml, tmp_path):
     path = tmp_path / "x.sqlite"
-    run_it = ("experiment", "run", toml, "-o", path)
+    run_it = ("experiment", "run", toml, "-o", path, HERE)
     assert "1 of 1" in call(*run_it, "--methods", "dice", "--repeats", "1").stdout
     assert "4 of 4" in call(*run_it).stdout
     assert "8 of 8" in call(*run_it, "--repeats", "4", "--datasets", "pets").stdout
@@ -81,11 +84,11 @@ def test_run_can_be_restricted_and_grow(toml, tmp_path):
 def test_sensitivity_can_be_left_out(toml, tmp_path, pets_file):
     toml.write_text(toml.read_text() + f'\n[sensitivity]\ndatasets = ["{pets_file}"]\n')
     path = tmp_path / "x.sqlite"
-    assert "4 of 4" in call("experiment", "run", toml, "-o", path, "--no-sensitivity").stdout
+    assert "4 of 4" in call("experiment", "run", toml, "-o", path, "--no-sensitivity", HERE).stdout
 
 
 def test_json_lines_while_running(toml, tmp_path):
-    lines = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", "--json").stdout
+    lines = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", "--json", HERE).stdout
     *events, summary = [json.loads(line) for line in lines.splitlines()]
     assert [event["event"] for event in events] == ["done"] * 4
     assert events[-1]["remaining_seconds"] == 0
@@ -98,7 +101,7 @@ def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
         toml.read_text() + f'[methods.bad]\nestimator = "{DICE}"\nparams = {{fails = true}}\n'
     )
     path = tmp_path / "x.sqlite"
-    result = call("experiment", "run", toml, "-o", path, code=1)
+    result = call("experiment", "run", toml, "-o", path, HERE, code=1)
     assert "4 of 6 results" in result.stdout
     assert "2 of 6 tasks failed" in result.stderr
     assert "the dice fell off the table" in result.stderr
@@ -108,17 +111,17 @@ def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
     found = json.loads(call("experiment", "status", path, "--json").stdout)
     assert (found["done"], found["tasks"], len(found["failed"])) == (4, 6, 2)
     again = ("experiment", "resume", path, "--json", "--allow", "imcc_test_methods")
-    lines = call(*again, code=1).stdout.splitlines()
+    lines = call(*again, HERE, code=1).stdout.splitlines()
     assert json.loads(lines[0])["error"].startswith("ValueError")
 
 
 def test_a_store_can_be_moved_and_resumed(toml, tmp_path):
     path = tmp_path / "x.sqlite"
-    call("experiment", "run", toml, "-o", path, "--repeats", "1")
+    call("experiment", "run", toml, "-o", path, "--repeats", "1", HERE)
     moved = tmp_path / "elsewhere" / "y.sqlite"
     moved.parent.mkdir()
     shutil.move(path, moved)
-    call("experiment", "run", toml, "-o", moved)
+    call("experiment", "run", toml, "-o", moved, HERE)
     toml.unlink()
     again = call("experiment", "resume", moved, "--allow", "imcc_test_methods")
     assert "4 of 4" in again.stdout
@@ -178,7 +181,7 @@ def test_compare_prints_ranks_and_tests(store):
 def test_compare_tests_over_several_data_sets(pets, tmp_path):
     data = {f"set{i}": pets for i in range(7)}
     experiment = Experiment(data, {"imcc": DICE, "b": DICE, "c": DICE}, n_repeats=2, allow=ALLOW)
-    run(experiment, tmp_path / "x.sqlite")
+    run(experiment, tmp_path / "x.sqlite", isolate=False)
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
     assert "Friedman: F_F =" in text
     assert "first in" in text
@@ -201,7 +204,7 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
 
 def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypatch):
     methods = {f"a method with a long name {i}": DICE for i in range(7)}
-    run(Experiment(pets, methods, n_repeats=2, allow=ALLOW), tmp_path / "x.sqlite")
+    run(Experiment(pets, methods, n_repeats=2, allow=ALLOW), tmp_path / "x.sqlite", isolate=False)
     monkeypatch.setenv("COLUMNS", "100")
     text = call("compare", tmp_path / "x.sqlite", "--metric", "coverage").stdout
     assert max(len(line) for line in text.splitlines()) <= 100
@@ -213,8 +216,8 @@ def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypat
 
 def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
     path = tmp_path / "x.sqlite"
-    call("experiment", "run", toml, "-o", path, "--repeats", "1")
-    call("experiment", "run", toml, "-o", path, "--methods", "dice")
+    call("experiment", "run", toml, "-o", path, "--repeats", "1", HERE)
+    call("experiment", "run", toml, "-o", path, "--methods", "dice", HERE)
     told = call("compare", path, code=2).stderr
     assert "runs are missing in 1 cell" in told
     assert "--missing drop_datasets" in told
@@ -225,7 +228,7 @@ def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
 def test_compare_with_the_papers_numbers(tmp_path, pets):
     """A method under the name of one of the paper's stands beside its cell."""
     experiment = Experiment({"yeast": pets}, {"imcc": DICE}, n_repeats=3, allow=ALLOW)
-    run(experiment, tmp_path / "x.sqlite")
+    run(experiment, tmp_path / "x.sqlite", isolate=False)
     text = call("compare", tmp_path / "x.sqlite", "--published").stdout
     assert "0.777 ± 0.008" in text
     assert "worse" in text
@@ -398,7 +401,7 @@ def test_names_that_control_a_terminal_are_written_out(pets, tmp_path):
     names = {"\x1b]0;owned\x07": DICE, "=HYPERLINK(1)": DICE}
     experiment = Experiment({"\x1b[2Jpets": pets}, names, n_repeats=2, allow=ALLOW)
     path = tmp_path / "x.sqlite"
-    run(experiment, path)
+    run(experiment, path, isolate=False)
     out = tmp_path / "out.csv"
     for command in (
         ("experiment", "status", path),
@@ -440,7 +443,7 @@ def test_a_run_that_is_out_of_time_says_how_to_go_on(toml, tmp_path):
 
 def test_the_time_that_is_left_is_estimated_from_what_is_stored(toml, tmp_path):
     path = tmp_path / "x.sqlite"
-    run_it = ("experiment", "run", toml, "-o", path)
+    run_it = ("experiment", "run", toml, "-o", path, HERE)
     call(*run_it, "--repeats", "1")
     call(*run_it, "--for", "0s", code=75)
     assert "of computing are left" in call("experiment", "status", path).stdout

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import click
@@ -51,13 +52,16 @@ def testing(pets):
 
 
 @pytest.mark.slow
-def test_a_practitioners_day(pets, tmp_path, program):
-    """From a CSV file with names to labels for new rows, without a line of Python."""
+def test_a_practitioners_day(pets, tmp_path, program, imcc):
+    """From a CSV file with names to labels for new rows, without a line of Python.
+
+    The model is written and used by processes of their own; what only shows it runs in this one.
+    """
     model = tmp_path / "model.skops"
     done = program("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, "--thresholds", "f1")
     assert "The best of 4 settings" in done.stdout
     assert re.search(r"TunedThresholds\(IMCCClassifier\)\) on train \(120 rows\)", done.stdout)
-    done = program("inspect", model, "--html", tmp_path / "page.html")
+    done = imcc("inspect", model, "--html", tmp_path / "page.html")
     assert "cross-validated average_precision" in done.stdout
     assert "Virtual examples" in done.stdout
     assert "happy" in (tmp_path / "page.html").read_text()
@@ -65,9 +69,9 @@ def test_a_practitioners_day(pets, tmp_path, program):
     labels = table((tmp_path / "labels.csv").read_text())
     assert labels[0] == list(LABELS)
     assert len(labels) == 41
-    done = program("evaluate", model, pets / "test.csv")
+    done = imcc("evaluate", model, pets / "test.csv")
     assert re.search(r"average_precision +higher +0\.[89]\d\d", done.stdout)
-    done = program("inspect", model, "--data", pets / "train.csv", "--row", "3", "--label", "sad")
+    done = imcc("inspect", model, "--data", pets / "train.csv", "--row", "3", "--label", "sad")
     assert "Row 3, sad: score" in done.stdout
 
 
@@ -236,31 +240,21 @@ def test_quiet_and_stdin(imcc, pets, tmp_path):
 
 
 @pytest.mark.slow
-def test_named_data_and_arff(program, tmp_path):
-    small = (
-        "--method",
-        "imcc",
-        "--betas",
-        "1",
-        "--alphas",
-        "1",
-        "--gammas",
-        "0.1",
-        "--clusters",
-        "8",
-    )
+def test_named_data_and_arff(program, imcc, tmp_path):
+    small = ("--method", "imcc", "--grid", "paper", "--folds", "2", "--clusters", "8")
+    small += ("--betas", "1", "--alphas", "1", "--gammas", "0.1")
     done = program("tune", "yeast", *small, "-o", tmp_path / "y.skops", "--json")
     assert json.loads(done.stdout)["data_name"] == "yeast"
-    done = program("evaluate", tmp_path / "y.skops", "yeast", "--json")
+    done = imcc("evaluate", tmp_path / "y.skops", "yeast", "--json")
     assert json.loads(done.stdout)["metrics"]["average_precision"] > 0.7
     yeast = load_dataset("yeast")[:300]
     write(yeast, tmp_path / "my.arff")
     (tmp_path / "my.xml").rename(tmp_path / "labels.xml")
     start = ("tune", tmp_path / "my.arff", "--labels", tmp_path / "labels.xml", *small)
-    program(*start, "-o", tmp_path / "a.skops")
-    done = program("predict", tmp_path / "a.skops", tmp_path / "my.arff")
+    imcc(*start, "-o", tmp_path / "a.skops")
+    done = imcc("predict", tmp_path / "a.skops", tmp_path / "my.arff")
     assert table(done.stdout)[0] == list(yeast.label_names)
-    done = program("evaluate", tmp_path / "a.skops", tmp_path / "my.arff")
+    done = imcc("evaluate", tmp_path / "a.skops", tmp_path / "my.arff")
     assert "300 rows" in done.stdout
 
 
@@ -551,7 +545,7 @@ def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training
 
     model = BinaryRelevanceSVM().fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
-    assert "a BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
+    assert "pipeline: BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
     assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
     imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
     rows = table(imcc("predict", file, pets / "new.csv").stdout)
@@ -694,11 +688,11 @@ def test_a_prediction_on_the_screen_is_harmless_and_in_a_file_unchanged(imcc, tm
     hostile = Dataset(data.X, data.Y, FEATURES, ("happy", f"sad{ESCAPE}", "hungry"))
     write(hostile, tmp_path / "t.npz")
     imcc("fit", tmp_path / "t.npz", "-o", tmp_path / "m.skops", "--clusters", 4)
-    command = [sys.executable, "-m", "imcc", "predict", tmp_path / "m.skops", tmp_path / "t.npz"]
-    piped = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode()
-    assert ESCAPE in piped
+    command = ["predict", tmp_path / "m.skops", tmp_path / "t.npz"]
+    assert ESCAPE in imcc(*command).stdout
     ours, theirs = pty.openpty()
-    child = subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE)
+    program = [sys.executable, "-m", "imcc", *map(str, command)]
+    child = subprocess.Popen(program, stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)
     _, said = child.communicate(timeout=60)
     shown = os.read(ours, 10_000).decode()
@@ -1017,3 +1011,10 @@ def test_evaluate_takes_files_in_which_a_label_never_occurs(imcc, training, test
     write(named, tmp_path / "test.npz")
     again = json.loads(imcc("evaluate", model, tmp_path / "test.npz", "--json").stdout)["labels"]
     assert [label["support"] for label in again] == [label["support"] for label in labels]
+
+
+def test_the_same_warning_is_shown_once(capsys):
+    with problems_reported():
+        for text in ("first", "second", "first"):
+            warnings.warn(text, UserWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["Warning: first", "Warning: second"]

@@ -40,8 +40,7 @@ def test_a_report(store, tmp_path):
 
 
 def test_json_says_where_and_how_large(store, tmp_path):
-    done = imcc("report", store, "-o", tmp_path / "r.html", "--json")
-    told = json.loads(done.stdout)
+    told = json.loads(run(store, "-o", tmp_path / "r.html", "--json").stdout)
     assert told == {
         "path": str(tmp_path / "r.html"),
         "bytes": (tmp_path / "r.html").stat().st_size,
@@ -116,7 +115,7 @@ def test_to_the_screen(store):
     done = imcc("report", store, "--tables", "markdown", "-o", "-")
     assert "### Average precision ↑" in done.stdout
     assert done.stdout.count("| average rank |") == 2
-    assert imcc("report", store, "-o", "-").stdout.startswith("<!doctype html>")
+    assert run(store, "-o", "-").stdout.startswith("<!doctype html>")
 
 
 def test_options_of_the_tables(store, tmp_path):

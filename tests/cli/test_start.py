@@ -41,10 +41,33 @@ except SystemExit as end:
 """
 
 
-@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=lambda p: " ".join(p) or "-")
-def test_help_imports_nothing_heavy(path):
-    heavy, text = loaded(RUN, *path, "--help")
-    assert "Usage: imcc" in text
+HELP = f"""
+import contextlib, io, json, sys
+from imcc.cli import main
+shown = {{}}
+for path in json.loads(sys.argv[1]):
+    sys.argv = ["imcc", *path, "--help"]
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, end.code
+    heavy = [name for name in {HEAVY!r} if name in sys.modules]
+    assert not heavy, (path, heavy)
+    shown[" ".join(path)] = text.getvalue()
+print(json.dumps(shown))
+"""
+
+
+def test_help_imports_nothing_heavy():
+    """One process for all commands: the first one that imports something is named."""
+    paths = [path for path, _ in commands()]
+    heavy, text = loaded(HELP, json.dumps(paths))
+    shown = json.loads(text)
+    assert list(shown) == [" ".join(path) for path in paths]
+    assert [path for path, said in shown.items() if "Usage: imcc" not in said] == []
+    assert len(set(shown.values())) == len(paths)
     assert heavy == set()
 
 

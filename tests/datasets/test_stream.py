@@ -129,6 +129,37 @@ def test_npz_variables_and_orders(tmp_path):
         open_stream(path)
 
 
+def test_a_part_without_an_array_is_not_called_damaged(tmp_path):
+    X, Y = np.ones((4, 3)), np.eye(4, 2)
+    parts = [tmp_path / f"{name}.npz" for name in ("whole", "part")]
+    np.savez(parts[0], X=X, Y=Y)
+    for arrays, missing, others in [
+        ({"X": X, "Z": Y}, "Y", "X, Z"),
+        ({"features": X, "Y": Y}, "X", "Y, features"),
+        ({"Y": Y, "X_indptr": np.zeros(5)}, "X_data, X_indices, X_shape", "X_indptr, Y"),
+        ({}, "Y, X", "no arrays at all"),
+    ]:
+        np.savez(parts[1], **arrays)
+        with pytest.raises(DataFormatError) as caught:
+            open_stream(parts)
+        said = str(caught.value).replace("'", "")
+        assert said.startswith(f"{parts[1]}: the file has no array {missing}, but {others}; ")
+        assert said.endswith("variables=(features, labels)")
+
+
+def test_intact_npz_files_that_cannot_be_streamed_are_not_called_damaged(tmp_path):
+    path = tmp_path / "toy.npz"
+    for X, Y, problem in [
+        (np.ones((4, 3), order="F"), np.eye(4, 2), "Fortran order"),
+        (np.ones((4, 3)), np.eye(3, 2), "do not match"),
+        (np.array([["a", None]], dtype=object), np.eye(1, 2), "Python objects"),
+    ]:
+        np.savez(path, X=X, Y=Y)
+        with pytest.raises(DataFormatError, match=problem) as caught:
+            open_stream(path)
+        assert "damaged" not in str(caught.value)
+
+
 def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
     one, two = tmp_path / "1.svm", tmp_path / "2.svm"
     one.write_text("7 1:1\n\n 2:2\n")

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._backend import linalg
 from imcc._utils.validation import check_finite_result
 from imcc.baselines import KernelRidgeBaseline
 from tests.backends import BACKENDS, array
@@ -142,6 +143,43 @@ def test_finite_or_an_error():
         check_finite_result(
             np.inf, "the scores", X=with_value(1e200), names=list("abcde"), remedy="do that"
         )
+
+
+def with_extreme_row():
+    """Rows whose squares do not overflow, but whose products cannot be inverted."""
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    labels = (rows[:, :2] > 0).astype(int)
+    rows[1] *= 1e140
+    return pd.DataFrame(rows, columns=list("abcd")), labels
+
+
+EXTREME = [
+    IMCCClassifier(2, kernel="linear", random_state=0),
+    IMCCClassifierCV(n_clusters=(2,), kernels=("linear",), cv=3, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", EXTREME, ids=["fit", "search"])
+def test_a_singular_matrix_is_an_error_that_names_the_column(model):
+    rows, labels = with_extreme_row()
+    with pytest.raises(
+        ValueError, match=r"singular.*X is .*e\+140 in column \d \('[a-d]'\).*scale the features"
+    ) as caught:
+        model.fit(rows, labels)
+    assert isinstance(caught.value.__cause__, np.linalg.LinAlgError)
+
+
+def test_a_singular_matrix_of_a_stream_is_an_error_that_says_what_to_do():
+    rows, labels = with_extreme_row()
+    model = IMCCClassifier(2, kernel="linear", random_state=0)
+    with pytest.raises(ValueError, match=r"singular.*values of X.*scale the features"):
+        model.partial_fit(rows.to_numpy(), labels)
+
+
+@pytest.mark.parametrize("library", BACKENDS)
+def test_a_singular_matrix_is_the_same_error_in_each_library(library):
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        linalg.solve(array(library, np.ones((2, 2))), array(library, np.ones((2, 1))))
 
 
 # Labels that no row or every row has.

@@ -29,6 +29,8 @@ from imcc.report._cost import gather_times
 from imcc.report._ranked import differences, shared, split_methods
 from imcc.report._results import compare_common_runs
 
+pytestmark = pytest.mark.slow  # the page is built from all rows
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):

@@ -74,12 +74,12 @@ def test_a_failing_method_does_not_stop_the_others(pets_file, tmp_path):
         allow=ALLOW,
     )
     store = tmp_path / "x.sqlite"
-    summary = run(experiment, store)
+    summary = run(experiment, store, isolate=False)
     assert summary.n_computed == 2
     assert [f.key[2] for f in summary.failures] == ["bad", "bad"]
     assert summary.n_missing == 2
     mended.touch()  # whatever was wrong is put right, and the next run tries again
-    summary = run(experiment, store)
+    summary = run(experiment, store, isolate=False)
     assert (summary.n_computed, summary.failures, summary.n_missing) == (2, [], 0)
     with Store(store) as opened:
         assert opened.failures() == []
@@ -107,11 +107,11 @@ def test_what_is_there_is_not_computed_again(small, pets_file, tmp_path):
         n_repeats=3,
         allow=ALLOW,
     )
-    run(experiment, tmp_path / "x.sqlite")
+    run(experiment, tmp_path / "x.sqlite", isolate=False)
     assert run(experiment, tmp_path / "x.sqlite").n_computed == 0
     assert len(log.read_text().splitlines()) == 3
     larger = Experiment.from_dict(experiment.resolve().to_dict() | {"n_repeats": 5}, allow=ALLOW)
-    assert larger.run(tmp_path / "x.sqlite").n_computed == 2
+    assert larger.run(tmp_path / "x.sqlite", isolate=False).n_computed == 2
 
 
 def test_progress_is_reported(small, tmp_path):

@@ -146,5 +146,5 @@ def test_bars_are_the_weights(fitted, tmp_path):
 
 def test_only_ensembles_have_members(data):
     X, Y = data
-    with pytest.raises(TypeError, match="a IMCCClassifier has no members"):
+    with pytest.raises(TypeError, match="pipeline: IMCCClassifier has no members"):
         draw_members(IMCCClassifier(4, random_state=0).fit(X, Y))

@@ -261,7 +261,7 @@ def test_bad_arguments(small_problem, call, message):
 
 def test_what_cannot_be_looked_into(small_problem):
     X, Y, X_new, _ = small_problem
-    with pytest.raises(TypeError, match="a ExtraTreesClassifier has no virtual examples"):
+    with pytest.raises(TypeError, match="pipeline: ExtraTreesClassifier has no virtual examples"):
         inspect_model(ExtraTreesClassifier(3).fit(X, Y))
     with pytest.raises(NotFittedError):
         inspect_model(model())

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold
@@ -42,16 +43,16 @@ def mahr(X, Y, n_rounds, X_new):
     for _ in range(n_rounds):
         before, before_new, totals_before = H.copy(), H_new.copy(), totals.copy()
         for label in range(q):
-            D = np.exp(-signs[:, label] * before[:, label])
-            stump = Stump().fit(X, Y[:, label], D / D.sum())
+            D = softmax(-signs[:, label] * before[:, label])
+            stump = Stump().fit(X, Y[:, label], D)
             h, h_new = (np.where(stump.predict(rows) == 1, 1.0, -1.0) for rows in (X, X_new))
-            error = D[h != signs[:, label]].sum() / D.sum()
+            # An edge of at most 1 - 1e-10, that is, an error of at least half of 1e-10.
+            error = max(D[h != signs[:, label]].sum(), 0.5e-10)
             own = 0.5 * np.log((1 - error) / error)
             H[:, label] += own * h
             H_new[:, label] += own * h_new
             totals[label] += abs(own)
-            D = np.exp(-signs[:, label] * H[:, label])
-            D /= D.sum()
+            D = softmax(-signs[:, label] * H[:, label])
             best, source = 0.0, None
             for other in range(q):
                 if other == label or totals_before[other] == 0:
@@ -61,6 +62,7 @@ def mahr(X, Y, n_rounds, X_new):
                     best, source = edge, other
             if source is None:
                 continue
+            best = np.clip(best, 1e-10 - 1, 1 - 1e-10)
             weight = 0.5 * np.log((1 + best) / (1 - best))
             H[:, label] += weight * before[:, source] / totals_before[source]
             H_new[:, label] += weight * before_new[:, source] / totals_before[source]

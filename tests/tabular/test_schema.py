@@ -5,9 +5,10 @@ import datetime
 import numpy as np
 import pytest
 
-from imcc.tabular import MISSING, TableError, infer_schema
+from imcc.datasets import DataWarning
+from imcc.tabular import MISSING, Column, TableError, infer_schema
 from imcc.tabular._columns import as_table
-from imcc.tabular._typed import typed_frame
+from imcc.tabular._typed import _typed, typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -186,3 +187,122 @@ def test_numbers_with_a_decimal_comma():
     assert (
         infer_schema({"size": ["1,5", "2,5"] * 9}, kinds={"size": "number"})["size"].decimal == ","
     )
+
+
+def test_percentages_are_numbers():
+    table = {
+        "share": ["12 %", "7%", "n/a", "3.5 %", "-1\u00a0%"] * 10,
+        "comma": ["12,5 %", "7 %", "0,25%", "1,75 %", None] * 10,
+        "count": [f"{i}%" for i in range(50)],  # consecutive, and no id
+    }
+    schema = infer_schema(table)
+    assert [(c.kind, c.decimal, c.percent) for c in schema] == [
+        ("number", ".", True),
+        ("number", ",", True),
+        ("number", ".", True),
+    ]
+    assert schema["share"].becomes.endswith("; 12 % is read as 12")
+    frame = typed_frame(as_table(table), schema)
+    np.testing.assert_array_equal(frame["share"][:5], [12, 7, np.nan, 3.5, -1])
+    np.testing.assert_array_equal(frame["comma"][:5], [12.5, 7, 0.25, 1.75, np.nan])
+    # 0.12 may be 12 %, as text and as a number.
+    with pytest.raises(TableError, match=r"'0\.12' is not a number with a percent sign"):
+        typed_frame(as_table({**table, "share": ["0.12"] * 50}), schema)
+    with pytest.raises(TableError, match=r"0\.12 has no percent sign"):
+        typed_frame(as_table({**table, "share": [0.12] * 50}), schema)
+    with pytest.raises(TableError, match="between thousands"):
+        infer_schema({"share": ["1,250 %", "2,500 %"] * 10})
+    assert infer_schema({"x": ["5 %", "6 %"] * 9}, kinds={"x": "number"})["x"].percent
+    with pytest.raises(TableError, match=r"27 of its 30 values are numbers.*'about %'"):
+        infer_schema({"x": ["5 %", "6 %", "7%"] * 9 + ["about %"] * 3}, kinds={"x": "number"})
+
+
+def test_thousands_separators_that_cannot_be_decimal_commas():
+    table = {
+        "price": ["1,234.50", "999.5", "12", "-12,000", "n/a"] * 10,
+        "people": ["1,234,567", "12,345", "7", "999", None] * 10,
+        "change": ["1,250.5 %", "1,000 %", "3 %", "12.5%", None] * 10,
+    }
+    schema = infer_schema(table)
+    assert [(c.kind, c.decimal, c.percent) for c in schema] == [
+        ("number", ",.", False),
+        ("number", ",.", False),
+        ("number", ",.", True),
+    ]
+    assert schema["price"].becomes.endswith("; 1,234.5 is read as 1234.5")
+    frame = typed_frame(as_table(table), schema)
+    np.testing.assert_array_equal(frame["price"][:5], [1234.5, 999.5, 12, -12000, np.nan])
+    np.testing.assert_array_equal(frame["people"][:5], [1234567, 12345, 7, 999, np.nan])
+    np.testing.assert_array_equal(frame["change"][:5], [1250.5, 1000, 3, 12.5, np.nan])
+    for wrong in ("1,5", "12,34", "1.234,5", "1234,567"):
+        with pytest.raises(TableError, match=f"'{wrong}' is not a number"):
+            typed_frame(as_table({**table, "price": [wrong] * 50}), schema)
+    with pytest.raises(TableError, match=r"40 of its 44 values are numbers.*'abc'"):
+        infer_schema({"price": table["price"] + ["abc"] * 4})
+
+
+def test_numbers_that_are_written_in_different_ways_give_a_warning():
+    for values, shown in [
+        (["12 %", "7"] * 20, "'12 %', '7'"),
+        (["1,234", "999.5"] * 20, "'1,234', '999.5'"),
+        (["1,5", "2.5"] * 20, "'1,5', '2.5'"),
+        (["1,5 %", "2.5"] * 20, "'1,5 %', '2.5'"),
+    ]:
+        with pytest.warns(DataWarning) as caught:
+            assert kind_of(values) == "category"
+        assert len(caught) == 1
+        said = str(caught[0].message)
+        assert said.startswith("column 'x' is of the kind category: most of its values look like")
+        assert f"not all are written in the same way ({shown})" in said
+        assert said.endswith("; correct them, or state the kind with kinds={'x': 'category'}")
+        assert kind_of(values, kinds={"x": "category"}) == "category"  # without a warning
+    with pytest.warns(DataWarning, match=r"\('12 %', 'none yet'\).*missing_words=\['none yet'\]"):
+        assert kind_of(["12 %"] * 9 + ["none yet"]) == "category"
+    assert kind_of(["12 %", "7%"] * 9 + ["none yet"], missing_words=["none yet"]) == "number"
+    # Words with a comma or a percent sign are no numbers.
+    assert kind_of(["10% off", "5, 6", "a", "b"] * 10) == "category"
+    # Whoever says that these are numbers rules out that 999.5 is mixed with decimal commas.
+    with pytest.warns(DataWarning, match="look like numbers"):
+        assert kind_of(["1,234", "999.5"] * 20) == "category"
+    column = infer_schema({"x": ["1,234", "999.5"] * 20}, kinds={"x": "number"})["x"]
+    assert (column.kind, column.decimal) == ("number", ",.")
+    with pytest.raises(TableError, match="between thousands"):
+        kind_of(["1,234", "22,500", "7"] * 10, kinds={"x": "number"})
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "otherwise"),
+    [
+        ("code", [f"A-{i:04d}" for i in range(N)], "category"),
+        ("code", [*(f"A-{i:04d}" for i in range(N)), None], "category"),
+        ("customer_id", list(RNG.permutation(1000)[:N] * 7), "number"),
+        ("row", list(range(N)), "number"),
+        ("row", [str(i) for i in range(N)], "number"),
+    ],
+)
+def test_repeated_values_of_an_id_are_reported(name, values, otherwise):
+    repeated = [*values, values[3]]
+    with pytest.warns(DataWarning) as caught:
+        column = infer_schema({name: repeated})[name]
+    said = str(caught[0].message)
+    assert f"column '{name}' is left out" in said
+    assert f"only {N} of {N + 1} are distinct" in said
+    assert f"kinds={{'{name}': '{otherwise}'}}" in said
+    assert column.kind == "id"
+    assert column.becomes == "left out: it names rows, although some values are repeated"
+    # What is stated is not doubted.
+    for kind in (otherwise, "id"):
+        assert infer_schema({name: repeated}, kinds={name: kind})[name].kind == kind
+    # Values of which more than one in twenty is repeated are no ids.
+    often = [*values, *values[:4]]
+    assert infer_schema({name: often})[name].kind == otherwise
+
+
+def test_columns_of_files_of_earlier_versions_have_no_percent_sign():
+    column = infer_schema({"x": ["1,5", "2,5"]})["x"]
+    older = object.__new__(Column)
+    older.__dict__.update({k: v for k, v in vars(column).items() if k != "percent"})
+    assert older == column
+    assert older.becomes == column.becomes
+    values = as_table({"x": ["7,25"]})["x"]
+    np.testing.assert_array_equal(_typed(older, values)["x"], [7.25])

@@ -22,7 +22,13 @@ def eigh(A: Any) -> tuple[Any, Any]:
 
 
 def solve(A: Any, B: Any) -> Any:
-    """Solve A X = B for stacks of matrices."""
+    """Solve A X = B for stacks of matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular.
+    """
     # NumPy's solver instead of SciPy's: each has its own thread pool, and in a search, where
     # products and solves alternate thousands of times, two pools take three times as long.
     if is_numpy(A):
@@ -30,7 +36,17 @@ def solve(A: Any, B: Any) -> Any:
     xp = namespace(A)
     if library(A) == "cupy":  # does not broadcast right-hand sides
         B = xp.broadcast_to(B, (*A.shape[:-2], *B.shape[-2:]))
-    return xp.linalg.solve(A, B)
+    try:
+        return xp.linalg.solve(A, B)
+    except Exception as error:
+        if not _is_singular(error):
+            raise
+        raise np.linalg.LinAlgError("Singular matrix") from error
+
+
+def _is_singular(error: Exception) -> bool:
+    """Return whether an error is the LinAlgError of a library."""
+    return type(error).__name__ in ("LinAlgError", "_LinAlgError")
 
 
 def cholesky(A: Any) -> Any:
@@ -68,7 +84,7 @@ def _small_cholesky(A: Any) -> Any:
     try:
         factor = xp.linalg.cholesky(A)
     except Exception as error:
-        if type(error).__name__ not in ("LinAlgError", "_LinAlgError"):
+        if not _is_singular(error):
             raise
         raise np.linalg.LinAlgError("the matrix is not positive definite") from error
     if not bool(xp.isfinite(factor[-1, -1])):  # CuPy returns NaN instead

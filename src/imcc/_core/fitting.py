@@ -41,7 +41,13 @@ from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
 from imcc._core.statistics import Statistics, constant_labels
 from imcc._utils.progress import report_progress
-from imcc._utils.validation import Features, Target, check_finite_result
+from imcc._utils.validation import (
+    ExplainedLinAlgError,
+    Features,
+    Target,
+    check_finite_result,
+    explained_singularity,
+)
 
 # Measured number of n x n matrices in memory during an exact fit, by solver: the kernel matrix and
 # its factor, or the kernel matrix, its eigenvectors and the workspace of the decomposition.
@@ -197,14 +203,15 @@ def fit_arrays(
         clustered = _CLUSTERING * n_rows
         solved = 5 * clustered if settings.has_features else _SQUARE * n_rows**2 + _CUBE * n_rows**3
         report_progress(clustered, clustered + solved, "solving")
-        model, virtual, constants = fit_assigned(
-            rows,
-            asarray(target.signs, rows),
-            assignment,
-            settings,
-            weights=weights,
-            known=target.known,
-        )
+        with explained_singularity(f"the model with {settings.setting}", X, feature_names):
+            model, virtual, constants = fit_assigned(
+                rows,
+                asarray(target.signs, rows),
+                assignment,
+                settings,
+                weights=weights,
+                known=target.known,
+            )
         check_model(model, settings.setting, X, feature_names)
     return finished(
         model,
@@ -596,7 +603,7 @@ def _solve_scaled(
             return solution.coef, solution.center_coef, solution.intercept
         except np.linalg.LinAlgError as error:
             if solver == "cholesky":
-                raise np.linalg.LinAlgError(
+                raise ExplainedLinAlgError(
                     f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
                 ) from error
     kernel_map = KernelMap.fit(K)

@@ -142,7 +142,9 @@ def score_grid(
             outside = None if fold.outside is None else fold.outside[k]
             step = max(1, entries // _entries_of_pair(problem, judge, len(grid.alphas)))
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
-                scores = _scores(problem, grid, some, gram, products.of(block), outside)
+                # Scores that overflow are an error with the setting's name, not a warning.
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    scores = _scores(problem, grid, some, gram, products.of(block), outside)
                 scores = distinct.expand(scores)
                 synchronize(like)
                 before = time.perf_counter()

@@ -16,7 +16,7 @@ from imcc._backend.array import asarray, is_numpy, take_rows, to_numpy
 from imcc._core.fitting import FitSettings, check_model, fit_assigned
 from imcc._search.folds import Fold
 from imcc._search.search import FoldClusters
-from imcc._utils.validation import Features
+from imcc._utils.validation import Features, explained_singularity
 
 
 def out_of_fold_scores(
@@ -77,14 +77,15 @@ def _held_out_scores(
 ) -> np.ndarray:
     rows = take_rows(X, fold.train)
     (assignment,) = clusters.assignments
-    model, _, constants = fit_assigned(
-        rows,
-        asarray(signs[fold.train], rows),
-        assignment,
-        settings,
-        clusters.landmarks,
-        None if weights is None else asarray(weights[fold.train], rows),
-        None if known is None else known[fold.train],
-    )
+    with explained_singularity(f"the model with {settings.setting}", rows):
+        model, _, constants = fit_assigned(
+            rows,
+            asarray(signs[fold.train], rows),
+            assignment,
+            settings,
+            clusters.landmarks,
+            None if weights is None else asarray(weights[fold.train], rows),
+            None if known is None else known[fold.train],
+        )
     check_model(model, settings.setting, rows)
     return to_numpy(model.scores(take_rows(X, fold.test)) + constants)

@@ -72,7 +72,7 @@ from imcc._stream.sources import (
 )
 from imcc._utils.config import get_config
 from imcc._utils.threads import one_thread
-from imcc._utils.validation import Features, Target
+from imcc._utils.validation import Features, Target, explained_singularity
 
 #: Remedy if a chunk does not fit on the device.
 REMEDY = "use smaller chunks, or fewer n_components"
@@ -344,7 +344,10 @@ def solve(sums: StreamSums, plan: StreamPlan, settings: FitSettings) -> FittedMo
         label_totals=first @ statistics.cluster_labels,
     )
     # Overflow raises an error below instead of a warning here.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with (
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+        explained_singularity(f"the model with {settings.setting}"),
+    ):
         weights, intercept = solve_features(
             feature_map.of_sums(statistics),
             feature_map.transform(centers),

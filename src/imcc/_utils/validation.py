@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,8 @@ from imcc._backend.array import (
 from imcc._utils.errors import InvalidArgumentError, given
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
+
+_LESS_EXTREME = "scale the features, or choose less extreme parameters"
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,46 @@ def check_finite_result(
         finite = bool(xp.all(xp.isfinite(stored)))
     if finite:
         return values
-    cause = ""
-    if X is not None:
-        column, value = largest_entry(X)
-        cause = f"; the largest value of X is {value:g} in {_column(column, names)}"
-    advice = remedy or "scale the features, or choose less extreme parameters"
-    raise ValueError(f"{what} are not finite (NaN or infinite){cause}: {advice}")
+    advice = remedy or _LESS_EXTREME
+    raise ValueError(f"{what} are not finite (NaN or infinite){_largest_of(X, names)}: {advice}")
+
+
+class ExplainedLinAlgError(np.linalg.LinAlgError):
+    """A matrix could not be factorised, and the message says what to do."""
+
+
+@contextmanager
+def explained_singularity(
+    what: str, X: Features | None = None, names: Any = None
+) -> Iterator[None]:
+    """Turn the error of a matrix that is singular into one that names X and says what to do.
+
+    An :class:`ExplainedLinAlgError` says so itself and is passed on.
+
+    Parameters
+    ----------
+    what : str
+        What is computed, such as "the model with alpha=0.1".
+    X, names
+        As for :func:`check_finite_result`.
+    """
+    try:
+        yield
+    except ExplainedLinAlgError:
+        raise
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"{what} cannot be computed: a matrix is singular up to rounding, because the values "
+            f"of X or the parameters are of very different magnitude{_largest_of(X, names)}: "
+            + _LESS_EXTREME
+        ) from error
+
+
+def _largest_of(X: Features | None, names: Any) -> str:
+    if X is None:
+        return ""
+    column, value = largest_entry(X)
+    return f"; the largest value of X is {value:g} in {_column(column, names).rstrip(',')}"
 
 
 def largest_entry(X: Features) -> tuple[int, float]:

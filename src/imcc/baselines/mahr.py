@@ -15,6 +15,9 @@ from imcc.baselines._stumps import BinnedRows, first_of_largest
 # A hypothesis without training errors would get an infinite weight; with this edge, the weight is
 # 11.9.
 _LARGEST_EDGE = 1 - 1e-10
+# Once all exponentials of a label are below this, they are divided by the largest one.  No other
+# number changes as long as labels stop when their rows are classified correctly.
+_SMALLEST = 1e-100
 
 
 class Round(NamedTuple):
@@ -53,7 +56,9 @@ class MAHR(BaselineClassifier):
        1/2 log((1 + r_j) / (1 - r_j)), which is negative for labels that exclude each other.
 
     Each step multiplies the label's loss by at most sqrt(1 - r^2), so the loss never increases, and
-    the stump and the candidate with the smallest bound are chosen.
+    the stump and the candidate with the smallest bound are chosen.  Edges are limited to
+    1 - 1e-10 in absolute value, so that a hypothesis without errors has the weight 11.9 and not an
+    infinite one.
 
     Parameters
     ----------
@@ -69,7 +74,9 @@ class MAHR(BaselineClassifier):
         Boosting of a label stops when its exponential loss is below this value, >= 0.  None means
         1 / n_samples: all training rows are then classified correctly, as each misclassified row
         adds at least 1 / n_samples to the loss.  (With sample weights,
-        ``min(1, smallest weight) / sum of weights``.)  With 0, all rounds are used.
+        ``min(1, smallest weight) / sum of weights``.)  With 0, all rounds are used: the row
+        weights stay defined, as those of a label are computed relative to its largest one when its
+        exponentials become too small for a float.
 
     Attributes
     ----------
@@ -78,7 +85,8 @@ class MAHR(BaselineClassifier):
         hypotheses of label j, a measure of how informative j is about l.  Not symmetric; zero on
         the diagonal.
     losses_ : ndarray of shape (n_iterations + 1, n_labels)
-        The exponential loss before the first round and after each round.
+        The exponential loss before the first round and after each round; 0 where it is smaller
+        than any positive float, which only happens if ``min_loss`` is 0 or nearly so.
     rounds_ : list of Round
         The rounds.
     n_iter_ : int
@@ -176,14 +184,12 @@ class MAHR(BaselineClassifier):
                 break
             done, moved = self._round(binned, signs_of, exponentials, combined, total, learning)
             combined[:, learning] = moved
-            exponentials = np.exp(-signs_of * moved)
-            if shares is not None:
-                exponentials *= shares
+            exponentials, factors = _exponentials(-signs_of * moved, shares)
             total = total + np.abs(done.own) + np.abs(done.reuse)
             relationship[np.arange(q), done.source] += np.abs(done.reuse)
             rounds.append(done)
             losses.append(losses[-1].copy())
-            losses[-1][learning] = exponentials.mean(axis=0)
+            losses[-1][learning] = exponentials.mean(axis=0) * factors
         self.rounds_, self.n_iter_ = rounds, len(rounds)
         self.losses_ = np.array(losses)
         self.label_relationship_ = relationship
@@ -206,8 +212,9 @@ class MAHR(BaselineClassifier):
         binned : BinnedRows
         signs : ndarray of shape (n_samples, n_learning)
         exponentials : ndarray of shape (n_samples, n_learning)
-            exp(-sign H) before the round.  Its mean is the loss, which starts at 1 and never
-            increases, so no entry exceeds n_samples.
+            exp(-sign H) before the round, up to a factor per label (see :func:`_exponentials`).
+            Its mean is the loss, which starts at 1 and never increases, so no entry exceeds
+            n_samples.
         combined : ndarray of shape (n_samples, q)
             H of all labels before the round.
         total : ndarray of shape (q,)
@@ -271,6 +278,30 @@ class MAHR(BaselineClassifier):
         return scores + self._constant_scores
 
 
+def _exponentials(
+    exponents: np.ndarray, shares: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``shares * exp(exponents)``, divided by a factor per label, and these factors.
+
+    The factor is 1 unless all exponentials of a label are tiny.  It is then the largest one, so
+    that the row weights, which do not depend on it, can be computed; the factor itself may be
+    rounded to 0.
+    """
+    exponentials = np.exp(exponents)
+    if shares is not None:
+        exponentials *= shares
+    factors = np.ones(exponents.shape[1])
+    tiny = np.flatnonzero(exponentials.max(axis=0) < _SMALLEST)
+    if tiny.size:
+        logarithms = exponents[:, tiny]
+        if shares is not None:
+            logarithms = logarithms + np.log(shares)
+        largest = logarithms.max(axis=0)
+        exponentials[:, tiny] = np.exp(logarithms - largest)
+        factors[tiny] = np.exp(largest)
+    return exponentials, factors
+
+
 def _weight(edge: np.ndarray) -> np.ndarray:
-    """Return AdaBoost's 1/2 log((1 + r) / (1 - r))."""
+    """Return AdaBoost's 1/2 log((1 + r) / (1 - r)), at most 11.9 in absolute value."""
     return np.arctanh(np.clip(edge, -_LARGEST_EDGE, _LARGEST_EDGE))

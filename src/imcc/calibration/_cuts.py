@@ -228,7 +228,8 @@ def choose_thresholds(
         Threshold of labels with too few rows to select one.  Of several thresholds that are equally
         good, the one closest to ``default`` is selected.
     min_support : int, default=1
-        Minimum number of rows with the label, and without it, to select a threshold.
+        Minimum number of rows with the label, and without it, to select a threshold; the sum of
+        their weights with ``sample_weight``.
     sample_weight : array-like of shape (n_samples,), default=None
         Row weights, >= 0, also used for ``min_support``.  None means weight 1.
 

@@ -62,7 +62,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         :class:`imcc.KernelEnsembleClassifier` or another estimator with ``fit_held_out``.
     min_support : int, default=5
         Labels that fewer training rows have, or do not have, keep the default threshold.  The best
-        threshold of very few scores does not generalise.
+        threshold of very few scores does not generalise.  With ``sample_weight``, the weights of
+        the rows are summed instead of counting them.
     nested : bool, default=False
         For an estimator that searches its parameters (``IMCCClassifierCV``, ``GridSearchCV``, or a
         pipeline that ends in one).  False searches once, on all rows, and scores the folds with the
@@ -85,8 +86,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     cv_results_ : dict of ndarray
         Results per label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
         held-out scores with the selected and the default threshold), ``support`` (number of rows
-        with the label) and ``tuned`` (False if the default was kept).  The values are slightly
-        optimistic, since the thresholds were selected on the same scores.
+        with the label, or the sum of their weights, which is compared with ``min_support``) and
+        ``tuned`` (False if the default was kept).  The values are slightly optimistic, since the
+        thresholds were selected on the same scores.
     best_score_, default_score_ : float
         Mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
@@ -211,7 +213,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             "threshold": chosen.thresholds,
             "value": chosen.values,
             "default_value": chosen.default_values,
-            "support": on.sum(axis=0),
+            "support": on.sum(axis=0) if weights is None else weights @ on,
             "tuned": chosen.tuned,
         }
         for name in ("n_features_in_", "feature_names_in_"):

@@ -230,9 +230,14 @@ def problems_reported() -> Iterator[None]:
             kind = click.UsageError if _is_wrong_value(error) else click.ClickException
             raise kind(shown_message(error)) from error
         finally:
-            for warning in caught:
-                assert isinstance(warning.message, Warning)
-                say(f"Warning: {shown_message(warning.message)}", err=True)
+            # A table is looked at twice: to show what its columns are, and to fit.
+            for text in dict.fromkeys(_shown_warning(warning) for warning in caught):
+                say(f"Warning: {text}", err=True)
+
+
+def _shown_warning(warning: warnings.WarningMessage) -> str:
+    assert isinstance(warning.message, Warning)
+    return shown_message(warning.message)
 
 
 def _is_wrong_value(error: BaseException) -> bool:

@@ -537,8 +537,8 @@ def _in_words(model: Any, ensemble: Any, n_labels: int) -> str:
     kinds = " and ".join(f"{share:.0%} {name}" for name, share in shares.items())
     said = [
         f"In words: {len(ensemble.members_)} kernel models are averaged ({kinds} by weight); the "
-        f"heaviest ({best['weight']:.0%}) is a {best['kernel']} kernel of {best['width_scale']:g} "
-        f"times the mean distance of the rows, on {best['view']} features."
+        f"heaviest ({best['weight']:.0%}) has the kernel {best['kernel']}, of a width of "
+        f"{best['width_scale']:g} times the mean distance of the rows, on {best['view']} features."
     ]
     if ensemble.virtual_weight_ > 0:
         said.append(f"Models with virtual examples have {ensemble.virtual_weight_:.0%}.")

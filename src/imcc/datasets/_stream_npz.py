@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,22 +24,37 @@ _PIECE = 2**24
 
 
 class _Member:
-    """An array of the archive that is read sequentially."""
+    """An array of the archive that is read sequentially, and then closed."""
 
     def __init__(self, archive: zipfile.ZipFile, key: str) -> None:
         self.key = key
         info = archive.getinfo(f"{key}.npy")
         self._stream: IO[bytes] = open_member(archive, info, str(archive.filename))
+        try:
+            self._read_header(str(archive.filename))
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_header(self, path: str) -> None:
+        key = self.key
         version = npy.read_magic(self._stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         self.shape, fortran, self.dtype = header(self._stream)
         if self.dtype.hasobject:
-            raise ValueError(f"the array {key!r} contains Python objects, which are not supported")
-        if fortran and len(self.shape) > 1:
-            raise ValueError(
-                f"the array {key!r} is stored in Fortran order (by columns), so it cannot be read "
-                "row by row: save np.ascontiguousarray of it"
+            raise DataFormatError(
+                f"the array {key!r} contains Python objects, which are not supported", path
             )
+        if fortran and len(self.shape) > 1:
+            raise DataFormatError(
+                f"the array {key!r} is stored in Fortran order (by columns), so it cannot be read "
+                "row by row: save np.ascontiguousarray of it",
+                path,
+            )
+
+    def close(self) -> None:
+        """Close the array; the file is closed with the last one."""
+        self._stream.close()
 
     def read(self, count: int) -> np.ndarray:
         """Return the next entries along the first axis."""
@@ -76,27 +92,31 @@ class NpzRows:
                 self.is_sparse = f"{rows}_indptr" in names
                 needed = [labels, *(_parts(rows) if self.is_sparse else [rows])]
                 if missing := [key for key in needed if key not in names]:
-                    raise ValueError(
-                        f"it has no array {listed(missing)}, but {listed(sorted(names))}; specify "
-                        "the arrays with " + given("variables", text="(features, labels)")
+                    # The file is intact: other arrays were meant, or forgotten.
+                    raise DataFormatError(
+                        f"the file has no array {listed(missing)}, but "
+                        f"{listed(sorted(names), 10) or 'no arrays at all'}; specify the arrays "
+                        "with " + given("variables", text="(features, labels)"),
+                        str(path),
                     )
-                Y = _Member(archive, labels)
-                shape: tuple[int, ...] = tuple(
-                    _whole(archive, f"{rows}_shape").tolist()
+                of_labels = _shape(archive, labels)
+                shape: tuple[int, ...] = (
+                    tuple(_whole(archive, f"{rows}_shape").tolist())
                     if self.is_sparse
-                    else _Member(archive, rows).shape
+                    else _shape(archive, rows)
                 )
-                if len(shape) != 2 or len(Y.shape) != 2 or shape[0] != Y.shape[0]:
-                    raise ValueError(
-                        f"features of shape {shape} and labels of shape {Y.shape} do not "
-                        "match: both must have n_samples rows"
+                if len(shape) != 2 or len(of_labels) != 2 or shape[0] != of_labels[0]:
+                    raise DataFormatError(
+                        f"features of shape {shape} and labels of shape {of_labels} do not "
+                        "match: both must have n_samples rows",
+                        str(path),
                     )
                 limits = Content(b"", "", "", path, packed=path.stat().st_size)
                 check_columns(int(shape[1]), limits.max_columns, "features")
-                check_columns(int(Y.shape[1]), limits.max_columns, "labels")
+                check_columns(int(of_labels[1]), limits.max_columns, "labels")
                 self.n_rows = int(shape[0])
                 self.feature_names = _names(archive, names, "feature_names", "x", int(shape[1]))
-                self.label_names = _names(archive, names, "label_names", "label", int(Y.shape[1]))
+                self.label_names = _names(archive, names, "label_names", "label", int(of_labels[1]))
         except _DAMAGED as error:
             raise self._error(error) from error
 
@@ -104,13 +124,16 @@ class NpzRows:
         """Yield the chunks (X, Y) of the file."""
         key, labels = self.variables
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                Y = _Member(archive, labels)
+            with zipfile.ZipFile(self.path) as archive, ExitStack() as opened:
+                Y = opened.enter_context(closing(_Member(archive, labels)))
                 if self.is_sparse:
                     ends = _whole(archive, f"{key}_indptr")
-                    data, indices = (_Member(archive, f"{key}_{p}") for p in ("data", "indices"))
+                    data, indices = (
+                        opened.enter_context(closing(_Member(archive, f"{key}_{part}")))
+                        for part in ("data", "indices")
+                    )
                 else:
-                    X = _Member(archive, key)
+                    X = opened.enter_context(closing(_Member(archive, key)))
                 for start in range(0, self.n_rows, rows):
                     count = min(rows, self.n_rows - start)
                     if self.is_sparse:
@@ -141,8 +164,13 @@ def _parts(key: str) -> list[str]:
 
 
 def _whole(archive: zipfile.ZipFile, key: str) -> np.ndarray:
-    member = _Member(archive, key)
-    return member.read(member.shape[0])
+    with closing(_Member(archive, key)) as member:
+        return member.read(member.shape[0])
+
+
+def _shape(archive: zipfile.ZipFile, key: str) -> tuple[int, ...]:
+    with closing(_Member(archive, key)) as member:
+        return member.shape
 
 
 def _names(

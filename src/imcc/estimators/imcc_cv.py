@@ -40,6 +40,7 @@ from imcc._utils.validation import (
     check_features,
     check_weighted,
     draw_seed,
+    explained_singularity,
 )
 from imcc.estimators.base_search import SearchClassifier
 from imcc.estimators.imcc import IMCCClassifier
@@ -339,6 +340,9 @@ default=None
         pieces = (n_pieces, 1)
         with (
             explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY),
+            explained_singularity(
+                "a setting of the grid", X, getattr(self, "feature_names_in_", None)
+            ),
             part(0, pieces),
         ):
             found = search(

@@ -264,7 +264,7 @@ def to_data(value: Any, where: str) -> Any:
     if hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type):
         return describe_estimator(value)
     raise ExperimentError(
-        f"{where} is a {type(value).__name__}, which cannot be stored: use numbers, strings, "
+        f"{where} is of type {type(value).__name__}, which cannot be stored: use numbers, strings, "
         "lists, dictionaries and estimators"
     )
 

@@ -217,7 +217,7 @@ def draw_members(
         raise InvalidTypeError(
             "model",
             f"must be a KernelEnsembleClassifier, or contain one inside TunedThresholds, a table "
-            f"classifier or a pipeline: a {type(inside).__name__} has no members",
+            f"classifier or a pipeline: {type(inside).__name__} has no members",
         )
     check_is_fitted(inside)
     members = inside.members_

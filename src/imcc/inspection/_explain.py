@@ -377,7 +377,7 @@ class Explainer:
             return _prepare_kernel(model, virtual, setting)
         if not isinstance(model, LinearModel):
             raise ValueError(
-                f"by='evidence' needs an exact kernel model or a linear model, got a "
+                "by='evidence' needs an exact kernel model or a linear model, got "
                 f"{type(model).__name__}"
             )
         rows = self._inside.training_rows(self._X)

@@ -146,7 +146,7 @@ def unwrap(model: Any) -> Unwrapped:
         raise InvalidTypeError(
             "model",
             "must be an IMCCClassifier, or contain one inside IMCCClassifierCV, TunedThresholds, a "
-            f"search or a pipeline: a {type(classifier).__name__} has no virtual examples",
+            f"search or a pipeline: {type(classifier).__name__} has no virtual examples",
         )
     thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
     return Unwrapped(classifier, row_transform(model, classifier), thresholds)

@@ -363,8 +363,8 @@ def _refuse_others(data: bytes, file: Path) -> None:
     for magic, packer in _PACKED.items():
         if data.startswith(magic):
             raise ModelFileError(
-                f"this is a {packer} file, perhaps a pickle written by joblib: {_REFUSED}; save "
-                "the model with save_model",
+                f"this file is compressed with {packer}, perhaps a pickle written by joblib: "
+                f"{_REFUSED}; save the model with save_model",
                 file,
             )
     raise ModelFileError("this is not a model file (a .skops file written by imcc)", file)

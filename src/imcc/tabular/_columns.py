@@ -41,6 +41,15 @@ NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 COMMA_NUMBER = r"^[+-]?\d+(,\d+)?$"
 POINTS_NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
 
+# Commas between thousands, and a decimal point: 1,234 or 1,234.5.  The second pattern matches those
+# in which no comma can be a decimal comma: there are several, or there is a point as well.
+THOUSANDS_NUMBER = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
+_SURELY_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d*)$"
+
+# A number with a percent sign, also after a space that does not break: 12 %, 12.5% or 12,5 %.
+_PERCENT_SIGN = r"[\s\x{00a0}\x{202f}]*%"
+_PERCENTAGE = rf"^([-+.,\deE]+){_PERCENT_SIGN}$"
+
 #: Date formats that are detected; day/month and month/day only if just one of them fits all values.
 DATE_FORMATS = (
     "%Y-%m-%d",
@@ -179,14 +188,39 @@ def looks_numeric(text: Any) -> Any:
     return compute().match_substring_regex(text, NUMBER)
 
 
-def find_decimal(text: Any, share: float) -> str:
-    """Return the decimal separator of a clean column of text: ".", "," or ".," (1.234,5).
+def are_percentages(text: Any, share: float) -> bool:
+    """Return whether at least a fraction of the cells of a clean column of text are percentages."""
+    pc = compute()
+    found = pc.sum(pc.match_substring_regex(text, _PERCENTAGE)).as_py() or 0
+    return bool(found > 0 and found >= share * (len(text) - text.null_count))
 
-    A decimal comma is detected if some cells have one, and at least a fraction ``share`` of all
-    cells are such numbers.
+
+def find_decimal(text: Any, share: float, stated: bool = False) -> str:
+    """Return the form of the numbers of a clean column of text.
+
+    Parameters
+    ----------
+    text : pyarrow array of text
+    share : float
+        Fraction of the cells that must be such numbers.
+    stated : bool, default=False
+        Whether the user says that the column has numbers.
+
+    Returns
+    -------
+    str
+        "," (1,5) or ".," (1.234,5) if some cells have a decimal comma.  ",." (1,234.5) if some
+        cells have commas that can only be thousands separators: several, or with a point; or, if
+        ``stated``, if not all numbers can be read with decimal commas.  Otherwise ".".
     """
     pc = compute()
     present = len(text) - text.null_count
+    groups = pc.match_substring_regex(text, THOUSANDS_NUMBER)
+    sure = pc.any(pc.match_substring_regex(text, _SURELY_THOUSANDS)).as_py()
+    if stated and not sure and pc.any(groups).as_py():
+        sure = not pc.all(pc.match_substring_regex(text, POINTS_NUMBER)).as_py()
+    if sure and (pc.sum(pc.or_(groups, looks_numeric(text))).as_py() or 0) >= share * present:
+        return ",."
     for decimal, pattern in ((",", COMMA_NUMBER), (".,", POINTS_NUMBER)):
         fits = pc.match_substring_regex(text, pattern)
         commas = pc.any(pc.and_(fits, pc.match_substring(text, ","))).as_py()
@@ -195,15 +229,61 @@ def find_decimal(text: Any, share: float) -> str:
     return "."
 
 
-def with_points(text: Any, decimal: str) -> Any:
-    """Return a clean column of text with decimal points in the cells that are such numbers."""
+def with_points(text: Any, decimal: str, percent: bool = False) -> Any:
+    """Return a clean column of text with plain decimal points in the cells that are such numbers.
+
+    With ``percent``, such numbers have a percent sign, which is removed: 12 % becomes 12.
+    """
+    pc = compute()
+    if percent:
+        # A cell without the sign is not a number: 0.12 may be 12 %.
+        text = pc.if_else(
+            pc.match_substring_regex(text, _PERCENTAGE),
+            pc.replace_substring_regex(text, _PERCENTAGE, r"\1"),
+            pc.replace_substring_regex(text, "^", "without % "),
+        )
     if decimal == ".":
         return text
-    pc = compute()
+    if decimal == ",.":
+        groups = pc.match_substring_regex(text, THOUSANDS_NUMBER)
+        return pc.if_else(groups, pc.replace_substring(text, ",", ""), text)
     fits = pc.match_substring_regex(text, COMMA_NUMBER if decimal == "," else POINTS_NUMBER)
     plain = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
     # A cell with a point is not a number: 1.500 is ambiguous.
     return pc.if_else(fits, plain, pc.replace_substring(text, ".", " . "))
+
+
+def unclear_numbers(text: Any, share: float) -> tuple[list[str], list[str]]:
+    """Return examples of numbers that are written in different ways, with percent signs or commas.
+
+    Parameters
+    ----------
+    text : pyarrow array of text
+        Clean column that is not read as numbers.
+    share : float
+        Fraction of the cells that must look like numbers.
+
+    Returns
+    -------
+    numbers : list of str
+        One example of each way; empty if there are too few numbers, or none with such a sign.
+    words : list of str
+        Up to three values that are no numbers.
+    """
+    pc = compute()
+    forms = (NUMBER, COMMA_NUMBER, POINTS_NUMBER, THOUSANDS_NUMBER)
+    number = pc.match_substring_regex(
+        text, "|".join(form.removesuffix("$") + f"({_PERCENT_SIGN})?$" for form in forms)
+    )
+    signs = pc.match_substring_regex(text, "[%,]")
+    present = len(text) - text.null_count
+    if not pc.any(pc.and_(number, signs)).as_py() or pc.sum(number).as_py() < share * present:
+        return [], []
+    found: dict[tuple[bool, ...], str] = {}
+    for cell in pc.unique(text.filter(pc.fill_null(number, False)))[:1000].to_pylist():
+        found.setdefault(tuple(sign in cell for sign in "%,."), cell)
+    words = pc.unique(text.filter(pc.fill_null(pc.invert(number), False)))[:3].to_pylist()
+    return list(found.values()), words
 
 
 def to_numbers(values: Any) -> np.ndarray:

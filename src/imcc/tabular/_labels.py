@@ -63,7 +63,7 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
         elif isinstance(cell, (int, float, np.integer)):
             rows.append([f"{cell:.15g}"])
         else:
-            raise TableError(f"the tags are a {type(cell).__name__}, not text or a list", i)
+            raise TableError(f"the tags are of type {type(cell).__name__}, not text or a list", i)
     return rows
 
 

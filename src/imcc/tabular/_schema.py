@@ -6,22 +6,28 @@ The rules are applied to the values that are not missing, in this order:
 2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
 3. **number**: every value is a finite decimal number, with a point or, in the whole column, with a
    comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an error).
+   Commas are thousands separators if some value shows it (1,234.5 or 1,234,567).  Every value, or
+   none, has a percent sign; 12 % is the number 12.
    If at least 80 % but not all values are numbers, this is an error: the others are an unknown word
    for a missing value, or the column is not a number.
 4. **date**: all values have the same date format.
 5. **id**: all values are distinct, there are at least 20, and they look like keys: consecutive
    integers, or integers in a column whose name ends in id, key or similar (without missing values);
-   or single words with a digit.
+   or single words with a digit.  If 95 % or more, but not all, are distinct, they are ids as well,
+   with a warning.
 6. **text**: at least three words per distinct value on average, if more than 10 % of the values are
    distinct; or at least two words, if more than half of the values are distinct.
 7. **category**: all other columns.
 
-A column with fractions is a number even if all its values are distinct.
+A column with fractions is a number even if all its values are distinct.  If most values of a
+column look like numbers with commas or percent signs, but are written in different ways, a warning
+says that the column is no number.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -29,8 +35,10 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
+from imcc.datasets import DataWarning
 from imcc.tabular._columns import (
     MISSING,
+    are_percentages,
     arrow,
     as_table,
     clean_text,
@@ -41,6 +49,7 @@ from imcc.tabular._columns import (
     looks_numeric,
     release_memory,
     to_numbers,
+    unclear_numbers,
     with_points,
     yes_no_words,
 )
@@ -52,6 +61,8 @@ KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "labe
 _MOSTLY = 0.8
 # Minimum number of distinct values of a column of ids.
 _FEWEST_KEYS = 20
+# A column of ids may have repeated values, with a warning, if at least this fraction is distinct.
+_MOSTLY_DISTINCT = 0.95
 _KEY_NAME = re.compile(r"(^|[_\W])(id|key|uuid|guid|index|nr|no|number)$", re.IGNORECASE)
 # If at least this fraction of the values is missing, an indicator of missing values is added.
 FREQUENTLY_MISSING = 0.05
@@ -120,8 +131,10 @@ class Column:
         Whether dates have a time of day.
     overruled : bool
         Whether the kind was given by the user.
-    decimal : {".", ",", ".,"}
-        Form of numbers that are text: 1.5, 1,5 or 1.234,5.
+    decimal : {".", ",", ".,", ",."}
+        Form of numbers that are text: 1.5, 1,5, 1.234,5 or 1,234.5.
+    percent : bool
+        Whether numbers that are text have a percent sign; 12 % is the number 12.
     """
 
     name: str
@@ -136,6 +149,7 @@ class Column:
     has_time: bool = False
     overruled: bool = False
     decimal: str = "."
+    percent: bool = False
 
     @property
     def becomes(self) -> str:
@@ -147,6 +161,12 @@ class Column:
             return "left out: it has no values"
         if self.kind in ("number", "date") and self.often_missing:
             text += ", and a flag"
+        if self.kind == "number" and self.decimal == ",.":
+            text += "; 1,234.5 is read as 1234.5"
+        if self.kind == "number" and self.percent:
+            text += "; 12 % is read as 12"
+        if self.kind == "id" and self.n_values < self.n_rows - self.missing:
+            text += ", although some values are repeated"
         return text
 
     @property
@@ -281,16 +301,26 @@ def infer_schema(
     TableError
         If the kind of a column is ambiguous, or a given kind does not fit.
 
+    Warns
+    -----
+    imcc.datasets.DataWarning
+        If a column of ids has repeated values, or if most values of a column look like numbers,
+        with percent signs or commas, but are written in different ways.  Stating the kind of the
+        column with ``kinds`` avoids the warning.
+
     Notes
     -----
     The rules are applied to the values that are not missing, in this order:
 
     1. *constant*: no value, or the same value in every row.
     2. *yes/no*: booleans, 0 and 1, or a pair of words such as yes and no.
-    3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma.
+    3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma;
+       with thousands separators if some value shows what they are (1,234.5 or 1,234,567); or with
+       a percent sign in every value (12 % is the number 12).
     4. *date*: all values have the same date format.
     5. *id*: at least 20 values, all distinct, that are consecutive integers, integers in a column
-       named like a key, or single words with a digit.
+       named like a key, or single words with a digit.  If 95 % or more are distinct, a warning
+       is issued.
     6. *text*: at least three words per distinct value on average, if more than 10 % of the values
        are distinct; or at least two words, if more than half of the values are distinct.
     7. *category*: all other columns.
@@ -325,6 +355,8 @@ def infer_schema(
         known = "label" if name in labels else kinds.get(name)
         reader = _Reader(name, table[name], words)
         columns.append(reader.column(known, date_formats.get(name)))
+        if reader.doubt is not None:
+            warnings.warn(DataWarning(reader.doubt), stacklevel=2)
         del reader
         release_memory()
     return Schema(tuple(columns), words)
@@ -358,7 +390,8 @@ class _Reader:
         self.name = name
         self.is_text = is_text(values)
         self.spelled = 0
-        self.decimal = "."
+        self.decimal, self.percent = ".", False
+        self.doubt: Message | None = None  # what a warning says
         if self.is_text:
             values, self.spelled = clean_text(values, words)
         elif pa.types.is_floating(values.type):
@@ -407,7 +440,7 @@ class _Reader:
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
-            return {"kind": kind, "decimal": self.decimal}
+            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
         layout = find_date_format(self.distinct)
         if isinstance(layout, list):
             raise TableError(
@@ -417,9 +450,19 @@ class _Reader:
             )
         if layout is not None:
             return {"kind": "date", "date_format": layout, "has_time": "%H" in layout}
-        if self.are_keys():
-            return {"kind": "id"}
-        return {"kind": "text" if self.are_sentences() else "category"}
+        kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
+        numbers, others = unclear_numbers(self.values, _MOSTLY)
+        if numbers:
+            shown = ", ".join(map(repr, [*numbers, *others][:4]))
+            declare = "declare words for missing values with " + given("missing_words", others)
+            self.doubt = Message(
+                f"column {self.name!r} is of the kind {kind}: most of its values look like "
+                f"numbers, but not all are written in the same way ({shown}); correct them, ",
+                declare + ", " if others else "",
+                "or state the kind with ",
+                given("kinds", {self.name: kind}),
+            )
+        return {"kind": kind}
 
     def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
         """Check a given kind, and return its attributes."""
@@ -439,7 +482,7 @@ class _Reader:
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
-            return {"kind": kind, "decimal": self.decimal}
+            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
         if kind == "date" and self.is_text:
             layout = date_format or find_date_format(self.distinct)
             if isinstance(layout, list) or layout is None:
@@ -476,14 +519,17 @@ class _Reader:
     def all_numeric(self, forced: bool = False) -> bool:
         """Return whether all values are numbers; an error if most are, or if ``forced``."""
         pc = compute()
-        written, decimal = self.values, find_decimal(self.values, _MOSTLY)
-        if decimal != ".":
-            self._refuse_thousands(decimal)
-            self.values, self.decimal = with_points(self.values, decimal), decimal
-        numeric = looks_numeric(self.values)
+        written, percent = self.values, are_percentages(self.values, _MOSTLY if forced else 1.0)
+        values = with_points(written, ".", percent)
+        decimal = find_decimal(values, _MOSTLY, forced)
+        if decimal == ",":
+            self._refuse_thousands(values)
+        values = with_points(values, decimal)
+        numeric = looks_numeric(values)
         n_numeric = pc.sum(numeric).as_py() or 0
-        n_present = len(self.values) - self.values.null_count
+        n_present = len(values) - values.null_count
         if n_numeric == n_present:
+            self.values, self.decimal, self.percent = values, decimal, percent
             return True
         if not forced and n_numeric < _MOSTLY * n_present:
             return False
@@ -501,14 +547,11 @@ class _Reader:
             int(where[0]),
         )
 
-    def _refuse_thousands(self, decimal: str) -> None:
+    def _refuse_thousands(self, values: Any) -> None:
         """Raise an error if all commas may be thousands separators, as in 1,234."""
         pc = compute()
-        commas = self.distinct.filter(pc.match_substring(self.distinct, ","))
-        if (
-            decimal == ","
-            and pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py()
-        ):
+        commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
+        if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
             raise TableError(
                 f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
                 "comma may stand for decimals or between thousands: write them with a decimal "
@@ -517,23 +560,44 @@ class _Reader:
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys: distinct integers, consecutive or named like a key."""
-        n_values = len(self.distinct)
-        if n_values < max(_FEWEST_KEYS, len(self.values)):
+        if self.percent or self.values.null_count or not self._mostly_distinct():
             return False
         numbers = to_numbers(self.values)
         if (numbers != np.round(numbers)).any():
             return False
-        counting = numbers.max() - numbers.min() == n_values - 1
-        return bool(counting) or _KEY_NAME.search(self.name) is not None
+        counting = numbers.max() - numbers.min() == len(self.distinct) - 1
+        if not counting and _KEY_NAME.search(self.name) is None:
+            return False
+        self._doubt_if_repeated("number")
+        return True
 
     def are_keys(self) -> bool:
         """Return whether values are keys: distinct single words with digits."""
         pc = compute()
-        n_present = len(self.values) - self.values.null_count
-        if len(self.distinct) < max(_FEWEST_KEYS, n_present):
+        if not self._mostly_distinct():
             return False
-        like_keys = pc.match_substring_regex(self.distinct, r"^\S*\d\S*$")
-        return bool(pc.all(like_keys).as_py())
+        if not pc.all(pc.match_substring_regex(self.distinct, r"^\S*\d\S*$")).as_py():
+            return False
+        self._doubt_if_repeated("category")
+        return True
+
+    def _mostly_distinct(self) -> bool:
+        """Return whether there are enough distinct values for a column of keys."""
+        n_present = len(self.values) - self.values.null_count
+        return len(self.distinct) >= max(_FEWEST_KEYS, _MOSTLY_DISTINCT * n_present)
+
+    def _doubt_if_repeated(self, otherwise: str) -> None:
+        """Note that not all keys are distinct; ``otherwise`` is the kind if they are none."""
+        n_present = len(self.values) - self.values.null_count
+        if len(self.distinct) < n_present:
+            self.doubt = Message(
+                f"column {self.name!r} is left out, because its values look like keys that name "
+                f"rows, although only {len(self.distinct):,} of {n_present:,} are distinct; to use "
+                "it, state its kind with ",
+                given("kinds", {self.name: otherwise}),
+                "; if it is a key, with ",
+                given("kinds", {self.name: "id"}),
+            )
 
     def are_sentences(self) -> bool:
         """Return whether values are text rather than names of categories."""

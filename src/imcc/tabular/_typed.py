@@ -102,9 +102,13 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
     pc = compute()
     if column.kind == "number":
         if is_text(values):
-            written, values = values, with_points(values, column.decimal)
+            written, values = values, with_points(values, column.decimal, column.percent)
             numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
-            _refuse(column, written, ~numeric, "is not a number")
+            problem = "is not a number with a percent sign" if column.percent else "is not a number"
+            _refuse(column, written, ~numeric, problem)
+        elif column.percent:
+            present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
+            _refuse(column, values, present, "has no percent sign, as in the training table")
         numbers = to_numbers(values)
         _refuse(column, values, np.isinf(numbers), "is infinite")
         return {column.name: numbers}
