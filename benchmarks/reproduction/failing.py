@@ -43,7 +43,6 @@ VARIANTS = {
     "lift_c10": "C = 10",
     "lift_c01": "C = 0.1",
     "lift_ratio02": "twice as many clusters",
-    "lift_ratio05": "five times as many clusters",
 }
 #: What our rows have instead.
 OURS = {
