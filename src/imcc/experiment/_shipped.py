@@ -61,7 +61,7 @@ def load_experiment(source: str | Path) -> Experiment:
     --------
     >>> from imcc.experiment import load_experiment
     >>> load_experiment("paper")
-    <Experiment 'paper': 15 data sets x 19 methods x 10 repetitions, 3 studies>
+    <Experiment 'paper': 15 data sets x 18 methods x 10 repetitions, 3 studies>
     """
     if str(source) in list_experiments():
         text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(
