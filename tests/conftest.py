@@ -1,4 +1,5 @@
 import contextlib
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -6,6 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+if importlib.util.find_spec("hypothesis"):
+    from hypothesis import settings
+
+    # A busy machine is no failure.
+    settings.register_profile("imcc", deadline=None)
+    settings.load_profile("imcc")
 
 collect_ignore = ["data/make_exact_oracle.py"]  # needs mpmath; run by hand
 

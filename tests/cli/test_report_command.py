@@ -34,7 +34,9 @@ def run(*arguments):
 
 def test_a_report(store, tmp_path):
     done = imcc("report", store, "-o", tmp_path / "report.html", "--title", "Mine", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    # On a slow machine, how far it is.
+    assert all(line.startswith("writing the report:") for line in done.stderr.splitlines())
     assert done.stdout.strip() == str(tmp_path / "report.html")
     assert '<h1 id="title">Mine</h1>' in (tmp_path / "report.html").read_text("utf-8")
 
