@@ -63,6 +63,7 @@ def cells(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
             else f"The difference is significant on {listed(significant)}, and nowhere else."
         )
         + _most_on_one(rows)
+        + _tied(tables, compared)
         + (
             f" Where the difference is in favour of `{CONTROL}`, the other is first only on the "
             "splits that all methods share."
@@ -74,6 +75,26 @@ def cells(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
         ["metric", "data set", "first", "splits", f"`{CONTROL}`", "the first", "difference"], rows
     )
     yield ""
+
+
+def _tied(tables: Tables, compared: Mapping[str, Comparison]) -> str:
+    """Name the first by one-error that gave all labels the same score on some splits.
+
+    A tie at the top is no one-error if a relevant label is among the tied ones; each pair of tied
+    labels is an error of ranking loss, which is then 1.
+    """
+    if "one_error" not in compared or "ranking_loss" not in tables:
+        return ""
+    losses, text = tables["ranking_loss"], ""
+    for dataset, first in behind(compared["one_error"], CONTROL):
+        row = losses.datasets.index(dataset), losses.methods.index(first[0])
+        n = int(np.sum(losses.values[row] == 1))
+        if n:
+            text += (
+                f" {first[0]} gives all labels of {dataset} the same score on {n} of its splits, "
+                "which one-error counts as no error, and every other metric as a bad one."
+            )
+    return text
 
 
 def _most_on_one(rows: list[list[str]]) -> str:

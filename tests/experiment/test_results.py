@@ -328,6 +328,15 @@ class TestNotFirst:
         text = "".join(behind.cells({"coverage": alone}, {"coverage": compare(alone)}))
         assert "everywhere" in text
 
+    def test_a_method_that_ties_all_labels_is_named(self, tmp_path):
+        with rows.opened(tmp_path, "outside") as outside:
+            tables = {metric: rows.present(outside.scores(metric)) for metric in METRICS}
+        compared = tests.compare_complete(tables)
+        assert "jfsc gives all labels of emotions the same score on 1 of" in behind._tied(
+            tables, compared
+        )
+        assert behind._tied({}, compared) == ""
+
     def test_by_all_labels_the_models_are_those_of_the_experiment(self, store):
         """The ensemble was computed on another device there; logistic regression was not."""
         with behind.FILE.open(encoding="utf-8", newline="") as file:
