@@ -15,7 +15,7 @@ from imcc.baselines import LLSFCV, KernelRidgeBaseline
 from imcc.calibration import TunedThresholds, cross_fit_scores
 from imcc.datasets import Dataset, paper_splits, read
 from imcc.estimators import EdgeOfGridWarning
-from imcc.experiment import Experiment, Failure, run_task
+from imcc.experiment import Experiment, Failure, StoreError, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
 from imcc.experiment._task import standardized
@@ -313,6 +313,16 @@ def test_a_data_set_that_is_standardized_gives_what_a_pipeline_gives(pets_file):
     assert run.selections[0].metrics == pytest.approx(
         all_metrics(Y_new, scores, scores >= 0), rel=1e-9
     )
+
+
+def test_rows_with_and_without_standardizing_are_not_mixed(pets_file, tmp_path):
+    def planned(standardize):
+        entry = [{"path": pets_file, "standardize": standardize}]
+        return Experiment(entry, {"dice": DICE}, n_repeats=1, allow=ALLOW)
+
+    planned(False).run(tmp_path / "s.sqlite", isolate=False)
+    with pytest.raises(StoreError, match="standardize = False"):
+        planned(True).run(tmp_path / "s.sqlite", isolate=False)
 
 
 def test_a_study_does_not_standardize(pets_file):

@@ -33,7 +33,7 @@ def merged_description(
             )
     merged = dict(ours)
     merged["n_repeats"] = max(ours["n_repeats"], theirs["n_repeats"])
-    merged["datasets"] = _joined_datasets(ours["datasets"], theirs["datasets"])
+    merged["datasets"] = _joined_datasets(ours["datasets"], theirs["datasets"], where)
     merged["methods"] = {**ours["methods"]}
     for name, method in theirs["methods"].items():
         known = ours["methods"].get(name, method)
@@ -51,7 +51,7 @@ def merged_description(
         if settings[0] != settings[-1]:
             raise StoreError(f"{where} has sensitivity studies over another grid")
         lists = [study["datasets"] for study in studies]
-        datasets = _joined_datasets(lists[0], lists[-1])
+        datasets = _joined_datasets(lists[0], lists[-1], where)
         merged["sensitivity"] = {**studies[0], "datasets": datasets}
     return merged
 
@@ -65,9 +65,16 @@ def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     return f"it is {a} there, {b} here"
 
 
-def _joined_datasets(ours: list[Any], theirs: list[Any]) -> list[Any]:
+def _joined_datasets(ours: list[Any], theirs: list[Any], where: str) -> list[Any]:
     # The newer path of a file is used; fingerprints ensure that the data are the same.
     newer = {dataset["name"]: dataset for dataset in theirs}
+    for dataset in ours:
+        name, scaled = dataset["name"], dataset.get("standardize", False)
+        if name in newer and newer[name].get("standardize", False) != scaled:
+            raise StoreError(
+                f"{where} has rows of the data set {name!r} with standardize = {scaled}: they "
+                "cannot be compared with others; use another name or another store"
+            )
     known = {dataset["name"] for dataset in ours}
     return [
         *(newer.get(dataset["name"], dataset) for dataset in ours),
