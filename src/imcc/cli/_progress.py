@@ -54,12 +54,29 @@ def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[
         return
     from rich.live import Live
 
-    with (
-        # Standard output is for results: rich would send it to the bar's stream.
-        Live(_Bar(state), console=stderr(), refresh_per_second=4, transient=True, **_REDIRECT),
-        progress_reported_to(state.update),
-    ):
-        yield _counting(state.update)
+    # Standard output is for results: rich would send it to the bar's stream.
+    with Live(
+        _Bar(state), console=stderr(), refresh_per_second=4, transient=True, **_REDIRECT
+    ) as live:
+        update = _drawn_at_once(state, live)
+        with progress_reported_to(update):
+            yield _counting(update)
+
+
+def _drawn_at_once(state: _State, live: Live) -> Receiver:
+    """Return a function that updates the state, and draws a new stage without waiting."""
+    drawn = 0.0
+
+    def update(share: float, what: str) -> None:
+        nonlocal drawn
+        new = what != state.what
+        state.update(share, what)
+        # Not all of many short stages, which would take longer to draw than to compute.
+        if new and time.perf_counter() - drawn > _BETWEEN_STAGES:
+            live.refresh()
+            drawn = time.perf_counter()
+
+    return update
 
 
 def _counting(update: Receiver) -> Report:
@@ -67,6 +84,8 @@ def _counting(update: Receiver) -> Report:
     return lambda done, total, what="": update(done / total if total else 0.0, what)
 
 
+# Seconds between two stages that are drawn at once.
+_BETWEEN_STAGES = 0.002
 _REDIRECT: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": True}
 
 
