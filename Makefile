@@ -13,7 +13,7 @@ READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage quick oldest lint format bench docs reproduce reproduce-full clean
+.PHONY: help setup demo test test-data coverage quick oldest lint format bench docs reproduce reproduce-full clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -42,7 +42,10 @@ TEST_THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(TEST_THREADS) $(PY) -m pytest -n auto --dist worksteal
 
 test: $(READY)  ## the whole test suite, with the coverage of the quick tests
-	$(PYTEST) --cov
+	$(PYTEST) --cov $(ARGS)
+
+test-data: $(READY)  ## the tests that need the data files, which IMCC_DATA_MIRROR names
+	$(PYTEST) -m data
 
 coverage: $(READY)  ## the whole test suite, with the coverage of all tests (takes twice as long)
 	$(PYTEST) --cov --cover-all

@@ -1,17 +1,23 @@
-"""Tests that need an extra which is not installed are skipped; under CI=true they fail.
+"""Tests that need what is not here are skipped; under CI=true they fail.
 
 Optional packages are imported where they are used, so a test does not know beforehand what it
 needs: an import of a package that cannot be found ends it as skipped, while it is collected, set
 up or run.  `make oldest` relies on this: it installs the core dependencies only.
 
-And coverage is measured on the quick tests only, not on slow ones and examples, unless
+The paper's data files are seen by the tests with the marker `data` only, and only in the folder
+IMCC_DATA_MIRROR.  A test that needs them and has no marker fails for everybody, not only for those
+who do not have them.
+
+Coverage is measured on the quick tests only, not on slow ones and examples, unless
 `--cover-all` is given.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import os
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +26,35 @@ collect_ignore_glob = ["docs/_build/*", "docs/api/*", "docs/auto_examples/*", "d
 
 
 def pytest_addoption(parser):
-    """Add the option that `make coverage` uses."""
+    """Add the options that `make coverage` and .ci/run use."""
     parser.addoption(
         "--cover-all", action="store_true", help="with --cov, measure the slow tests too"
     )
+    parser.addoption(
+        "--without-data",
+        action="store_true",
+        help="skip the tests with the marker data, also under CI=true",
+    )
+
+
+def pytest_configure():
+    """Hide the cache of downloaded files from the tests and the processes that they start."""
+    # Below a file there is nothing, and nothing can be downloaded to it.
+    os.environ["IMCC_DATA_HOME"] = str(Path(__file__, "hidden-from-tests"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Hide the data files from the modules of the tests."""
+    with _hidden_data():
+        return (yield)
+
+
+@contextlib.contextmanager
+def _hidden_data():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("IMCC_DATA_MIRROR", raising=False)
+        yield
 
 
 def pytest_collection_finish(session):
@@ -38,22 +69,25 @@ def pytest_collection_finish(session):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Run the slow tests and the examples without measuring coverage, which doubles their time.
+    """Hide the data files from tests without the marker, and measure the quick tests only."""
+    with contextlib.ExitStack() as stack:
+        if not _needs_data(item):
+            stack.enter_context(_hidden_data())
+        cover = item.config.pluginmanager.getplugin("_cov")
+        if cover and not item.config.getoption("cover_all") and not _is_measured(item):
+            cover.cov_controller.pause()
+            stack.callback(cover.cov_controller.resume)
+        return (yield)
 
-    What only they reach counts as not covered, so what is shown is a lower bound.
-    """
-    cover = item.config.pluginmanager.getplugin("_cov")
-    if cover is None or item.config.getoption("cover_all") or _is_measured(item):
-        return (yield)
-    cover.cov_controller.pause()
-    try:
-        return (yield)
-    finally:
-        cover.cov_controller.resume()
+
+def _needs_data(item):
+    return item.get_closest_marker("data") is not None
 
 
 def _is_measured(item):
-    slow = any(item.get_closest_marker(name) for name in ("slow", "data"))
+    # Slow tests and examples would take twice as long.  What only they reach counts as not covered,
+    # so what is shown is a lower bound.
+    slow = item.get_closest_marker("slow") or _needs_data(item)
     return not slow and not isinstance(item, pytest.DoctestItem)
 
 
@@ -96,8 +130,14 @@ def pytest_make_collect_report(collector):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup():
-    """Skip a test whose fixtures import what is not installed."""
+def pytest_runtest_setup(item):
+    """Skip a test that needs data files which are not here, or a package that is not installed."""
+    without = item.config.getoption("without_data")
+    if _needs_data(item) and (without or not _has_data()):
+        reason = "needs the paper's data files: IMCC_DATA_MIRROR names no folder"
+        if without or _skips():
+            pytest.skip(reason)
+        pytest.fail(reason, pytrace=False)
     return (yield from _skipping())
 
 
@@ -105,6 +145,11 @@ def pytest_runtest_setup():
 def pytest_runtest_call():
     """Skip a test that imports what is not installed."""
     return (yield from _skipping())
+
+
+def _has_data():
+    folder = os.environ.get("IMCC_DATA_MIRROR")
+    return bool(folder) and Path(folder).is_dir()
 
 
 def _skipping():

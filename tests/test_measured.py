@@ -178,7 +178,6 @@ def test_the_speed_is_measured_and_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(classifier, "GROWTH", (30, 40, 999))
     monkeypatch.setattr(classifier, "ROUNDS", 1)
     monkeypatch.setattr(classifier, "peak_of_fit", lambda rows: 2.5)
-    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
     options = ["--rows", "40", "--sample", "2", "--threads", "1", "--csv", str(tmp_path / "a.csv")]
     monkeypatch.setattr("sys.argv", ["classifier", *options])
     classifier.main()

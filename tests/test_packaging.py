@@ -100,25 +100,51 @@ def test_tests_that_need_what_is_not_installed_are_skipped_but_not_in_ci(tmp_pat
         "def test_other():\n    raise ValueError('x')\n"
         "def test_good(): pass\n"
     )
-    counts = {}
-    for ci in ("false", "true"):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-p",
-                "no:cacheprovider",
-                "--continue-on-collection-errors",
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "CI": ci},
-            capture_output=True,
-            text=True,
-        )
-        last = done.stdout.splitlines()[-1]
-        counts[ci] = {
-            word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)
-        }
-    assert counts["false"] == {"passed": 1, "failed": 2, "skipped": 4}
-    assert counts["true"] == {"passed": 1, "failed": 4, "error": 2}
+    assert outcomes(tmp_path, CI="false") == {"passed": 1, "failed": 2, "skipped": 4}
+    assert outcomes(tmp_path, CI="true") == {"passed": 1, "failed": 4, "error": 2}
+
+
+def test_only_tests_with_the_marker_see_the_data_files(tmp_path):
+    """Others fail without it, whoever runs them; and where there are no files, none is run."""
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = data: needs files\n")
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "test_it.py").write_text(
+        "import os, subprocess, sys\n"
+        "from pathlib import Path\n"
+        "import pytest\n"
+        "READ = 'import os; print(os.environ.get(\"IMCC_DATA_MIRROR\"))'\n"
+        "AT_THE_TOP = os.environ.get('IMCC_DATA_MIRROR')\n"
+        "def seen():\n"
+        "    done = subprocess.run([sys.executable, '-c', READ], capture_output=True, text=True)\n"
+        "    return done.stdout.strip()\n"
+        "@pytest.mark.data\n"
+        "def test_marked(): assert seen().endswith('mirror')\n"
+        "def test_not_marked(): assert (seen(), AT_THE_TOP) == ('None', None)\n"
+        "def test_the_cache():\n"
+        "    home = Path(os.environ['IMCC_DATA_HOME'])\n"
+        "    assert not home.exists()\n"
+        "    with pytest.raises(OSError): home.mkdir(parents=True)\n"
+    )
+    there = {"IMCC_DATA_MIRROR": str(tmp_path / "mirror"), "IMCC_DATA_HOME": str(tmp_path / "home")}
+    every, some = {"passed": 3}, {"passed": 2, "skipped": 1}
+    assert outcomes(tmp_path, CI="false", **there) == every
+    assert outcomes(tmp_path, "-n", "1", CI="true", **there) == every
+    assert outcomes(tmp_path, CI="false") == some
+    assert outcomes(tmp_path, CI="true", IMCC_DATA_MIRROR="nowhere") == {"passed": 2, "error": 1}
+    assert outcomes(tmp_path, "--without-data", CI="true", **there) == some
+
+
+def outcomes(folder, *options, **environment):
+    """How many tests of a folder pass, fail and are skipped."""
+    options = ("-p", "no:cacheprovider", "--continue-on-collection-errors", *options)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=folder,
+        env={**os.environ, "IMCC_DATA_MIRROR": "", **environment},
+        capture_output=True,
+        text=True,
+    )
+    last = done.stdout.splitlines()[-1]
+    return {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}

@@ -68,7 +68,7 @@ def test_the_commands_of_the_readme_in_a_bare_environment(tmp_path):
     bare = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "IMCC_DATA_MIRROR")
+        if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
         and not name.startswith(("COV_", "COVERAGE", "PYTEST"))
     }
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True, env=bare)

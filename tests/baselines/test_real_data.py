@@ -21,7 +21,6 @@ from imcc.metrics import evaluate
 pytestmark = [
     pytest.mark.data,
     pytest.mark.slow,
-    pytest.mark.usefixtures("mirror"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 SEARCH = {"budget": 15, "halving": True, "max_iter": 100, "random_state": 0}

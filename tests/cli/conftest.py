@@ -9,9 +9,7 @@ from imcc.datasets import Dataset, write
 
 
 @pytest.fixture(autouse=True)
-def own_data_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("IMCC_DATA_HOME", str(tmp_path / "data-home"))
-    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
+def wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 

@@ -13,26 +13,6 @@ from imcc._utils.config import config_context
 from imcc.cli._app import app
 from imcc.datasets import Dataset, load_dataset, read, write
 
-_MIRROR = os.environ.get("IMCC_DATA_MIRROR")
-
-
-@pytest.fixture(autouse=True)
-def own_data_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("IMCC_DATA_HOME", str(tmp_path / "data-home"))
-    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-
-
-@pytest.fixture
-def mirror(monkeypatch):
-    if not _MIRROR:
-        reason = "IMCC_DATA_MIRROR is not set: the paper's data files are not here"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    monkeypatch.setenv("IMCC_DATA_MIRROR", _MIRROR)
-    return Path(_MIRROR)
-
 
 @pytest.fixture
 def toy():
@@ -100,7 +80,7 @@ def test_describe_a_file_is_the_same_command(tmp_path):
 
 
 @pytest.mark.data
-def test_describe_a_named_data_set_of_the_mirror(mirror):
+def test_describe_a_named_data_set_of_the_mirror():
     assert json.loads(good("describe", "scene", "--json").stdout)["n_labels"] == 6
 
 
@@ -231,7 +211,7 @@ def test_fetch_what_is_here():
 
 
 @pytest.mark.data
-def test_fetch_all(mirror):
+def test_fetch_all():
     assert len(json.loads(good("fetch", "--all", "--json").stdout)["fetched"]) == 15
 
 

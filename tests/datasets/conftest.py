@@ -1,9 +1,8 @@
-"""Files, a mirror and a web server for the tests of imcc.datasets."""
+"""Files, a cache and a web server for the tests of imcc.datasets."""
 
 from __future__ import annotations
 
 import http.server
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -14,28 +13,13 @@ import scipy.sparse as sp
 
 from imcc.datasets import Dataset
 
-_MIRROR = os.environ.get("IMCC_DATA_MIRROR")
-
-
-@pytest.fixture(autouse=True)
-def own_data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test sees, or writes into, the cache or the mirror of whoever runs it."""
-    home = tmp_path / "data-home"
-    monkeypatch.setenv("IMCC_DATA_HOME", str(home))
-    monkeypatch.delenv("IMCC_DATA_MIRROR", raising=False)
-    return home
-
 
 @pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder with the paper's files, set as the mirror."""
-    if not _MIRROR:
-        reason = "IMCC_DATA_MIRROR is not set: the paper's data files are not here"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    monkeypatch.setenv("IMCC_DATA_MIRROR", _MIRROR)
-    return Path(_MIRROR)
+def own_data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, which files can be downloaded to."""
+    home = tmp_path / "data-home"
+    monkeypatch.setenv("IMCC_DATA_HOME", str(home))
+    return home
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ DATA = b"some data\n" * 5000
 
 
 @pytest.fixture
-def file(server):
+def file(server, own_data_home):
     server.files["/public/set/file.arff"] = DATA
     server.files["/mirror/set/file.arff"] = DATA
     digest = hashlib.sha256(DATA).hexdigest()

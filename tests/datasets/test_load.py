@@ -42,7 +42,7 @@ def test_yeast_is_always_there():
 
 
 @pytest.mark.data
-def test_rivers_copy_is_mulans_file(monkeypatch, mirror):
+def test_rivers_copy_is_mulans_file(monkeypatch):
     mulan = load_dataset("yeast")
     assert "mulan" in mulan.source
     monkeypatch.delenv("IMCC_DATA_MIRROR")
@@ -65,7 +65,7 @@ def test_other_data_sets_do_not_talk_of_river(no_network):
 
 
 @pytest.mark.data
-def test_what_is_here(mirror):
+def test_what_is_here():
     assert is_available("scene")
 
 
@@ -111,7 +111,7 @@ def test_fetch(server, mirror, monkeypatch, own_data_home):
 
 
 @pytest.mark.data
-def test_fetch_takes_the_fifteen_unless_told(mirror):
+def test_fetch_takes_the_fifteen_unless_told():
     found = fetch_datasets()
     assert len(found) == 15
     assert all(path.is_file() for paths in found.values() for path in paths)
@@ -135,7 +135,7 @@ def test_wrong_names_and_times():
         fetch_datasets("yeast", timeout=-1)
 
 
-@pytest.mark.usefixtures("no_network")
+@pytest.mark.usefixtures("no_network", "own_data_home")
 def test_the_timeout_is_used(server, monkeypatch):
     for file in dataset_info("scene").files:
         server.files["/" + file.file] = b"x" * file.size
@@ -147,7 +147,7 @@ def test_the_timeout_is_used(server, monkeypatch):
 
 
 @pytest.mark.data
-def test_the_authors_yeast_has_the_same_rows_in_another_order(mirror):
+def test_the_authors_yeast_has_the_same_rows_in_another_order():
     theirs, ours = load_dataset("authors-yeast"), load_dataset("yeast")
     assert theirs.Y.sum() == ours.Y.sum()
     assert not np.array_equal(theirs.Y, ours.Y)

@@ -58,7 +58,7 @@ def test_the_registry_agrees_with_table_2(row):
 
 @pytest.mark.data
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_the_data_agree_with_table_2(mirror, row):
+def test_the_data_agree_with_table_2(row):
     facts = describe(load_dataset(row[0]))
     found = [
         facts.name,
@@ -77,7 +77,7 @@ def test_the_data_agree_with_table_2(mirror, row):
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
 @pytest.mark.parametrize("name", list_datasets("other"))
-def test_the_others_can_be_loaded(mirror, name):
+def test_the_others_can_be_loaded(name):
     info = dataset_info(name)
     dataset = load_dataset(name)
     assert dataset.name == name
@@ -87,9 +87,12 @@ def test_the_others_can_be_loaded(mirror, name):
 
 @pytest.mark.data
 def test_the_registry_agrees_with_the_provenance(mirror):
-    entries = {e["file"]: e for e in json.loads((mirror / "PROVENANCE.json").read_text())}
+    path = mirror / "PROVENANCE.json"
+    if not path.exists():
+        pytest.skip("a mirror that was downloaded by name has no PROVENANCE.json")
+    entries = {e["file"]: e for e in json.loads(path.read_text())}
     files = {f.file: f for name in list_datasets() for f in dataset_info(name).files}
-    assert set(files) == set(entries)
+    assert set(files) <= set(entries)
     for name, file in files.items():
         entry = entries[name]
         owner = entry["repository"].removeprefix("https://github.com/")
@@ -124,7 +127,7 @@ def test_names():
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", list_datasets("outside"))
-def test_the_sets_outside_of_the_paper_can_be_loaded(mirror, name):
+def test_the_sets_outside_of_the_paper_can_be_loaded(name):
     dataset = load_dataset(name)
     assert dataset.n_rows == dataset_info(name).n_rows
     assert dataset.Y.any(axis=0).all()

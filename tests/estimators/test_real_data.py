@@ -10,7 +10,7 @@ from imcc.datasets import load_dataset, paper_splits
 from imcc.metrics import average_precision
 from tests.conftest import FixedClusters
 
-pytestmark = [pytest.mark.data, pytest.mark.slow, pytest.mark.usefixtures("mirror")]
+pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 # Table 3 of the paper, IMCC: average precision.
 PAPER = {"cal500": 0.505, "enron": 0.704, "medical": 0.912}

@@ -89,7 +89,7 @@ def tasks():
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("key", CHOSEN, ids=["-".join(map(str, key)) for key in CHOSEN])
-def test_a_row_computed_again_is_the_committed_one(key, tasks, mirror):
+def test_a_row_computed_again_is_the_committed_one(key, tasks):
     dataset, method, split = key
     found = run_task(tasks["scores", dataset, method, split], 1)
     if isinstance(found, Failure) and "pip install" in found.error:

@@ -237,7 +237,7 @@ def test_table_2_is_ours_but_for_the_slips():
 
 @pytest.mark.data
 @pytest.mark.parametrize("line", datasets(), ids=lambda line: line.dataset)
-def test_table_2_is_what_the_data_give(line, mirror):
+def test_table_2_is_what_the_data_give(line):
     facts = describe(load_dataset(line.dataset), n_pairs=0)
     corrected = {
         s.what: s.correct for s in SLIPS if s.where == "Table 2" and s.dataset == line.dataset

@@ -444,7 +444,6 @@ def test_scores_that_are_not_finite_name_the_setting(small_problem, scoring):
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.usefixtures("mirror")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("name", "weights", "n_clusters"),
