@@ -16,7 +16,7 @@ def backend(name):
         importlib.import_module("array_api_compat")
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        reason = f"{error.name} is not installed: pip install 'imcc[gpu,gpu-tests,dev]'"
+        reason = f"{error.name} is not installed: pip install '.[gpu,gpu-tests,dev]'"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)

@@ -47,6 +47,48 @@ def test_the_source_distribution_has_what_the_tests_read():
     assert {"src", "tests", "docs", "examples", "results", "benchmarks", "conftest.py"} <= included
 
 
+# Installing the package by its name, which nobody has reserved yet; a wheel's file is no name.
+BY_NAME = re.compile(
+    r"imcc\[[\w,]+\](?! @ file://)"
+    r"|(?:(?:pip3? install|uv add|uv tool install|pipx install)(?: +[^\s`;&|#]+)*?"
+    r"|uvx|pipx run|--from|--spec) +['\"]?imcc(?![\w\[./-])"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "pip install imcc",
+            "pip install 'imcc[all]'",
+            "python -m pip install -U numpy imcc==0.1",
+        ),
+        *("uv add imcc", "uv tool install 'imcc'", "uvx imcc demo"),
+        *(
+            "uvx --from imcc imcc demo",
+            "pipx run --spec 'imcc[cli]' imcc demo",
+            "pipx install imcc",
+        ),
+    ],
+)
+def test_a_command_that_installs_the_package_by_its_name_is_found(command):
+    assert BY_NAME.search(command)
+
+
+def test_nothing_tells_to_install_the_package_by_its_name():
+    """Until a release exists, that fails; and whoever registers the name could run any code."""
+    folders = ("src", "tests", "docs", "examples", "benchmarks", "paper", ".github")
+    files = [*ROOT.glob("*"), *(path for name in folders for path in (ROOT / name).rglob("*"))]
+    made = {"_build", "auto_examples", "generated"}  # by `make docs`
+    searched = 0
+    for path in files:
+        if path.suffix in (".md", ".py", ".rst", ".yml", ".html") and not made & set(path.parts):
+            found = BY_NAME.search(path.read_text("utf-8"))
+            assert not found or path == Path(__file__), f"{path}: {found[0]}"
+            searched += 1
+    assert searched > 300
+
+
 SNIPPET = """\
 import numpy as np
 

@@ -285,7 +285,7 @@ def test_without_click_or_rich_the_message_says_what_to_install(package):
     result = run(f"import sys; sys.modules[{package!r}] = None; from imcc.cli import main; main()")
     assert result.returncode == 1
     assert result.stderr.strip() == (
-        f"imcc: the command line needs the package '{package}': pip install 'imcc[cli]'"
+        f"imcc: the command line needs the package '{package}': pip install click rich"
     )
 
 

@@ -291,7 +291,7 @@ def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data
 
 def test_without_pooch_the_message_says_what_to_install(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"Downloading data sets needs .*imcc\[data\]"):
+    with pytest.raises(ImportError, match=r"Downloading data sets needs .*pip install pooch$"):
         fetch.get_file(file)
 
 

@@ -50,5 +50,5 @@ def test_only_pictures(tmp_path, toy):
 def test_without_matplotlib(tmp_path, toy, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"Drawing needs .*imcc\[report\]"):
+    with pytest.raises(ImportError, match=r"Drawing needs .*pip install matplotlib$"):
         draw_labels(toy, tmp_path / "labels.png")

@@ -53,7 +53,7 @@ def test_rivers_copy_is_mulans_file(monkeypatch):
 
 
 def test_without_river_the_message_says_what_to_install(no_river, no_network):
-    with pytest.raises(DataFetchError, match=r"install the package river.*\n?.*imcc\[data\]"):
+    with pytest.raises(DataFetchError, match=r"install the package river.*pip install river$"):
         load_dataset("yeast")
     assert not is_available("yeast")
 

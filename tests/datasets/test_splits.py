@@ -91,7 +91,9 @@ def test_stratified_splits_keep_the_label_frequencies(yeast):
 def test_stratified_without_the_package(yeast, monkeypatch):
     monkeypatch.setitem(sys.modules, "iterstrat.ml_stratifiers", None)
     monkeypatch.setitem(sys.modules, "iterstrat", None)
-    with pytest.raises(ImportError, match=r"Stratified splitting needs .*imcc\[data\]"):
+    with pytest.raises(
+        ImportError, match=r"Stratified splitting needs .*pip install iterative-stratification$"
+    ):
         paper_splits(yeast, 1, stratified=True)
 
 

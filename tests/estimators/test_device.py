@@ -362,9 +362,9 @@ def test_what_is_not_installed_is_reported(small_problem, monkeypatch):
         with pytest.raises(ImportError, match="device='cuda' needs torch or CuPy, and neither is"):
             IMCCClassifier(device="cuda").fit(X, Y)
     monkeypatch.setattr(_array.importlib, "import_module", missing("array_api_compat"))
-    with pytest.raises(ImportError, match=r"'array-api-compat'.* pip install 'imcc\[gpu\]'"):
+    with pytest.raises(ImportError, match=r"pip install array-api-compat$"):
         IMCCClassifier().fit(rows, Y)
-    with pytest.raises(ImportError, match=r"pip install 'imcc\[gpu\]'"):
+    with pytest.raises(ImportError, match=r"pip install array-api-compat$"):
         IMCCClassifier(device="cuda").fit(X, Y)
 
 

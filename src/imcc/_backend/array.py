@@ -74,7 +74,7 @@ def namespace(x: Any) -> Any:
     """Return the array API namespace of an array."""
     if is_numpy(x):
         return _NUMPY
-    compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
+    compat = require("array_api_compat", f"an array of {library(x)}")
     return compat.array_namespace(x)
 
 
@@ -119,7 +119,7 @@ def asarray(values: Any, like: Any, dtype: str | None = None) -> Any:
 
 def to_device(x: Any, like: Any) -> Any:
     """Move an array to the device of another array of the same library."""
-    compat = require("array_api_compat", "gpu", f"an array of {library(x)}")
+    compat = require("array_api_compat", f"an array of {library(x)}")
     where = compat.device(like)
     return x if compat.device(x) == where else compat.to_device(x, where)
 

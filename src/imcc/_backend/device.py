@@ -36,7 +36,7 @@ def _named(device: Any) -> Any:
     """Return an empty array on a device, after checking its name."""
     if not isinstance(device, str):
         raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
-    require("array_api_compat", "gpu", f"device={device!r}")
+    require("array_api_compat", f"device={device!r}")
     return _empty_on(device)
 
 

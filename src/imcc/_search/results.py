@@ -291,7 +291,7 @@ def results_frame(results: Mapping[str, Any], key: str) -> Any:
         One row per setting, with its position in ``cv_results_`` as index: parameters, then rank,
         mean and standard deviation of the metric, then all other columns.
     """
-    pandas = require("pandas", "tables", "A data frame")
+    pandas = require("pandas", "A data frame")
     frame = pandas.DataFrame(dict(results)).infer_objects()
     shown = [f"{part}_test_{key}" for part in ("rank", "mean", "std")]
     params = [name for name in frame.columns if name.startswith("param_")]

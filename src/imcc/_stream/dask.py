@@ -35,7 +35,7 @@ class DaskSource:
     """
 
     def __init__(self, X: Any, y: Any) -> None:
-        self._dask = require("dask", "dask", "Training on Dask collections")
+        self._dask = require("dask", "Training on Dask collections")
         if y is None:
             raise ValueError("y must be passed with a Dask collection, but the target y is None")
         if _is_frame(X):
@@ -60,7 +60,7 @@ class DaskSource:
                     "partitioned in the same way"
                 )
             return list(parts)
-        array = require("dask.array", "dask", "Training on Dask collections")
+        array = require("dask.array", "Training on Dask collections")
         if not isinstance(y, array.Array):
             y = array.from_array(np.asarray(y), chunks=-1)
         if math.isnan(sum(y.chunks[0])):
@@ -127,8 +127,8 @@ def predict_lazily(estimator: Any, method: str, X: Any, **options: Any) -> Any:
     **options
         Other arguments of the method.
     """
-    dask = require("dask", "dask", "Prediction on Dask collections")
-    array = require("dask.array", "dask", "Prediction on Dask collections")
+    dask = require("dask", "Prediction on Dask collections")
+    array = require("dask.array", "Prediction on Dask collections")
     if _is_frame(X):
         blocks, lengths = X.to_delayed(), [math.nan] * X.npartitions
         one = X._meta.iloc[:0].reindex([0]).fillna(0.0)

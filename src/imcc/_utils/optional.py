@@ -8,22 +8,23 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# The names that pip knows, where they differ from the modules'.
+_DISTRIBUTIONS = {"iterstrat": "iterative-stratification"}
 
-def require(module: str, extra: str | None, purpose: str) -> Any:
+
+def require(module: str, purpose: str) -> Any:
     """Import an optional module, or raise an ImportError that tells how to install it.
 
     Parameters
     ----------
     module : str
         The module to import.
-    extra : str or None
-        The extra of imcc that installs it; None for a package that is installed separately.
     purpose : str
         What it is needed for, as the subject of a sentence.
 
     Examples
     --------
-    >>> require("json", "data", "Reading JSON").__name__
+    >>> require("json", "Reading JSON").__name__
     'json'
     """
     package = module.split(".")[0]
@@ -32,9 +33,8 @@ def require(module: str, extra: str | None, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
             raise  # The package is installed, but one of its requirements is missing.
-        name = package.replace("_", "-")  # as pip spells it
-        what = name if extra is None else f"'imcc[{extra}]'"
+        name = _DISTRIBUTIONS.get(package, package.replace("_", "-"))
         raise ImportError(
-            f"{purpose} needs the package {name!r}, which is not installed: pip install {what}",
+            f"{purpose} needs the package {name!r}, which is not installed: pip install {name}",
             name=package,
         ) from error

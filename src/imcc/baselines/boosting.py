@@ -34,7 +34,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
     them has not improved for ``patience`` trees.  A booster with the best number of trees is then
     trained on all rows.  Scores are log-odds, so they are comparable across labels.
 
-    Requires the optional dependencies ``imcc[boosting]``.
+    Requires the package lightgbm.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
     is then trained on all rows.  Boosting starts at the log-odds of each label's smoothed relative
     frequency.  Scores are log-odds, so they are comparable across labels.
 
-    Requires the optional dependencies ``imcc[boosting]``.
+    Requires the package xgboost.
 
     Parameters
     ----------
@@ -384,11 +384,11 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
 
 
 def _lightgbm() -> Any:
-    return require("lightgbm", "boosting", "LightGBMBaseline")
+    return require("lightgbm", "LightGBMBaseline")
 
 
 def _xgboost() -> Any:
-    return require("xgboost", "boosting", "XGBoostBaseline")
+    return require("xgboost", "XGBoostBaseline")
 
 
 def _check_fraction(name: str, value: Any) -> None:

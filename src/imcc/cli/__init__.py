@@ -18,9 +18,7 @@ def main() -> None:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ModuleNotFoundError as error:
-        sys.exit(
-            f"imcc: the command line needs the package {error.name!r}: pip install 'imcc[cli]'"
-        )
+        sys.exit(f"imcc: the command line needs the package {error.name!r}: pip install click rich")
     from imcc.cli._app import app
 
     try:

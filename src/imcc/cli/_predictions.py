@@ -363,7 +363,7 @@ _LARGEST_INTEGER = 2**53
 
 def _write_xlsx(parts: Iterator[Part], wanted: Wanted, path: str) -> None:
     """Write an Excel sheet row by row; text is never interpreted as a formula."""
-    xlsxwriter = require("xlsxwriter", "tables", "Writing .xlsx files")
+    xlsxwriter = require("xlsxwriter", "Writing .xlsx files")
     options = {
         "constant_memory": True,
         "strings_to_formulas": False,

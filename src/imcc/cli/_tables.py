@@ -586,7 +586,7 @@ def natural_frame(table: Any) -> Any:
     from imcc._utils.optional import require
     from imcc.tabular import decoded
 
-    pandas = require("pandas", "tables", "Reading tables")
+    pandas = require("pandas", "Reading tables")
     table = decoded(table)
     if not all(pa.types.is_string(kind) for kind in table.schema.types):
         return table.to_pandas()  # Parquet has types of its own

@@ -180,7 +180,7 @@ def _sha256(path: Path) -> str:
 
 def _download(address: str, file: RemoteFile, progress: Progress | None, timeout: float) -> Path:
     """Download a file to the cache; pooch downloads and checks it in a temporary folder."""
-    pooch = require("pooch", "data", "Downloading data sets")
+    pooch = require("pooch", "Downloading data sets")
     target = _place(data_home(), file)
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(target.parent)
@@ -226,7 +226,7 @@ class _Downloader:
 
     def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
         """Download a URL to a file; called by pooch."""
-        pooch = require("pooch", "data", "Downloading data sets")
+        pooch = require("pooch", "Downloading data sets")
         answers: list[Any] = []
         http = pooch.HTTPDownloader(
             timeout=self.timeout,

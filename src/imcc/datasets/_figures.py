@@ -55,7 +55,7 @@ def draw_labels(dataset: Dataset, path: str | os.PathLike[str], *, max_labels: i
     if target.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"path must end in {', '.join(_SUFFIXES)}, got {target.name!r}")
     check_count("max_labels", max_labels)
-    figure = require("matplotlib.figure", "report", "Drawing")
+    figure = require("matplotlib.figure", "Drawing")
     counts = dataset.Y.sum(axis=0)
     shown = np.argsort(-counts, kind="stable")[:max_labels]
     names = [_short(dataset.label_names[i]) for i in shown]

@@ -148,7 +148,7 @@ def _get_files(info: DatasetInfo, progress: Progress | None, timeout: float) -> 
             raise
         raise DataFetchError(
             f"{error}\nOr install the package river, which includes a copy of {DEFAULT!r}: "
-            "pip install 'imcc[data]'"
+            "pip install river"
         ) from error
 
 

@@ -89,8 +89,8 @@ def read_parquet(
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the names of the labels if the file was written by imcc."""
-    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
     try:
@@ -122,7 +122,7 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
 
 def parquet_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that pyarrow raises for damaged files."""
-    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "Reading and writing Parquet files")
     return (
         arrow.ArrowException,
         ValueError,
@@ -179,7 +179,7 @@ def _is_text(kind: Any, types: Any) -> bool:
 
 
 def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
-    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "Reading and writing Parquet files")
     types = arrow.types
     name = field.name or "unnamed"
     kind = column.type
@@ -255,8 +255,8 @@ def write_parquet(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     'one.parquet'
     >>> folder.cleanup()
     """
-    arrow = require("pyarrow", "parquet", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "parquet", "Reading and writing Parquet files")
+    arrow = require("pyarrow", "Reading and writing Parquet files")
+    parquet = require("pyarrow.parquet", "Reading and writing Parquet files")
     check_names(dataset, "Parquet")
     X = dataset.X.tocsc() if dataset.is_sparse else dataset.X
     columns = [

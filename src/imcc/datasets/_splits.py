@@ -115,7 +115,7 @@ def _random(dataset: Dataset, n_test: int, seed: int) -> Split:
 
 
 def _stratified(dataset: Dataset, n_test: int, seed: int) -> Split:
-    stratifiers = require("iterstrat.ml_stratifiers", "data", "Stratified splitting")
+    stratifiers = require("iterstrat.ml_stratifiers", "Stratified splitting")
     splitter = stratifiers.MultilabelStratifiedShuffleSplit(
         n_splits=1, test_size=n_test, random_state=seed
     )

@@ -19,8 +19,8 @@ class ParquetRows:
     """The rows of a Parquet file."""
 
     def __init__(self, path: Path, labels: Any, label_prefix: str | None) -> None:
-        parquet = require("pyarrow.parquet", "parquet", "Reading Parquet files")
-        arrow = require("pyarrow", "parquet", "Reading Parquet files")
+        parquet = require("pyarrow.parquet", "Reading Parquet files")
+        arrow = require("pyarrow", "Reading Parquet files")
         self.path = path
         self._parquet, self._errors = parquet, parquet_errors()
         try:

@@ -315,8 +315,8 @@ def _as_text(name: str, value: Any) -> Any:
 
 def _as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
     """Return lines as Parquet."""
-    pyarrow = require("pyarrow", "parquet", "Writing Parquet")
-    parquet = require("pyarrow.parquet", "parquet", "Writing Parquet")
+    pyarrow = require("pyarrow", "Writing Parquet")
+    parquet = require("pyarrow.parquet", "Writing Parquet")
     table: dict[str, list[Any]] = {name: [] for name in columns}
     for line in lines:
         for name in columns:
@@ -367,7 +367,7 @@ def _read_csv(path: Path) -> list[tuple[int, Line]]:
 
 
 def _read_parquet(path: Path) -> list[tuple[int, Line]]:
-    parquet = require("pyarrow.parquet", "parquet", "Reading Parquet")
+    parquet = require("pyarrow.parquet", "Reading Parquet")
     try:
         return list(enumerate(parquet.read_table(path).to_pylist(), start=1))
     except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds

@@ -372,7 +372,7 @@ class DaskExecutor:
     """
 
     def __init__(self, address: Any, n_workers: int | None = None) -> None:
-        self._distributed = require("distributed", "dask", "Running on a Dask cluster")
+        self._distributed = require("distributed", "Running on a Dask cluster")
         self._owned: list[Any] = []
         if isinstance(address, self._distributed.Client):
             self._client = address

@@ -136,7 +136,7 @@ def draw_diagnostics(
         errors = [calibration.labels[j].calibration_error for j in order]
         widest = float(np.nanmax([(error.value, error.high) for error in errors]))
         panels.append(("calibration error", errors, max(0.05, 1.1 * widest)))
-    module = require("matplotlib.figure", "report", "Drawing")
+    module = require("matplotlib.figure", "Drawing")
     figure = module.Figure(
         figsize=(2.0 + 2.1 * len(panels), 1.2 + 0.26 * len(order)), layout="constrained"
     )
@@ -293,7 +293,7 @@ def _grid(
     shown = min(count, max_labels)
     if shown == 0:
         raise ValueError("there is nothing to draw: no labels were given")
-    module = require("matplotlib.figure", "report", "Drawing")
+    module = require("matplotlib.figure", "Drawing")
     columns = min(4, shown)
     rows = -(-shown // columns)
     # A new Figure, not pyplot: no global state is changed, and no display is needed.
@@ -319,5 +319,5 @@ def _grid(
 
 
 def _line(label: str, colour: str, style: str, marker: str = "") -> Any:
-    lines = require("matplotlib.lines", "report", "Drawing")
+    lines = require("matplotlib.lines", "Drawing")
     return lines.Line2D([], [], color=colour, linestyle=style, marker=marker, label=label)

@@ -222,7 +222,7 @@ def draw_members(
     check_is_fitted(inside)
     members = inside.members_
     if ax is None:
-        figures = require("matplotlib.figure", "report", "a picture")
+        figures = require("matplotlib.figure", "a picture")
         height = 1.2 + 0.32 * max(len(members), 2)
         figure = figures.Figure(figsize=(7.5, height), layout="constrained", dpi=150)
         ax = figure.add_subplot()

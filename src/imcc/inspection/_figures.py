@@ -320,7 +320,7 @@ def frequent_labels(inspection: Inspection, count: int) -> np.ndarray:
 
 def _figure(width: float, height: float) -> Any:
     # A new Figure, not pyplot: no global state is changed, and no display is needed.
-    module = require("matplotlib.figure", "report", "Drawing")
+    module = require("matplotlib.figure", "Drawing")
     return module.Figure(figsize=(width, height), layout="constrained")
 
 

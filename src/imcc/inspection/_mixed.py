@@ -122,8 +122,8 @@ class FrameMixer:
             for j, name in enumerate(self.columns)
         }
         if self.kind == "arrow":
-            return require("pyarrow", "tables", "Mixing rows").table(found)
-        return require(self.kind, "tables", "Mixing rows").DataFrame(found)
+            return require("pyarrow", "Mixing rows").table(found)
+        return require(self.kind, "Mixing rows").DataFrame(found)
 
     def _take(self, name: str, index: np.ndarray) -> Any:
         if self.kind == "pandas":
@@ -170,7 +170,7 @@ def make_mixer(
         if _frame_kind(background) == "pandas":
             x = x.to_pandas()
         elif _frame_kind(background) == "polars":
-            x = require("polars", None, "Mixing rows").from_arrow(x)
+            x = require("polars", "Mixing rows").from_arrow(x)
     kind = _frame_kind(background)
     if kind is None:
         return _array_mixer(model, x, background, feature_names)
@@ -186,16 +186,16 @@ def make_mixer(
         if absent := [name for name in names if name not in _names(table)]:
             raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
     if kind == "arrow":
-        pa = require("pyarrow", "tables", "Mixing rows")
+        pa = require("pyarrow", "Mixing rows")
         parts = [_plain_codes(part.select(names)) for part in (x, background)]
         types = map(_common_type, parts[0].schema.types, parts[1].schema.types)
         schema = pa.schema(list(zip(names, types, strict=True)))
         joined = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
     elif kind == "pandas":
-        pandas = require("pandas", "tables", "Mixing rows")
+        pandas = require("pandas", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
     else:
-        polars = require("polars", None, "Mixing rows")
+        polars = require("polars", "Mixing rows")
         parts = [x.select(names), background.select(names)]
         joined = polars.concat(parts, how="vertical_relaxed")
     return FrameMixer(tuple(names), kind, joined)
@@ -203,7 +203,7 @@ def make_mixer(
 
 def _plain_codes(table: Any) -> Any:
     """Return an Arrow table with decoded dictionary columns: another table may have plain text."""
-    pa = require("pyarrow", "tables", "Mixing rows")
+    pa = require("pyarrow", "Mixing rows")
     kinds = [
         (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
         for field in table.schema
@@ -217,7 +217,7 @@ def _common_type(own: Any, other: Any) -> Any:
     A single row does not determine the type of a column: a missing value has none, and 40 is an
     integer.
     """
-    types = require("pyarrow", "tables", "Mixing rows").types
+    types = require("pyarrow", "Mixing rows").types
     is_text = types.is_string(other) or types.is_large_string(other)
     widened = types.is_integer(own) and (types.is_integer(other) or types.is_floating(other))
     return other if types.is_null(own) or is_text or widened else own
@@ -226,7 +226,7 @@ def _common_type(own: Any, other: Any) -> Any:
 def as_rows(table: Any) -> Any:
     """Return a dict of columns as an Arrow table, and a list of rows as an array."""
     if isinstance(table, Mapping):
-        pa = require("pyarrow", "tables", "A dict of columns")
+        pa = require("pyarrow", "A dict of columns")
         columns = {str(name): pa.array(v, from_pandas=True) for name, v in table.items()}
         return pa.table(columns)
     return table if hasattr(table, "shape") else np.asarray(table)

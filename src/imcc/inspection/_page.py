@@ -80,7 +80,7 @@ def page(
     have text alternatives.
     """
     check_count("max_clusters", max_clusters)
-    jinja2 = require("jinja2", "report", "Making a page")
+    jinja2 = require("jinja2", "Making a page")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

@@ -72,7 +72,7 @@ def as_frame(columns: Any, index: Any = None, names: Any = None) -> Any:
     names : sequence of str, default=None
         Names of the columns, for an array.
     """
-    pandas = require("pandas", "tables", "A data frame")
+    pandas = require("pandas", "A data frame")
     if isinstance(index, dict):
         index = pandas.MultiIndex.from_arrays(list(index.values()), names=list(index))
     return pandas.DataFrame(columns, index=index, columns=names)

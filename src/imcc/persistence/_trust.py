@@ -69,7 +69,7 @@ def require_skops() -> Any:
     ImportError
         If skops is not installed; the message says how to install it.
     """
-    return require("skops.io", "skops", "Saving and loading models")
+    return require("skops.io", "Saving and loading models")
 
 
 def unknown_types(data: bytes, path: str) -> list[str]:

@@ -215,7 +215,7 @@ def render(results: Results, title: str | None = None) -> str:
         Title; the name of the experiment by default.
     """
     environment, texts = templates()
-    markup = require("markupsafe", "report", "Writing a report").Markup
+    markup = require("markupsafe", "Writing a report").Markup
     page = _Page(results, markup)
     scoring, main = results.scoring, results.main
     script = texts["report.js"].strip()

@@ -86,7 +86,7 @@ def style(*, all_letters: bool = False) -> Iterator[Any]:
         Whether to warn of glyphs missing in the font; not needed for SVG, where the viewer chooses
         the font.
     """
-    matplotlib = require("matplotlib", "report", "Drawing figures")
+    matplotlib = require("matplotlib", "Drawing figures")
     with matplotlib.rc_context(_RC), warnings.catch_warnings():
         if not all_letters:
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -95,14 +95,14 @@ def style(*, all_letters: bool = False) -> Iterator[Any]:
 
 def new_figure(width: float, height: float, **options: Any) -> Any:
     """Return a new figure with a size in inches, without a display or global state."""
-    figure = require("matplotlib.figure", "report", "Drawing figures")
+    figure = require("matplotlib.figure", "Drawing figures")
     return figure.Figure(figsize=(width, height), **options)
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:
     """Return the width of a text in inches."""
-    textpath = require("matplotlib.textpath", "report", "Drawing figures")
-    fonts = require("matplotlib.font_manager", "report", "Drawing figures")
+    textpath = require("matplotlib.textpath", "Drawing figures")
+    fonts = require("matplotlib.font_manager", "Drawing figures")
     font = fonts.FontProperties(family="DejaVu Sans", size=size, weight=weight)
     measure = textpath.TextToPath().get_text_width_height_descent
     return float(measure(text, font, ismath=False)[0]) / 72

@@ -365,7 +365,7 @@ _TEMPLATES = ("report.html", "macros.html", "report.css", "report.js")
 
 def templates() -> tuple[Any, dict[str, str]]:
     """Return a Jinja environment that escapes everything, and the texts of the templates."""
-    jinja2 = require("jinja2", "report", "Writing a report")
+    jinja2 = require("jinja2", "Writing a report")
     folder = resources.files("imcc.report") / "templates"
     texts = {name: (folder / name).read_text("utf-8") for name in _TEMPLATES}
     environment = jinja2.Environment(

@@ -68,12 +68,12 @@ DATE_FORMATS = (
 
 def arrow() -> Any:
     """Return pyarrow; an error explains how to install it."""
-    return require("pyarrow", "tables", "Reading tables")
+    return require("pyarrow", "Reading tables")
 
 
 def compute() -> Any:
     """Return pyarrow.compute; an error explains how to install pyarrow."""
-    return require("pyarrow.compute", "tables", "Reading tables")
+    return require("pyarrow.compute", "Reading tables")
 
 
 def release_memory() -> None:

@@ -151,7 +151,7 @@ def _count_unknown_values(
     typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
 ) -> None:
     """Count values that are not in the training table."""
-    pandas = require("pandas", "tables", "Encoding tables")
+    pandas = require("pandas", "Encoding tables")
     for name in schema.of_kind("yes/no"):
         flags = typed[name].to_numpy()
         others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]

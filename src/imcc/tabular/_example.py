@@ -67,7 +67,7 @@ def example_table(n_rows: int = 800, seed: int = 0) -> tuple[Any, Any]:
     >>> list(table.columns)[:4], list(labels.columns)[:2]
     (['ticket', 'age', 'income', 'visits'], ['complaint', 'refund'])
     """
-    pd = require("pandas", "tables", "The example table")
+    pd = require("pandas", "The example table")
     check_count("n_rows", n_rows)
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 90, n_rows)
@@ -135,7 +135,7 @@ def write_example(path: str | os.PathLike[str], n_rows: int = 800, seed: int = 0
     pathlib.Path
         The file.
     """
-    pd = require("pandas", "tables", "The example table")
+    pd = require("pandas", "The example table")
     table, labels = example_table(n_rows, seed)
     shown = table.astype(object)
     gaps = np.flatnonzero(table["income"].isna())

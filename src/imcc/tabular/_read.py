@@ -238,7 +238,7 @@ class TableFile:
 
     def _text_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
         pa = arrow()
-        reader = require("pyarrow.csv", "tables", "Reading tables")
+        reader = require("pyarrow.csv", "Reading tables")
         layout = self._layout(opened)
         n_rows = 0
         try:
@@ -270,7 +270,7 @@ class TableFile:
     def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
         """Return the options of Arrow for reading the file."""
         pa = arrow()
-        reader = require("pyarrow.csv", "tables", "Reading tables")
+        reader = require("pyarrow.csv", "Reading tables")
         names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
         return {
             "read_options": reader.ReadOptions(
@@ -291,7 +291,7 @@ class TableFile:
     def _pieces(self, opened: str | bytes, layout: _Layout) -> Iterator[Any]:
         """Yield the rows in small blocks, or in larger ones if a row is longer than a block."""
         pa = arrow()
-        reader = require("pyarrow.csv", "tables", "Reading tables")
+        reader = require("pyarrow.csv", "Reading tables")
         given_before = 0
         for size in _BLOCK_SIZES:
             seen = 0
@@ -337,7 +337,7 @@ class TableFile:
     def _parquet_rows(self, opened: str | bytes) -> int | None:
         """Return the number of rows in the metadata; None for a damaged file."""
         pa = arrow()
-        parquet = require("pyarrow.parquet", "tables", "Reading tables")
+        parquet = require("pyarrow.parquet", "Reading tables")
         try:
             return int(
                 parquet.read_metadata(
@@ -349,7 +349,7 @@ class TableFile:
 
     def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
         pa = arrow()
-        parquet = require("pyarrow.parquet", "tables", "Reading tables")
+        parquet = require("pyarrow.parquet", "Reading tables")
         source = opened if isinstance(opened, str) else pa.BufferReader(opened)
         for option in ("delimiter", "encoding"):
             if getattr(self, option) is not None:
@@ -613,7 +613,7 @@ def table_fingerprint(table: Any) -> str:
     True
     """
     pa = arrow()
-    pacsv = require("pyarrow.csv", "tables", "Reading tables")
+    pacsv = require("pyarrow.csv", "Reading tables")
 
     digest = hashlib.sha256()
 

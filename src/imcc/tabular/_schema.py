@@ -232,7 +232,7 @@ class Schema:
         """Return a pandas data frame with one row per column of the table."""
         from imcc._utils.optional import require
 
-        pandas = require("pandas", "tables", "Showing a schema as a data frame")
+        pandas = require("pandas", "Showing a schema as a data frame")
         return pandas.DataFrame(
             [
                 {

@@ -149,7 +149,7 @@ def _fit_by_columns(
 
 def _typed_rows(table: Any, schema: Schema, columns: list[str]) -> Any:
     """Return some columns of a typed frame, with what is in between for few rows at a time."""
-    pandas = require("pandas", "tables", "Encoding tables")
+    pandas = require("pandas", "Encoding tables")
     starts = range(0, max(table.num_rows, 1), BLOCK_ROWS)
     parts = [typed_frame(table.slice(at, BLOCK_ROWS), schema, set(columns)) for at in starts]
     return parts[0] if len(parts) == 1 else pandas.concat(parts, ignore_index=True)
@@ -161,7 +161,7 @@ def _some_of_each(table: Any, schema: Schema, columns: list[str]) -> Any:
     An encoder learns from it what it would from all rows: which values there are, and which of
     them have fewer rows than :data:`_MIN_FREQUENCY`.
     """
-    pandas = require("pandas", "tables", "Encoding tables")
+    pandas = require("pandas", "Encoding tables")
     kept, frequent = {}, {}
     for name in columns:
         cells = _typed_rows(table, schema, [name])[name].to_numpy(dtype=object)

@@ -49,7 +49,7 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     only : collection of str, default=None
         Columns of the frame to return; all by default.
     """
-    pandas = require("pandas", "tables", "Encoding tables")
+    pandas = require("pandas", "Encoding tables")
     absent = [name for name in schema.features if name not in table.column_names]
     if absent:
         raise TableError(
