@@ -69,6 +69,18 @@ def test_whole_weights_are_repeated_rows(weighted, name):
     assert np.abs(means(search) - means(plain)).max() > 1e-3
 
 
+def test_whole_weights_are_repeated_rows_for_kernel_ridge(weighted):
+    X, Y, weights, X_new = weighted
+    folds, more_folds = repeated_folds(weights)
+    search = KernelRidgeBaseline(cv=folds).fit(X, Y, sample_weight=weights)
+    more = [np.repeat(part, weights, axis=0) for part in (X, Y)]
+    repeated = KernelRidgeBaseline(cv=more_folds).fit(*more)
+    assert search.best_params_ == repeated.best_params_
+    np.testing.assert_allclose(
+        search.decision_function(X_new), repeated.decision_function(X_new), atol=1e-6
+    )
+
+
 def test_any_weights_equal_separate_fits(weighted):
     X, Y, weights, _ = weighted
     weights = weights * 0.37

@@ -29,8 +29,7 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, >= 0; a weight of 2 is the same as repeating the row.  Rows of
-            weight 0 are ignored.  By default, all weights are 1.
+            Weight of each row, >= 0.  Rows of weight 0 are ignored.  By default, all weights are 1.
 
         Returns
         -------
