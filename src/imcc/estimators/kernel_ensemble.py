@@ -101,7 +101,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         of groups.
     exact_rows : int, default=8000
         Largest number of rows with exact kernels, where the model stores all rows.  With more rows,
-        kernels are replaced by Nyström features of ``n_landmarks`` rows, with a warning.
+        kernels are replaced by Nyström features of ``n_landmarks`` rows, with a warning; this can
+        lower the accuracy considerably.
     n_landmarks : int, default=1000
         Number of landmarks of the Nyström features.
     max_time : float or None, default=None
