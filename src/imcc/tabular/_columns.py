@@ -7,8 +7,10 @@ trimmed, and common words for a missing value count as missing.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -50,20 +52,22 @@ _SURELY_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d*)$"
 _PERCENT_SIGN = r"[\s\x{00a0}\x{202f}]*%"
 _PERCENTAGE = rf"^([-+.,\deE]+){_PERCENT_SIGN}$"
 
+#: Name of the format of dates as in 2021-05-31, up to 2021-05-31T14:30:05.25+02:00.
+ISO = "ISO 8601"
+_ISO_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
 #: Date formats that are detected; day/month and month/day only if just one of them fits all values.
 DATE_FORMATS = (
-    "%Y-%m-%d",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ",
-    "%Y/%m/%d",
-    "%d.%m.%Y",
-    "%d.%m.%Y %H:%M",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
+    ISO,
+    *(
+        day + time
+        for day in ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+        for time in ("", " %H:%M", " %H:%M:%S")
+    ),
 )
+#: What all of these look like, also with a year of two digits.
+DATE_SHAPE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?$"
 
 
 def arrow() -> Any:
@@ -327,26 +331,86 @@ def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np
     return flags, present & ~on & ~off
 
 
-def find_date_format(distinct: Any) -> str | list[str] | None:
-    """Return the format that fits all values, a list if several do, or None."""
-    fits = [layout for layout in DATE_FORMATS if _parses(distinct, layout)]
-    if not fits:
+def parse_date(text: str, layout: str) -> datetime | None:
+    """Return the date of a text, in UTC if it has a time zone; None if it is none in this format.
+
+    >>> parse_date("29.02.2024", "%d.%m.%Y"), parse_date("29.02.2023", "%d.%m.%Y")
+    (datetime.datetime(2024, 2, 29, 0, 0), None)
+    """
+    try:
+        if layout != ISO:
+            moment = datetime.strptime(text, layout)
+        elif _ISO_DATE.fullmatch(text):
+            moment = datetime.fromisoformat(text)
+        else:
+            return None
+        return moment if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, re.error):
         return None
-    return fits[0] if len(fits) == 1 else fits
 
 
-def _parses(values: Any, layout: str) -> bool:
-    parsed = compute().strptime(values, format=layout, unit="s", error_is_null=True)
-    return bool(parsed.null_count == values.null_count)
+def is_date_format(layout: Any) -> bool:
+    """Return whether dates can be written and read in a format.
+
+    >>> is_date_format("%d.%m.%y"), is_date_format("%Q")
+    (True, False)
+    """
+    if not isinstance(layout, str):
+        return False
+    example = datetime(2021, 5, 31, 14, 30, 5, tzinfo=UTC)
+    return layout == ISO or parse_date(example.strftime(layout), layout) is not None
 
 
-def to_times(values: Any, layout: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a date column as datetime64[s], NaT if missing, and which cells are not dates."""
+def to_times(
+    values: Any, layout: str | None, zoned: bool | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Return a date column as datetime64[s] in UTC, and what is wrong with it.
+
+    Parameters
+    ----------
+    values : pyarrow array
+    layout : str or None
+        Format of text; None means ISO 8601.
+    zoned : bool or None
+        Whether the dates must have a time zone; None means that either is allowed.
+
+    Returns
+    -------
+    times : ndarray
+        NaT if missing.
+    wrong : ndarray of bool
+        Which cells are not such dates.
+    problem : str
+        What is wrong with them.
+    """
     pa, pc = arrow(), compute()
-    present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
+    present = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
+    other_zone = (
+        "has no time zone, unlike the dates of the training table"
+        if zoned
+        else "has a time zone, unlike the dates of the training table"
+    )
     if is_text(values):
-        parsed = pc.strptime(values, format=layout, unit="s", error_is_null=True)
-    else:
+        layout = layout or ISO
+        texts = values.drop_null().unique()
+        moments = [*(parse_date(text, layout) for text in texts.to_pylist()), None]
+        codes = pc.fill_null(pc.index_in(values, value_set=texts), len(texts)).to_numpy()
+        times = np.array([m and m.replace(tzinfo=None) for m in moments], "datetime64[s]")[codes]
+        wrong = present & np.isnat(times)
+        if wrong.any() or zoned is None:
+            return times, wrong, f"is not a date in the format {layout}"
+        differs = np.array([m is not None and (m.tzinfo is not None) != zoned for m in moments])
+        return times, differs[codes], other_zone
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         parsed = pc.cast(values, pa.timestamp("s"), safe=False)
-    times = np.asarray(parsed.to_numpy()).astype("datetime64[s]")
-    return times, present & np.isnat(times)
+        times = np.asarray(parsed.to_numpy(zero_copy_only=False)).astype("datetime64[s]")
+        fits = zoned is None or has_zone(values) == zoned
+        return times, present & (not fits), other_zone
+    if pa.types.is_floating(values.type):
+        present &= ~np.isnan(to_numbers(values))
+    return np.full(len(values), "NaT", "datetime64[s]"), present, "is not a date"
+
+
+def has_zone(values: Any) -> bool:
+    """Return whether a column has timestamps with a time zone."""
+    return getattr(values.type, "tz", None) is not None

@@ -10,7 +10,8 @@ The rules are applied to the values that are not missing, in this order:
    none, has a percent sign; 12 % is the number 12.
    If at least 80 % but not all values are numbers, this is an error: the others are an unknown word
    for a missing value, or the column is not a number.
-4. **date**: all values have the same date format.
+4. **date**: all values are dates that exist, in the same format.  If at least 80 % look like dates
+   and most are, but not all, this is an error, and so are years of two digits.
 5. **id**: all values are distinct, there are at least 20, and they look like keys: consecutive
    integers, or integers in a column whose name ends in id, key or similar (without missing values);
    or single words with a digit.  If 95 % or more, but not all, are distinct, they are ids as well,
@@ -30,23 +31,28 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
 from imcc.datasets import DataWarning
 from imcc.tabular._columns import (
+    DATE_FORMATS,
+    DATE_SHAPE,
+    ISO,
     MISSING,
     are_percentages,
     arrow,
     as_table,
     clean_text,
     compute,
-    find_date_format,
     find_decimal,
+    has_zone,
+    is_date_format,
     is_text,
     looks_numeric,
+    parse_date,
     release_memory,
     to_numbers,
     unclear_numbers,
@@ -126,9 +132,12 @@ class Column:
     words : tuple of two str, or None
         Words for no and yes, for the kind "yes/no".
     date_format : str or None
-        Format of dates that are text.
+        Format of dates that are text, as for ``datetime.strptime``, or "ISO 8601".
     has_time : bool
         Whether dates have a time of day.
+    has_zone : bool or None
+        Whether dates have a time zone, and are converted to UTC; None in models of versions that
+        did not store it.
     overruled : bool
         Whether the kind was given by the user.
     decimal : {".", ",", ".,", ",."}
@@ -147,6 +156,7 @@ class Column:
     words: tuple[str, str] | None = None
     date_format: str | None = None
     has_time: bool = False
+    has_zone: bool | None = None
     overruled: bool = False
     decimal: str = "."
     percent: bool = False
@@ -156,7 +166,7 @@ class Column:
         """Description of how the column is encoded."""
         text = _BECOMES[self.kind]
         if self.kind == "date" and self.has_time:
-            text += ", hour"
+            text += ", hour (UTC)" if self.has_zone else ", hour"
         if self.kind == "constant" and self.missing == self.n_rows > 0:
             return "left out: it has no values"
         if self.kind in ("number", "date") and self.often_missing:
@@ -284,7 +294,7 @@ def infer_schema(
     kinds : mapping of str to str, default=None
         Kinds that override the inferred ones: ``{"zip": "category"}``.
     date_formats : mapping of str to str, default=None
-        Formats of dates, as for ``datetime.strptime``.
+        Formats of dates, as for ``datetime.strptime``, or "ISO 8601".
     drop : collection of str, default=()
         Columns that are not included in the schema.
     labels : collection of str, default=()
@@ -317,7 +327,9 @@ def infer_schema(
     3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma;
        with thousands separators if some value shows what they are (1,234.5 or 1,234,567); or with
        a percent sign in every value (12 % is the number 12).
-    4. *date*: all values have the same date format.
+    4. *date*: all values are dates that exist, in the same format: ISO 8601 (2021-05-31, with or
+       without a time such as 14:30:05 and a time zone such as Z or +02:00), 2021/05/31,
+       31.05.2021, 31/05/2021 or 05/31/2021 (with or without a time such as 14:30 or 14:30:05).
     5. *id*: at least 20 values, all distinct, that are consecutive integers, integers in a column
        named like a key, or single words with a digit.  If 95 % or more are distinct, a warning
        is issued.
@@ -345,7 +357,13 @@ def infer_schema(
             raise InvalidArgumentError(
                 "kinds", f"must name kinds of {', '.join(KINDS)}; {name!r} has {kind!r}"
             )
-    for name in date_formats:
+    for name, layout in date_formats.items():
+        if not is_date_format(layout):
+            raise InvalidArgumentError(
+                "date_formats",
+                f"must have formats of datetime.strptime, such as %d.%m.%Y, or {ISO}; {name!r} has "
+                f"{layout!r}",
+            )
         kinds.setdefault(name, "date")
     words = tuple(sorted(MISSING | {word.strip().lower() for word in missing_words}))
     columns = []
@@ -441,15 +459,8 @@ class _Reader:
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
             return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
-        layout = find_date_format(self.distinct)
-        if isinstance(layout, list):
-            raise TableError(
-                f"column {self.name!r} has dates such as {self.distinct[0].as_py()!r}, in which "
-                f"day and month cannot be distinguished: specify the format with "
-                + given("date_formats", {self.name: layout[0]})
-            )
-        if layout is not None:
-            return {"kind": "date", "date_format": layout, "has_time": "%H" in layout}
+        if (layout := self.date_format()) is not None:
+            return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
         numbers, others = unclear_numbers(self.values, _MOSTLY)
         if numbers:
@@ -484,14 +495,14 @@ class _Reader:
             self.all_numeric(forced=True)
             return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
         if kind == "date" and self.is_text:
-            layout = date_format or find_date_format(self.distinct)
-            if isinstance(layout, list) or layout is None:
+            layout = date_format or self.date_format()
+            if layout is None:
                 raise TableError(
                     f"column {self.name!r}: the format of its dates is not known, an example is "
                     f"{self.distinct[0].as_py()!r}: specify it with "
                     + given("date_formats", {self.name: "%d/%m/%Y"})
                 )
-            return {"kind": kind, "date_format": layout, "has_time": "%H" in layout}
+            return self.date_details(layout)
         if kind == "date":
             if not pa.types.is_temporal(self.values.type):
                 raise TableError(f"column {self.name!r} holds numbers, not dates")
@@ -500,8 +511,78 @@ class _Reader:
                 times = np.asarray(self.distinct.to_numpy(zero_copy_only=False))
                 times = times.astype("datetime64[s]")
                 has_time = bool((times != times.astype("datetime64[D]")).any())
-            return {"kind": kind, "has_time": has_time}
+            zone = has_zone(self.values)
+            return {"kind": kind, "date_format": ISO, "has_time": has_time, "has_zone": zone}
         return {"kind": kind}
+
+    def date_format(self) -> str | None:
+        """Return the format of a column of text that has dates, and None if it has none.
+
+        It is an error if the format is not clear, or if most values are dates, but not all.
+        """
+        pc = compute()
+        n_present = len(self.values) - self.values.null_count
+        alike = pc.sum(pc.match_substring_regex(self.values, DATE_SHAPE)).as_py() or 0
+        if alike < _MOSTLY * n_present:
+            return None
+        texts = self.distinct.to_pylist()
+        few = texts[:: max(1, len(texts) // 100)]
+
+        def others_of(formats: Sequence[str]) -> dict[str, list[str]]:
+            """Return the values that are not in a format, for formats that fit half of them."""
+            likely = [f for f in formats if 2 * len(_no_dates(few, f)) <= len(few)]
+            return {layout: _no_dates(texts, layout) for layout in likely}
+
+        others = others_of(DATE_FORMATS)
+        fits = [layout for layout in others if not others[layout]]
+        if len(fits) == 1 or ISO in fits:
+            return fits[0]
+        if fits:
+            raise TableError(
+                f"column {self.name!r} has dates such as {texts[0]!r}, in which day and month "
+                "cannot be distinguished: specify the format with "
+                + given("date_formats", {self.name: fits[0]})
+            )
+        if others:
+            layout = min(others, key=lambda layout: len(others[layout]))
+            self._refuse_others("date", f"dates in the format {layout}", others[layout])
+        others = others_of([layout.replace("%Y", "%y") for layout in DATE_FORMATS[1:]])
+        if others:
+            layout = min(others, key=lambda layout: len(others[layout]))
+            raise TableError(
+                Message(
+                    f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
+                    "years of two digits, specify the format with ",
+                    given("date_formats", {self.name: layout}),
+                    " (69 to 99 are then 1969 to 1999, and 00 to 68 are 2000 to 2068); otherwise "
+                    "the kind with ",
+                    given("kinds", {self.name: "category"}),
+                )
+            )
+        return None
+
+    def date_details(self, layout: str) -> dict[str, Any]:
+        """Check the dates of a column of text, and return their attributes."""
+        moments = {text: parse_date(text, layout) for text in self.distinct.to_pylist()}
+        if others := [text for text, moment in moments.items() if moment is None]:
+            self._refuse_others("date", f"dates in the format {layout}", others)
+        zoned = [text for text, moment in moments.items() if moment and moment.tzinfo]
+        if 0 < len(zoned) < len(moments):
+            bare = next(text for text in moments if text not in zoned)
+            raise TableError(
+                f"column {self.name!r} has dates with a time zone, such as {zoned[0]!r}, and "
+                f"without one, such as {bare!r}: write all in the same way"
+            )
+        if layout == ISO:
+            has_time = any(":" in text for text in moments)
+        else:
+            has_time = any(part in layout for part in ("%H", "%I", "%X", "%c"))
+        return {
+            "kind": "date",
+            "date_format": layout,
+            "has_time": has_time,
+            "has_zone": bool(zoned),
+        }
 
     def yes_no(self) -> tuple[str, str] | None:
         """Return the words for no and yes if these are the values of the column, else None."""
@@ -531,20 +612,28 @@ class _Reader:
         if n_numeric == n_present:
             self.values, self.decimal, self.percent = values, decimal, percent
             return True
-        if not forced and n_numeric < _MOSTLY * n_present:
-            return False
-        where = np.flatnonzero(~np.asarray(pc.fill_null(numeric, True).to_numpy(), dtype=bool))
-        words = list(dict.fromkeys(written.take(where[:1000]).to_pylist()))
-        shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
+        if forced or n_numeric >= _MOSTLY * n_present:
+            others = pc.unique(written.filter(pc.invert(pc.fill_null(numeric, True))))
+            self._refuse_others("number", "numbers", others.to_pylist())
+        return False
+
+    def _refuse_others(self, kind: str, what: str, others: Sequence[str]) -> NoReturn:
+        """Raise an error that names values that are not of the kind of most values."""
+        pa, pc = arrow(), compute()
+        wrong = pc.is_in(self.values, value_set=pa.array(others, self.values.type))
+        rows = np.flatnonzero(wrong.to_numpy(zero_copy_only=False))
+        n_present = len(self.values) - self.values.null_count
+        shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
         raise TableError(
             Message(
-                f"column {self.name!r}: {n_numeric} of its {n_present} values are numbers, and "
-                f"{len(where)} are not ({shown}). If that means a missing value, say so with ",
-                given("missing_words", words[:3]),
-                "; if the column is no number, with ",
+                f"column {self.name!r}: {n_present - len(rows)} of its {n_present} values are "
+                f"{what}, and {len(rows)} are not ({shown}). If that means a missing value, say so "
+                "with ",
+                given("missing_words", list(others[:3])),
+                f"; if the column is no {kind}, with ",
                 given("kinds", {self.name: "category"}),
             ),
-            int(where[0]),
+            int(rows[0]),
         )
 
     def _refuse_thousands(self, values: Any) -> None:
@@ -606,3 +695,7 @@ class _Reader:
         n_words = pc.mean(pc.add(pc.count_substring_regex(self.distinct, r"\s+"), 1)).as_py()
         different = len(self.distinct) / n_present
         return bool(n_words >= 3 and different > 0.1) or bool(n_words >= 2 and different > 0.5)
+
+
+def _no_dates(texts: Sequence[str], layout: str) -> list[str]:
+    return [text for text in texts if parse_date(text, layout) is None]

@@ -122,8 +122,8 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
         _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
         return {column.name: flags}
     if column.kind == "date":
-        times, wrong = to_times(values, column.date_format)
-        _refuse(column, values, wrong, f"is not a date in the format {column.date_format}")
+        times, wrong, problem = to_times(values, column.date_format, column.has_zone)
+        _refuse(column, values, wrong, problem)
         return _date_columns(column, times)
     return {column.name: _as_text(values, "" if column.kind == "text" else MISSING_VALUE)}
 
