@@ -41,7 +41,7 @@ PACKAGES = [
 INSIDE = {
     "_backend": ["array", "device", "linalg"],
     "_utils": [
-        *("config", "errors", "names", "text", "optional", "plain", "progress", "threads"),
+        *("config", "errors", "names", "text", "cells", "optional", "plain", "progress", "threads"),
         *("wrappers", "files", "validation"),
     ],
     "_core": [

@@ -499,3 +499,24 @@ def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
     assert "'l' has missing values" in refused
     assert "--unknown" not in refused
     assert "unknown_labels" not in refused
+
+
+def test_a_date_that_does_not_exist_is_named_with_its_line(imcc, tmp_path):
+    pytest.importorskip("skops")
+    file, model = tmp_path / "t.csv", tmp_path / "m.skops"
+    rows = [f"2021-01-{i % 28 + 1:02},{i % 2},{i // 2 % 2}" for i in range(40)]
+    file.write_text("day,l,m\n" + "\n".join([*rows, "2021-02-31,0,1"]) + "\n")
+    fit = ("fit", file, "--labels", "l,m", "--clusters", "2", "-o", model)
+    said = flat(imcc(*fit, code=1).stderr)
+    assert "line 42" in said
+    assert "'2021-02-31'" in said
+    file.write_text("day,l,m\n" + "\n".join(rows) + "\n")
+    imcc(*fit)
+    # An empty line of a single column is a row, with its own prediction.
+    (tmp_path / "new.csv").write_text("day\n2021-01-05\n\n2021-01-06\n")
+    assert len(table(imcc("predict", model, tmp_path / "new.csv").stdout)) == 4
+    (tmp_path / "new.csv").write_text("day\n2021-01-05\n\n2021-02-30\n")
+    said = flat(imcc("predict", model, tmp_path / "new.csv", code=1).stderr)
+    assert "line 4" in said
+    assert "'day'" in said
+    assert "'2021-02-30'" in said

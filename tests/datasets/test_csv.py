@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from imcc.datasets import DataFormatError, Dataset, DataWarning, read, read_csv, write
+from imcc.datasets import (
+    DataFormatError,
+    Dataset,
+    DataWarning,
+    read,
+    read_csv,
+    read_matching,
+    write,
+)
 
 TEXT = "size,is_cat,colour,is_dog\n1.5,1,red,0\n2,0,green,1\n3,1,red,1\n"
 
@@ -151,3 +159,23 @@ def test_a_column_of_numbers_is_not_left_out_as_an_identifier(csv):
     with pytest.raises(DataFormatError, match=r"line 52: .*'a' contains numbers.*'1,2'.*dropped"):
         csv(numbers_with("1,2"), labels=["y"])
     assert csv(numbers_with(), labels=["y"]).n_features == 2, "unique numbers are kept"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_an_empty_line_in_a_single_column_is_a_row(tmp_path, end):
+    (tmp_path / "one.csv").write_bytes(end.join(["", "a", "1", "", "3", "", ""]).encode())
+    X, _ = read_matching(tmp_path / "one.csv", ["a"])
+    np.testing.assert_array_equal(X.ravel(), [1, np.nan, 3, np.nan])
+
+
+def test_a_row_of_several_lines_is_named_by_the_first(csv):
+    with pytest.raises(DataFormatError, match="line 2: the row has too many"):
+        csv('a,y\n"1\n2",0,1\n', labels=["y"])
+
+
+@pytest.mark.parametrize("space", ["\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u2028"])
+def test_all_spaces_around_numbers(csv, space):
+    """Python's float and str.strip know different ones: it was an IndexError."""
+    dataset = csv(f"a,b,y\n0.6{space},1,1\n{space}1,2,{space}0\n", labels=["y"])
+    np.testing.assert_array_equal(dataset.X, [[0.6, 1], [1, 2]])
+    np.testing.assert_array_equal(dataset.Y, [[1], [0]])

@@ -5,6 +5,7 @@ import pytest
 
 from imcc.datasets import DataFormatError
 from imcc.tabular import (
+    TableFile,
     decoded,
     iterate_table,
     joined_tables,
@@ -151,3 +152,82 @@ def test_rows_longer_than_a_piece(tmp_path):
     parts = list(iterate_table(path))
     assert len(parts) < 10
     assert sum(part.num_rows for part in parts) == len(rows)
+
+
+# Lines: empty ones, long ones, and other ends than line feeds.
+
+ENDS = ["\n", "\r\n", "\r"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_empty_line_in_a_single_column_is_a_row(tmp_path, end):
+    """Three rows had two predictions."""
+    path = written(tmp_path, end.join(["", "a", "1", "", '"3"', "", ""]))
+    assert read_table(path).to_pydict() == {"a": ["1", "", "3", ""]}
+    assert [TableFile(path).line_of(row) for row in range(5)] == [3, 4, 5, 6, None]
+    found = read_table(path, header=False).to_pydict()
+    assert found == {"column0": ["", "a", "1", "", "3", ""]}
+    assert TableFile(path, header=False).line_of(0) == 1
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_empty_lines_in_several_columns_are_no_rows(tmp_path, end, encoding):
+    """Below empty lines, the header was a row."""
+    lines = ["", "", "a,b", "", "1,2", "", '3,"4', '5"', ""]
+    path = written(tmp_path, end.join(lines), encoding=encoding)
+    assert read_table(path).to_pydict() == {"a": ["1", "3"], "b": ["2", f"4{end}5"]}
+    assert [TableFile(path).line_of(row) for row in range(3)] == [5, 7, None]
+    found = read_table(path, header=False).to_pydict()
+    assert found == {"column0": ["a", "1", "3"], "column1": ["b", "2", f"4{end}5"]}
+
+
+def test_an_uneven_row_of_a_file_with_carriage_returns(tmp_path):
+    with pytest.raises(DataFormatError, match="line 3: the row has 3 cells"):
+        read_table(written(tmp_path, "a,b\r1,2\r3,4,5\r"))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("n_columns", [5000, 10_000])
+def test_a_long_header(tmp_path, delimiter, n_columns):
+    """It was cut after 64 KiB."""
+    names = [f"a name, with a comma, of column {j}" for j in range(n_columns)]
+    text = delimiter.join(f'"{name}"' for name in names) + "\n"
+    cells = [f"{j:014}" for j in range(n_columns)]
+    table = read_table(written(tmp_path, text + delimiter.join(cells) + "\n"))
+    assert table.column_names == names
+    assert [table[name][0].as_py() for name in names[:: n_columns // 10]] == cells[
+        :: n_columns // 10
+    ]
+
+
+def test_a_long_last_name(tmp_path):
+    name = "x" * 70_000 + '"\n' + "y" * 30_000
+    path = written(tmp_path, 'a,"' + name.replace('"', '""') + '"\n1,2\n')
+    assert read_table(path).column_names == ["a", name]
+    with pytest.raises(DataFormatError, match="line 1: the first row cannot be parsed: field lar"):
+        read_table(written(tmp_path, "a," + "x" * 140_000 + "\n1,2\n"))
+
+
+def test_a_long_cell_beside_another_error(tmp_path):
+    """The csv module, which finds the lines of errors, reads no cells of more than 128 KiB."""
+    start = "a,b\n1," + "x" * 140_000 + "\n"
+    path = written(tmp_path, start + "3,4\n")
+    assert [len(cell) for cell in read_table(path)["b"].to_pylist()] == [140_000, 1]
+    assert TableFile(path).line_of(1) is None
+    again = written(tmp_path, start.replace(",", ";") + "3;4\n", "semicolons.csv")
+    assert read_table(again).equals(read_table(path))
+    with pytest.raises(DataFormatError, match=r"Row #3: Expected 2 columns, got 3"):
+        read_table(written(tmp_path, start + "3,4,5\n"))
+    with pytest.raises(DataFormatError, match=r"line 2: the row has 3 cells"):
+        read_table(written(tmp_path, "a,b\n3,4,5\n1," + "x" * 140_000 + "\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_quotation_mark_that_is_not_closed(tmp_path, encoding):
+    """All rows below it were a part of its cell."""
+    path = written(tmp_path, 'a,b\n1,2\n3,"4\n5,6\n7,8\n', encoding=encoding)
+    with pytest.raises(DataFormatError, match=r"line 3: .*quotation mark"):
+        read_table(path)
+    closed = written(tmp_path, 'a,b\n1,2\n3,"4\n5,6\n7,8"\n', encoding=encoding)
+    assert read_table(closed).to_pydict() == {"a": ["1", "3"], "b": ["2", "4\n5,6\n7,8"]}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.cells import csv_rows
 from imcc._utils.files import save
 from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
@@ -116,7 +117,7 @@ def parse_csv(
         delimiter = "\t" if content.suffix == ".tsv" else ","
     elif len(delimiter) != 1:
         raise ValueError(f"delimiter must be one character, got {delimiter!r}")
-    rows = _rows(text, delimiter, content.path)
+    rows = _rows(text, delimiter, header, content.path)
     _line, first = next(rows, (0, None))
     if first is None:
         raise DataFormatError("the file is empty", content.path)
@@ -126,7 +127,7 @@ def parse_csv(
     names = names or [f"column{i}" for i in range(len(first))]
 
     def body() -> Iterator[tuple[int, list[str]]]:
-        again = _rows(text, delimiter, content.path)
+        again = _rows(text, delimiter, header, content.path)
         if header:
             next(again)
         return again
@@ -143,17 +144,14 @@ def parse_csv(
     )
 
 
-def _rows(text: str, delimiter: str, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not empty, each with the number of its last line."""
-    reader = csv.reader(each_line(text, keep_ends=True), delimiter=delimiter, strict=True)
+def _rows(text: str, delimiter: str, header: bool, path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows, each with the number of the line in which it begins."""
+    lines = each_line(text, keep_ends=True)
     try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
+        yield from csv_rows(lines, delimiter, header=header, strict=True)
     except csv.Error as error:
-        raise DataFormatError(
-            f"the row cannot be parsed: {error}", path, reader.line_num
-        ) from error
+        problem, line = error.args
+        raise DataFormatError(f"the row cannot be parsed: {problem}", path, line) from error
 
 
 def _numbers(
@@ -172,7 +170,7 @@ def _numbers(
         try:
             found = [plain_float(cell) for cell in row]
         except ValueError:
-            found = [_number_or_nan(cell) for cell in row]
+            found = [_number_or_nan(cell.strip()) for cell in row]
             wordy |= {
                 i
                 for i, (cell, number) in enumerate(zip(row, found, strict=True))
@@ -185,9 +183,9 @@ def _numbers(
     return np.frombuffer(numbers).reshape(len(lines), width), lines, sorted(wordy)
 
 
-def _number_or_nan(cell: str) -> float:
+def _number_or_nan(word: str) -> float:
     try:
-        return plain_float(cell)
+        return plain_float(word)
     except ValueError:
         return float("nan")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import IO, Any
 
 import numpy as np
 
+from imcc._utils.cells import csv_rows
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
 from imcc._utils.progress import is_watched, report_progress
@@ -142,7 +146,7 @@ class TableFile:
             yield from self._text_parts(opened, whole)
 
     def line_of(self, row: int) -> int | None:
-        """Return the line of the file in which a row begins; None for Parquet.
+        """Return the line of the file in which a row begins; None if it is not known.
 
         Parameters
         ----------
@@ -202,39 +206,52 @@ class TableFile:
         path = self.path
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
-        encoding = self.encoding or _encoding_of(head)
-        if b"\0" in head and not encoding.lower().startswith(("utf-16", "utf-32")):
-            raise DataFormatError("this is a binary file, not text: it holds NUL bytes", path)
-        try:
-            sample = head.decode(encoding, errors="ignore" if len(head) == _SAMPLE else "strict")
-        except LookupError as error:
-            raise InvalidArgumentError(
-                "encoding", f"{encoding!r} is not known to Python"
-            ) from error
-        except UnicodeDecodeError as error:
-            raise DataFormatError(_not_utf8(), path) from error
+            encoding = self.encoding or _encoding_of(head)
+            if b"\0" in head and not encoding.lower().startswith(("utf-16", "utf-32")):
+                raise DataFormatError("this is a binary file, not text: it holds NUL bytes", path)
+            file.seek(0)
+            try:
+                text = io.TextIOWrapper(file, encoding, newline="")
+            except LookupError as error:
+                raise InvalidArgumentError(
+                    "encoding", f"{encoding!r} is not known to Python"
+                ) from error
+            try:
+                return self._layout_of(text, encoding)
+            except UnicodeError as error:
+                raise DataFormatError(self._not_text(), path) from error
+            except csv.Error as error:
+                problem, line = error.args
+                raise DataFormatError(
+                    f"the first row cannot be parsed: {problem}", path, line
+                ) from error
+
+    def _layout_of(self, text: io.TextIOWrapper, encoding: str) -> _Layout:
+        lines = _first_lines(text)
+        sample = "".join(lines)
         if not sample.strip():
-            raise DataFormatError("the file is empty", path)
+            raise DataFormatError("the file is empty", self.path)
         if re.match(r"(?i)\s*sep=.?\s*[\r\n]", sample):
             raise DataFormatError(
                 "the first line tells Excel the delimiter, and is no row of the table: delete it",
-                path,
+                self.path,
                 1,
             )
         delimiter = self.delimiter
         if delimiter is None:
             is_tsv = self._file_name.lower().endswith(".tsv")
-            delimiter = "\t" if is_tsv else find_delimiter(sample, path)
+            delimiter = "\t" if is_tsv else find_delimiter(lines, self.path)
         elif delimiter == "\\t":
             delimiter = "\t"
         elif len(delimiter) != 1:
             raise InvalidArgumentError("delimiter", f"must be one character, got {delimiter!r}")
-        first = next(row for row in csv.reader(io.StringIO(sample), delimiter=delimiter) if row)
-        names = [text.strip() for text in first] if self.header else [""] * len(first)
-        names = [text or f"column{i}" for i, text in enumerate(names)]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise DataFormatError(f"columns have the same name: {twice}", path)
-        return _Layout(names, delimiter, encoding)
+        # The header may be longer than the sample.
+        line, first = next(csv_rows(chain(lines, text), delimiter, header=self.header))
+        names = [name.strip() for name in first] if self.header else [""] * len(first)
+        names = [name or f"column{i}" for i, name in enumerate(names)]
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+            raise DataFormatError(f"columns have the same name: {twice}", self.path)
+        return _Layout(names, delimiter, encoding, line - 1)
 
     def _text_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
         pa = arrow()
@@ -250,22 +267,30 @@ class TableFile:
             for part in parts:
                 if part.num_rows:
                     n_rows += part.num_rows
+                    end = part[part.num_columns - 1][-1].as_py()
                     yield part
                     # Memory reserved for freed parts would grow with the file.
                     del part
                     release_memory()
-        except UnicodeDecodeError as error:
-            raise DataFormatError(_not_utf8(), self.path) from error
+        except UnicodeError as error:
+            raise DataFormatError(self._not_text(), self.path) from error
         except pa.ArrowException as error:
             said = str(error).splitlines()[0]
             if "UTF8" in said:
-                raise DataFormatError(_not_utf8(), self.path) from error
+                raise DataFormatError(self._not_text(), self.path) from error
             self._refuse_uneven(opened, layout)
             raise DataFormatError(
                 f"the file cannot be read as a table: {said}", self.path
             ) from error
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+        if ("\n" in end or "\r" in end) and not _ends_with_quote(opened):
+            raise DataFormatError(
+                "the last cell of the row goes on to the end of the file, because a quotation mark "
+                "at its beginning is not closed",
+                self.path,
+                self.line_of(n_rows - 1),
+            )
 
     def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
         """Return the options of Arrow for reading the file."""
@@ -275,13 +300,16 @@ class TableFile:
         return {
             "read_options": reader.ReadOptions(
                 column_names=names,
+                skip_rows=layout.n_above,
                 skip_rows_after_names=1 if self.header else 0,
                 encoding="utf8" if utf8 else layout.encoding,
                 block_size=block_size,
                 use_threads=False,
             ),
             "parse_options": reader.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=True
+                delimiter=layout.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(names) > 1,
             ),
             "convert_options": reader.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
@@ -320,17 +348,21 @@ class TableFile:
                 )
 
     def _records(self, opened: str | bytes, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows as read by the csv module, with the lines in which they begin."""
+        """Yield the rows as read by the csv module, with the lines in which they begin.
+
+        It does not read cells of more than 131,072 characters, and ends there.
+        """
         with (
             _binary(opened) as file,
             io.TextIOWrapper(file, layout.encoding, errors="replace", newline="") as text,
+            contextlib.suppress(csv.Error),
         ):
-            rows = csv.reader(text, delimiter=layout.delimiter)
-            before = 0
-            for cells in rows:
-                if cells:
-                    yield before + 1, cells
-                before = rows.line_num
+            yield from csv_rows(text, layout.delimiter, header=self.header)
+
+    def _not_text(self) -> Message | str:
+        if self.encoding is not None:
+            return f"the file is not text in the encoding {self.encoding!r}"
+        return "the file is not UTF-8: specify the encoding with " + given("encoding", "latin-1")
 
     # Parquet
 
@@ -487,10 +519,17 @@ class _Layout:
     names: list[str]
     delimiter: str
     encoding: str
+    n_above: int  # empty lines above the first row
 
 
 def _binary(opened: str | bytes) -> IO[bytes]:
     return open(opened, "rb") if isinstance(opened, str) else io.BytesIO(opened)
+
+
+def _ends_with_quote(opened: str | bytes) -> bool:
+    with _binary(opened) as file:
+        file.seek(-min(file.seek(0, os.SEEK_END), 64), os.SEEK_END)
+        return file.read().rstrip(b" \t\r\n\0").endswith(b'"')
 
 
 def read_table(
@@ -554,37 +593,47 @@ def iterate_table(
     yield from TableFile(path, delimiter, header, encoding).parts()
 
 
-def _not_utf8() -> Message:
-    return "the file is not UTF-8: specify the encoding with " + given("encoding", "latin-1")
-
-
 def _encoding_of(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     return "utf-8-sig" if head.startswith(b"\xef\xbb\xbf") else "utf-8"
 
 
-def find_delimiter(sample: str, path: str) -> str:
+def _first_lines(text: io.TextIOWrapper) -> list[str]:
+    """Return the lines of the first :data:`_SAMPLE` characters, and two at least."""
+    lines: list[str] = []
+    size = 0
+    while (size < _SAMPLE or len(lines) < 2) and (line := text.readline(_BLOCK_SIZES[-1])):
+        lines.append(line)
+        size += len(line)
+    return lines
+
+
+def find_delimiter(lines: Sequence[str], path: str) -> str:
     r"""Return the delimiter, which gives all rows the same number of columns.
 
-    >>> find_delimiter("a;b;c\n1,5;2;3\n", "x.csv")
+    >>> find_delimiter(["a;b;c\n", "1,5;2;3\n"], "x.csv")
     ';'
     """
-    lines = sample.splitlines()
-    complete = "\n".join(lines[:-1] if len(lines) > 1 and len(sample) >= _SAMPLE else lines)
     widths = {}
     for candidate in DELIMITERS:
-        rows = [row for row in csv.reader(io.StringIO(complete), delimiter=candidate) if row]
-        found = {len(row) for row in rows[:100]}
+        try:
+            rows = [row for _, row in islice(csv_rows(lines, candidate), 100)]
+        except csv.Error:  # a cell is too long, as a row is without its delimiter
+            continue
+        if len(rows) > 1 and rows[-1][-1].endswith(("\r", "\n")):
+            rows.pop()  # the sample ends within quotes
+        found = {len(row) for row in rows}
         if len(found) == 1 and found != {1}:
             widths[candidate] = found.pop()
+    first = next(line for line in lines if line.strip())
     if len(widths) == 1:
         return next(iter(widths))
     if not widths:
-        if not any(candidate in lines[0] for candidate in DELIMITERS):
+        if not any(candidate in first for candidate in DELIMITERS):
             return ","  # a single column
-        # Rows of different lengths: the reader reports where.
-        return max(DELIMITERS, key=lines[0].count)
+        # Rows of different lengths: the reader reports where.  Or long cells.
+        return max(DELIMITERS, key=first.count)
     shown = " or ".join(repr(candidate) for candidate in widths)
     raise DataFormatError(
         Message(f"the delimiter could be {shown}: specify it with ", given("delimiter")),

@@ -50,7 +50,8 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         Columns of the frame to return; all by default.
     """
     pandas = require("pandas", "Encoding tables")
-    absent = [name for name in schema.features if name not in table.column_names]
+    features, there = set(schema.features), set(table.column_names)
+    absent = [name for name in schema.features if name not in there]
     if absent:
         raise TableError(
             f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
@@ -58,16 +59,16 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         )
     columns: dict[str, Any] = {}
     for column in schema:
-        if column.name not in schema.features:
+        if column.name not in features:
             continue
         made = date_parts(column) if column.kind == "date" else [column.name]
-        if only is not None and not set(made) & set(only):
+        if only is not None and not any(name in only for name in made):
             continue
         values = table[column.name]
         if is_text(values):
             values, _ = clean_text(values, schema.missing_words)
         typed = _typed(column, values)
-        if taken := sorted(set(typed) & (set(columns) | (set(schema.features) - {column.name}))):
+        if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
             raise TableError(
                 f"the parts of the date {column.name!r} would have the same names as the column(s) "
                 f"{taken}: rename one of them"
