@@ -179,3 +179,40 @@ def test_all_spaces_around_numbers(csv, space):
     dataset = csv(f"a,b,y\n0.6{space},1,1\n{space}1,2,{space}0\n", labels=["y"])
     np.testing.assert_array_equal(dataset.X, [[0.6, 1], [1, 2]])
     np.testing.assert_array_equal(dataset.Y, [[1], [0]])
+
+
+def test_a_word_of_the_training_data_is_not_missing(tmp_path):
+    """ARFF files declare their words, and "none" may be one of them."""
+    (tmp_path / "train.arff").write_text(
+        "@relation x\n@attribute pain {none,mild,severe}\n@attribute new {-,yes}\n"
+        "@attribute y {0,1}\n@data\nnone,-,0\nmild,yes,1\nsevere,-,1\n"
+    )
+    train = read(tmp_path / "train.arff", labels=["y"])
+    (tmp_path / "new.csv").write_text("pain,new\nnone,-\nNA,yes\n")
+    X, _ = read_matching(tmp_path / "new.csv", train.feature_names, coding=train.coding)
+    np.testing.assert_array_equal(X, [[1, 0, 0, 0], [np.nan, np.nan, np.nan, 1]])
+
+
+def test_the_text_of_booleans(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [True, False], "y": [1, 0]})
+    parquet.write_table(table, tmp_path / "train.parquet")
+    train = read(tmp_path / "train.parquet", labels=["y"])
+    (tmp_path / "new.csv").write_text("a\nTrue\nFALSE\n1\n")
+    X, _ = read_matching(tmp_path / "new.csv", train.feature_names, coding=train.coding)
+    np.testing.assert_array_equal(X.ravel(), [1, 0, 1])
+    (tmp_path / "new.csv").write_text("a\nno\n")
+    with pytest.raises(DataFormatError, match="'a' is 'no' here, but the model expects numbers"):
+        read_matching(tmp_path / "new.csv", train.feature_names, coding=train.coding)
+
+
+def test_minus_one_and_zero_are_not_two_labels(csv, tmp_path):
+    """As words, both were read as 0."""
+    np.testing.assert_array_equal(csv("a,y\n1,-1\n2,+1\n", labels=["y"]).Y.ravel(), [0, 1])
+    for values in (["-1", "0"], ["-1", "0", "1"]):
+        path = tmp_path / "y.arff"
+        header = f"@relation x\n@attribute a real\n@attribute y {{{','.join(values)}}}\n@data\n"
+        path.write_text(header + "".join(f"1,{value}\n" for value in values))
+        with pytest.raises(DataFormatError, match="the label 'y' is not binary: it is '-1'"):
+            read(path, labels=["y"])

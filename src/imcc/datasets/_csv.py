@@ -6,12 +6,12 @@ import csv
 import io
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from imcc._utils.cells import csv_rows
+from imcc._utils.cells import csv_rows, is_missing
 from imcc._utils.files import save
 from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
@@ -29,9 +29,6 @@ from imcc.datasets._files import (
 )
 from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names, number_texts, plain_float
-
-#: Cells that mean a missing value.
-MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
 
 
 @refuses_by_memory
@@ -102,7 +99,7 @@ def read_csv(
     tables = [parse_csv(content, delimiter, header, encoding) for content in contents]
     table = join_tables(tables)
     columns = choose_labels(table, labels, label_prefix)
-    return to_dataset(table, columns, nominal, name or joined_name(contents))
+    return to_dataset(table, columns, nominal, name or joined_name(contents), find_keys=True)
 
 
 def parse_csv(
@@ -110,8 +107,12 @@ def parse_csv(
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
+    kept: Mapping[str, Collection[str]] | None = None,
 ) -> Table:
-    """Return the columns of a CSV file; see :func:`read_csv`."""
+    """Return the columns of a CSV file; see :func:`read_csv`.
+
+    ``kept`` are words for a missing value that are values in the column of that name.
+    """
     text = decode(content, encoding)
     if delimiter is None:
         delimiter = "\t" if content.suffix == ".tsv" else ","
@@ -132,10 +133,11 @@ def parse_csv(
             next(again)
         return again
 
-    values, lines, wordy = _numbers(body(), len(names), content.path)
+    kept_in = [(kept or {}).get(name, ()) for name in names]
+    values, lines, wordy = _numbers(body(), kept_in, content.path)
     attributes = [Attribute(name) for name in names]
     if wordy:
-        for position, (words, codes) in _words(body(), wordy).items():
+        for position, (words, codes) in _words(body(), wordy, kept_in).items():
             attributes[position], values[:, position] = sorted_words(
                 names[position], "words", tuple(words), np.frombuffer(codes)
             )
@@ -155,12 +157,13 @@ def _rows(text: str, delimiter: str, header: bool, path: str) -> Iterator[tuple[
 
 
 def _numbers(
-    rows: Iterator[tuple[int, list[str]]], width: int, path: str
+    rows: Iterator[tuple[int, list[str]]], kept: Sequence[Collection[str]], path: str
 ) -> tuple[np.ndarray, array[int], list[int]]:
     """Return the numbers, the line of each row, and the columns that are not numeric."""
     numbers = array("d")
     lines = array("q")
     wordy: set[int] = set()
+    width = len(kept)
     for line, row in rows:
         if len(row) != width:
             much = "too many" if len(row) > width else "too few"
@@ -174,7 +177,7 @@ def _numbers(
             wordy |= {
                 i
                 for i, (cell, number) in enumerate(zip(row, found, strict=True))
-                if number != number and cell.strip() not in MISSING
+                if number != number and not _is_missing(cell, kept[i])
             }
         numbers.extend(found)
         lines.append(line)
@@ -190,18 +193,24 @@ def _number_or_nan(word: str) -> float:
         return float("nan")
 
 
+def _is_missing(cell: str, kept: Collection[str]) -> bool:
+    return is_missing(cell) and cell.strip() not in kept
+
+
 def _words(
-    rows: Iterator[tuple[int, list[str]]], wordy: list[int]
+    rows: Iterator[tuple[int, list[str]]], wordy: list[int], kept: Sequence[Collection[str]]
 ) -> dict[int, tuple[dict[str, int], array[float]]]:
     """Return the distinct words of each column of words, and the code of the word per row."""
-    missing = float("nan")
     columns: dict[int, tuple[dict[str, int], array[float]]] = {
         position: ({}, array("d")) for position in wordy
     }
     for _line, row in rows:
         for position, (words, codes) in columns.items():
             word = row[position].strip()
-            codes.append(missing if word in MISSING else words.setdefault(word, len(words)))
+            if _is_missing(word, kept[position]):
+                codes.append(float("nan"))
+            else:
+                codes.append(words.setdefault(word, len(words)))
     return columns
 
 

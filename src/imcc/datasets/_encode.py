@@ -8,36 +8,28 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.cells import (
+    label_values,
+    mostly_distinct,
+    numbers_are_keys,
+    truth,
+    words_are_keys,
+    yes_no_words,
+)
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import listed, repeated, warn_user
-from imcc.datasets._table import Attribute, Table, find_columns
+from imcc.datasets._table import Attribute, Table, find_columns, move_codes
 from imcc.datasets._text import plain_float
 
 #: How to encode a nominal attribute with more than two values.
 NOMINAL = ("onehot", "ordinal", "error")
 
-# Words for off and on, in lower case.
-_OFF = frozenset({"0", "no", "n", "false", "f", "-1", "off", "absent", "neg", "negative"})
-_ON = frozenset({"1", "yes", "y", "true", "t", "+1", "on", "present", "pos", "positive"})
-
-# A nominal attribute with a different value in every row is an identifier, unless there are so few
-# rows that this may be a coincidence.
+# A column of words with a different value in every row is no feature, unless there are so few rows
+# that this may be a coincidence.
 _MOST_ORDINARY_VALUES = 5
-
-
-def truth(word: str) -> float | None:
-    """Return 0.0 or 1.0 for a word that means off or on, and None for other words.
-
-    >>> truth("YES"), truth("0"), truth("-1"), truth("red")
-    (1.0, 0.0, 0.0, None)
-    """
-    small = word.strip().lower()
-    if small in _ON:
-        return 1.0
-    return 0.0 if small in _OFF else None
 
 
 def count_columns(table: Table, count: int, what: str) -> list[int]:
@@ -89,7 +81,9 @@ def choose_labels(
     return find_columns(table, labels, "labels=")
 
 
-def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> Dataset:
+def to_dataset(
+    table: Table, labels: Sequence[int], nominal: str, name: str, *, find_keys: bool = False
+) -> Dataset:
     """Convert a table to a data set.
 
     Parameters
@@ -102,6 +96,9 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
         How to encode columns of words with more than two values.
     name : str
         Name of the data set.
+    find_keys : bool, default=False
+        Whether the file says nothing about its columns, so that those that look like keys of rows
+        are dropped.
     """
     check_choice("nominal", nominal, NOMINAL)
     if table.values.shape[0] == 0:
@@ -113,17 +110,16 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
     _check_mixed(table, rest)
-    identifiers = {c for c in rest if _is_identifier(table, c)}
-    X, feature_names = _features(table, rest, identifiers, nominal)
-    coding = _coding(table, rest, identifiers, nominal)
+    dropped = {c for c in rest if _all_differ(table, c) or (find_keys and _are_keys(table, c))}
+    X, feature_names = _features(table, rest, dropped, nominal)
+    coding = _coding(table, rest, dropped, nominal)
     return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path, coding)
 
 
 def _check_mixed(table: Table, columns: list[int]) -> None:
     """Warn about numeric columns that are read as words because of a few cells ("1,2", "12 kg").
 
-    It is an error if such a column would be dropped as an identifier, because all its values are
-    different.
+    It is an error if such a column would be dropped, because all its values are different.
     """
     for column in columns:
         attribute = table.attributes[column]
@@ -141,7 +137,7 @@ def _check_mixed(table: Table, columns: list[int]) -> None:
             f"first of which has {attribute.categories[int(codes[rows[0]])]!r}"
         )
         advice = "write numbers there, or leave the cell empty if the value is missing"
-        if n_numbers > len(words) and _is_identifier(table, column):
+        if n_numbers > len(words) and _all_differ(table, column):
             raise table.error(
                 f"{found}: read as words, it would be dropped, because all values are different; "
                 f"{advice}, or remove the column from the file",
@@ -161,22 +157,19 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _coding(table: Table, columns: list[int], identifiers: set[int], nominal: str) -> Coding | None:
+def _coding(table: Table, columns: list[int], dropped: set[int], nominal: str) -> Coding | None:
     """Return the encoding of the words of the feature columns."""
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
     left_out = []
     for column in columns:
         attribute = table.attributes[column]
-        if column in identifiers:
+        if column in dropped:
             left_out.append(attribute.name)
         elif attribute.kind == "numeric":
             continue
         elif _is_plain(attribute) or nominal == "ordinal":
-            values = np.arange(len(attribute.categories), dtype=float)
-            if _is_flipped(attribute):
-                values = 1 - values
-            code = dict(zip(attribute.categories, values.tolist(), strict=True))
+            code = dict(zip(attribute.categories, _numbers(attribute).tolist(), strict=True))
             if not is_identity(code):
                 codes[attribute.name] = code
         else:
@@ -214,12 +207,11 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
     else:
         codes = values.astype(int)
         used = np.unique(codes)
-        meanings = {int(code): truth(attribute.categories[code]) for code in used}
-        wrong = np.isin(codes, [code for code, meaning in meanings.items() if meaning is None])
-        if not wrong.any() and len(used) <= 2:
-            return np.isin(codes, [code for code, meaning in meanings.items() if meaning == 1.0])
-        if not wrong.any():  # Three words for two meanings, such as -1, 0 and 1.
-            wrong = codes == used[-1]
+        meanings = [*label_values([attribute.categories[code] for code in used]).values()]
+        on = np.isin(codes, [code for code, m in zip(used, meanings, strict=True) if m == 1.0])
+        wrong = np.isin(codes, [code for code, m in zip(used, meanings, strict=True) if m is None])
+        if not wrong.any():
+            return on
     row = int(np.argmax(wrong))
     shown = (
         f"{values[row]:g}"
@@ -234,22 +226,29 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
 
 
 def _features(
-    table: Table, columns: list[int], identifiers: set[int], nominal: str
+    table: Table, columns: list[int], dropped: set[int], nominal: str
 ) -> tuple[Any, list[str]]:
-    if identifiers:
-        left_out = [table.names[c] for c in columns if c in identifiers]
+    if dropped:
+        left_out = [table.names[c] for c in columns if c in dropped]
         warn_user(
-            f"{table.path}: dropped {listed(left_out)}, because a column with a different value "
-            "in every row is an identifier and not a feature"
+            f"{table.path}: dropped {listed(left_out)}, because keys of rows, and words that are "
+            "different in every row, are not features"
         )
-        columns = [c for c in columns if c not in identifiers]
+        columns = [c for c in columns if c not in dropped]
     if not columns:
-        raise table.error("the file has no features: every column is a label or an identifier")
+        raise table.error("the file has no features: every column is a label or names rows")
     attributes = [table.attributes[c] for c in columns]
+    moves = {
+        i: numbers
+        for i, attribute in enumerate(attributes)
+        if attribute.categories
+        and _is_plain(attribute)
+        and ((numbers := _numbers(attribute)) != np.arange(len(numbers))).any()
+    }
     if sp.issparse(table.values):
         # Omitted entries of sparse rows are no longer 0 in these columns.
-        table.check_cells(sum(map(_is_flipped, attributes)), "columns of yes and no")
-    values = _flipped(table.values[:, columns], attributes)
+        table.check_cells(len(moves), "columns of yes and no")
+    values = move_codes(table.values[:, columns], moves)
     _warn_of_missing(table, values, attributes)
     spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
     if not spread or nominal == "ordinal":
@@ -267,12 +266,22 @@ def _features(
 
 def _is_plain(attribute: Attribute) -> bool:
     """Return whether a column becomes a single feature: it is numeric or binary."""
-    if attribute.kind == "numeric" or len(attribute.categories) == 2:
+    words = attribute.categories
+    if attribute.kind == "numeric" or len(words) == 2 or yes_no_words(words) is not None:
         return True
-    return len(attribute.categories) == 1 and truth(attribute.categories[0]) is not None
+    return len(words) == 1 and label_values(words)[words[0]] is not None
 
 
-def _is_identifier(table: Table, column: int) -> bool:
+def _numbers(attribute: Attribute) -> np.ndarray:
+    """Return the number of each word of a column: 0 for no and 1 for yes, or its position."""
+    values = list(label_values(attribute.categories).values())
+    if _is_plain(attribute) and (len(values) == 1 or set(values) == {0.0, 1.0}):
+        return np.array(values)
+    return np.arange(len(values), dtype=float)
+
+
+def _all_differ(table: Table, column: int) -> bool:
+    """Return whether a column has words that are different in every row."""
     attribute = table.attributes[column]
     n_rows = table.values.shape[0]
     least = 2 if attribute.kind == "string" else _MOST_ORDINARY_VALUES + 1
@@ -281,29 +290,16 @@ def _is_identifier(table: Table, column: int) -> bool:
     return bool(len(np.unique(table.column(column))) == n_rows)
 
 
-def _is_flipped(attribute: Attribute) -> bool:
-    """Return whether a binary column lists the word for 1 first."""
-    return bool(
-        attribute.categories
-        and _is_plain(attribute)
-        and truth(attribute.categories[0]) == 1.0
-        and (len(attribute.categories) == 1 or truth(attribute.categories[1]) == 0.0)
-    )
-
-
-def _flipped(values: Any, attributes: list[Attribute]) -> Any:
-    """Swap 0 and 1 in binary columns that list the word for 1 first."""
-    flips = [i for i, attribute in enumerate(attributes) if _is_flipped(attribute)]
-    if not flips:
-        return values
-    if not sp.issparse(values):
-        values[:, flips] = 1.0 - values[:, flips]
-        return values
-    columns = values.tocsc()
-    others = np.setdiff1d(np.arange(values.shape[1]), flips)
-    flipped = sp.csc_array(1.0 - columns[:, flips].toarray())
-    both = sp.hstack([columns[:, others], flipped], format="csc")
-    return both[:, np.argsort(np.concatenate([others, flips]))].tocsr()
+def _are_keys(table: Table, column: int) -> bool:
+    """Return whether a column has keys, which name rows."""
+    attribute, values = table.attributes[column], table.column(column)
+    if attribute.kind == "numeric":
+        return numbers_are_keys(attribute.name, values)
+    distinct = attribute.categories
+    if not mostly_distinct(len(distinct), int(np.isfinite(values).sum())):
+        return False
+    # Numbers with a few other words are no keys; a warning names them.
+    return words_are_keys(distinct) and 2 * sum(map(_is_number, distinct)) <= len(distinct)
 
 
 def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.cells import is_missing, truth
 from imcc._utils.errors import InvalidTypeError, given, message_of
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
 from imcc.datasets._csv import parse_csv
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset, concatenate
-from imcc.datasets._encode import label_columns, truth
+from imcc.datasets._encode import label_columns
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
 from imcc.datasets._files import MAX_CELLS, Content, Source, open_all, refuses_by_memory
 from imcc.datasets._formats import check_options, format_to_read
@@ -90,7 +91,7 @@ def read_matching(
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
     coding = coding or Coding()
-    table = _table(chosen.name, contents, options)
+    table = _table(chosen.name, contents, options, coding)
     if table is not None:
         if table.values.shape[0] == 0:
             raise table.error("the file has no rows")
@@ -265,7 +266,9 @@ def match_dataset(
     return X, dataset.Y[:, [there[name] for name in label_names]]
 
 
-def _table(name: str, contents: list[Content], options: dict[str, Any]) -> Table | None:
+def _table(
+    name: str, contents: list[Content], options: dict[str, Any], coding: Coding
+) -> Table | None:
     """Return the table of a file with named columns; None for other formats."""
     if name in ("csv", "mulan", "meka", "parquet"):
         known = {"csv": ("delimiter", "header", "encoding"), "parquet": ()}.get(name, ("encoding",))
@@ -275,7 +278,11 @@ def _table(name: str, contents: list[Content], options: dict[str, Any]) -> Table
             raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
         taken = {key: value for key, value in options.items() if key in known}
         if name == "csv":
-            return join_tables([parse_csv(content, **taken) for content in contents])
+            # A value of the training data, such as "none", is a value here.
+            words = {column: set(code) for column, code in coding.codes.items()}
+            words |= _words_of_columns(coding)
+            kept = {column: set(filter(is_missing, there)) for column, there in words.items()}
+            return join_tables([parse_csv(content, **taken, kept=kept) for content in contents])
         if name == "parquet":
             return join_tables([parse_parquet(content)[0] for content in contents])
         return join_tables([parse_arff(content, **taken) for content in contents])
@@ -407,7 +414,8 @@ def _meaning(word: str, code: Mapping[str, float] | None) -> float | None:
         try:
             return float(word)
         except ValueError:
-            return None
+            # Parquet files have booleans, which are numbers.
+            return {"false": 0.0, "true": 1.0}.get(word.lower())
     if word in code:
         return code[word]
     by_truth = {truth(known): value for known, value in code.items()}

@@ -84,7 +84,8 @@ def read_parquet(
     if labels is None and label_prefix is None:
         labels = parsed[0][1]
     columns = choose_labels(table, labels, label_prefix)
-    return to_dataset(table, columns, nominal, name or joined_name(contents))
+    foreign = parsed[0][1] is None
+    return to_dataset(table, columns, nominal, name or joined_name(contents), find_keys=foreign)
 
 
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:

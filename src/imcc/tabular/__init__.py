@@ -5,8 +5,8 @@ overridden.  :class:`TableEncoder` converts the columns to features with scikit-
 transformers, and :class:`TableClassifier` combines it with a classifier.
 """
 
+from imcc._utils.cells import MISSING
 from imcc.tabular._classifier import TableClassifier
-from imcc.tabular._columns import MISSING
 from imcc.tabular._corrected import TreeCorrectedClassifier
 from imcc.tabular._encoder import TableEncoder
 from imcc.tabular._encoding import UnknownValuesWarning

@@ -15,26 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.cells import MISSING, truth
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
-
-#: Words for a missing value, compared in lower case after trimming.
-MISSING = frozenset(
-    {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "<na>"}
-)
-
-# Pairs of words for no and yes, in lower case.
-_YES_NO = (
-    ("no", "yes"),
-    ("n", "y"),
-    ("false", "true"),
-    ("f", "t"),
-    ("off", "on"),
-    ("0", "1"),
-    ("0.0", "1.0"),
-    ("nein", "ja"),
-    ("non", "oui"),
-)
 
 # A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
@@ -302,12 +285,7 @@ def to_numbers(values: Any) -> np.ndarray:
     return np.asarray(pc.fill_null(found, float("nan")).to_numpy(), dtype=np.float64)
 
 
-def yes_no_words(distinct: Collection[str]) -> tuple[str, str] | None:
-    """Return the words for no and yes if the distinct lower-case values are such a pair."""
-    return next((pair for pair in _YES_NO if set(distinct) == set(pair)), None)
-
-
-def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np.ndarray]:
+def to_flags(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return a yes/no column as 0.0 and 1.0, NaN if missing, and which cells are neither."""
     pa, pc = arrow(), compute()
     if pa.types.is_boolean(values.type):
@@ -316,19 +294,25 @@ def to_flags(values: Any, words: tuple[str, str] | None) -> tuple[np.ndarray, np
     if not is_text(values):
         flags = to_numbers(values)
         return flags, ~(np.isnan(flags) | (flags == 0) | (flags == 1))
-    no, yes = words or ("0", "1")
-    lower = pc.utf8_lower(values)
-    # A file may write 1 where another has 1.0.
-    accepted = {"0": ("0", "0.0"), "1": ("1", "1.0"), "0.0": ("0", "0.0"), "1.0": ("1", "1.0")}
+    return flags_of_words(
+        values, {word: truth(word) for word in values.unique().to_pylist() if word}
+    )
 
-    def is_word(word: str) -> np.ndarray:
-        value_set = pa.array(accepted.get(word, (word,)), pa.large_string())
-        return np.asarray(pc.is_in(lower, value_set=value_set).to_numpy(), dtype=bool)
 
-    off, on = is_word(no), is_word(yes)
-    present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
-    flags = np.where(on, 1.0, np.where(off, 0.0, np.nan))
-    return flags, present & ~on & ~off
+def flags_of_words(
+    values: Any, meanings: Mapping[str, float | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that words mean, NaN if missing, and which cells mean none."""
+    pa, pc = arrow(), compute()
+
+    def means(number: float) -> np.ndarray:
+        words = [word for word, meaning in meanings.items() if meaning == number]
+        found = pc.is_in(values, value_set=pa.array(words, values.type))
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+    off, on = means(0.0), means(1.0)
+    present = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
+    return np.where(on, 1.0, np.where(off, 0.0, np.nan)), present & ~on & ~off
 
 
 def parse_date(text: str, layout: str) -> datetime | None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from imcc._utils.cells import label_values
 from imcc._utils.errors import InvalidArgumentError, Message
 from imcc._utils.text import printable
-from imcc.tabular._columns import arrow, clean_text, is_text, to_flags, yes_no_words
+from imcc.tabular._columns import arrow, clean_text, flags_of_words, is_text, to_flags
 from imcc.tabular._schema import TableError
 
 # Separators of tags that are detected, in order of priority.
@@ -186,7 +187,8 @@ def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False
     Raises
     ------
     TableError
-        If a cell is missing, or neither 0 nor 1 (nor a pair of words such as yes and no).
+        If a cell is missing, or neither 0 nor 1 (nor a word such as yes and no), and not all cells
+        are -1 and 1.
     """
     return label_columns(table, names, unknown)
 
@@ -200,21 +202,12 @@ def label_columns(
     """
     matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
-        values = table[name]
-        words = None
-        if is_text(values):
-            values, _ = clean_text(values)
-            distinct = {str(v).lower() for v in values.drop_null().unique().to_pylist()}
-            words = yes_no_words(distinct) or _alone(distinct)
-        if arrow().types.is_null(values.type):
-            flags, neither = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
-        else:
-            flags, neither = to_flags(values, words)
+        values, flags, neither = _flags(table[name])
         # Invalid values are reported before missing ones: a column named by mistake may have both.
         if neither.any():
             row = int(np.flatnonzero(neither)[0])
             raise TableError(
-                f"label column {name!r} must be 0 or 1 (or yes and no), not "
+                f"label column {name!r} must be 0 or 1 (or -1 and 1, or no and yes), not "
                 f"{values[row].as_py()!r}; a column that lists labels by name is one of tags",
                 row,
             )
@@ -237,14 +230,19 @@ def label_columns(
     return matrix if np.isnan(matrix).any() else matrix.astype(np.int64)
 
 
-def _alone(distinct: set[str]) -> tuple[str, str] | None:
-    """Return the pair of words that contains the only value of a label column."""
-    if len(distinct) != 1:
-        return None
-    for no, yes in (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")):
-        if distinct <= {no, yes}:
-            return (no, yes)
-    return None
+def _flags(values: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return the cells of a label column, 0.0, 1.0 or NaN for each, and which are neither."""
+    if arrow().types.is_null(values.type):
+        return values, np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+    if is_text(values):
+        values, _ = clean_text(values)
+        return values, *flags_of_words(
+            values, label_values(values.drop_null().unique().to_pylist())
+        )
+    flags, neither = to_flags(values)
+    if neither.any() and np.isin(flags[~np.isnan(flags)], (-1, 1)).all():
+        return values, np.where(flags == -1, 0.0, flags), np.zeros(len(values), dtype=bool)
+    return values, flags, neither
 
 
 def check_separator(separator: Any) -> str | None:

@@ -27,7 +27,6 @@ says that the column is no number.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -35,13 +34,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from imcc._utils.cells import (
+    MISSING,
+    mostly_distinct,
+    numbers_are_keys,
+    words_are_keys,
+    yes_no_words,
+)
 from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
 from imcc.datasets import DataWarning
 from imcc.tabular._columns import (
     DATE_FORMATS,
     DATE_SHAPE,
     ISO,
-    MISSING,
     are_percentages,
     arrow,
     as_table,
@@ -57,7 +62,6 @@ from imcc.tabular._columns import (
     to_numbers,
     unclear_numbers,
     with_points,
-    yes_no_words,
 )
 
 #: The kinds of columns.
@@ -65,11 +69,8 @@ KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "labe
 
 # With at least this fraction of numbers, the other values of a column are an error.
 _MOSTLY = 0.8
-# Minimum number of distinct values of a column of ids.
-_FEWEST_KEYS = 20
-# A column of ids may have repeated values, with a warning, if at least this fraction is distinct.
-_MOSTLY_DISTINCT = 0.95
-_KEY_NAME = re.compile(r"(^|[_\W])(id|key|uuid|guid|index|nr|no|number)$", re.IGNORECASE)
+# A column with more distinct values is not yes/no, however the words are capitalised.
+_MOST_SPELLINGS = 20
 # If at least this fraction of the values is missing, an indicator of missing values is added.
 FREQUENTLY_MISSING = 0.05
 
@@ -586,13 +587,13 @@ class _Reader:
 
     def yes_no(self) -> tuple[str, str] | None:
         """Return the words for no and yes if these are the values of the column, else None."""
-        pa, pc = arrow(), compute()
+        pa = arrow()
         if pa.types.is_boolean(self.values.type):
             return ("0", "1")
-        if len(self.distinct) > 4:
+        if len(self.distinct) > _MOST_SPELLINGS:
             return None
         if self.is_text:
-            return yes_no_words(set(pc.utf8_lower(self.distinct).to_pylist()))
+            return yes_no_words(self.distinct.to_pylist())
         if pa.types.is_integer(self.values.type) or pa.types.is_floating(self.values.type):
             return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
         return None
@@ -648,32 +649,23 @@ class _Reader:
             )
 
     def counts_rows(self) -> bool:
-        """Return whether numbers are keys: distinct integers, consecutive or named like a key."""
-        if self.percent or self.values.null_count or not self._mostly_distinct():
+        """Return whether numbers are keys, which name rows."""
+        if self.percent or self.values.null_count:
             return False
-        numbers = to_numbers(self.values)
-        if (numbers != np.round(numbers)).any():
-            return False
-        counting = numbers.max() - numbers.min() == len(self.distinct) - 1
-        if not counting and _KEY_NAME.search(self.name) is None:
+        if not numbers_are_keys(self.name, to_numbers(self.values)):
             return False
         self._doubt_if_repeated("number")
         return True
 
     def are_keys(self) -> bool:
-        """Return whether values are keys: distinct single words with digits."""
-        pc = compute()
-        if not self._mostly_distinct():
+        """Return whether words are keys, which name rows."""
+        n_present = len(self.values) - self.values.null_count
+        if not mostly_distinct(len(self.distinct), n_present):
             return False
-        if not pc.all(pc.match_substring_regex(self.distinct, r"^\S*\d\S*$")).as_py():
+        if not words_are_keys(word.as_py() for word in self.distinct):
             return False
         self._doubt_if_repeated("category")
         return True
-
-    def _mostly_distinct(self) -> bool:
-        """Return whether there are enough distinct values for a column of keys."""
-        n_present = len(self.values) - self.values.null_count
-        return len(self.distinct) >= max(_FEWEST_KEYS, _MOSTLY_DISTINCT * n_present)
 
     def _doubt_if_repeated(self, otherwise: str) -> None:
         """Note that not all keys are distinct; ``otherwise`` is the kind if they are none."""

@@ -114,7 +114,7 @@ def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
         _refuse(column, values, np.isinf(numbers), "is infinite")
         return {column.name: numbers}
     if column.kind == "yes/no":
-        flags, neither = to_flags(values, column.words)
+        flags, neither = to_flags(values)
         if _may_count(column) and neither.any():
             # The training table happened to have only 0 and 1 in a column of counts.
             others = _numbers_among(values, neither)
