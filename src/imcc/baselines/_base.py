@@ -19,7 +19,7 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
     ``_score_rows(X)``.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -31,12 +31,15 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, >= 0; a weight of 2 is the same as repeating the row.  Rows of
             weight 0 are ignored.  By default, all weights are 1.
+        groups : None
+            Not supported.
 
         Returns
         -------
         self : object
             The fitted classifier.
         """
+        self._refuse_groups(groups)
         self._check_parameters()
         X = check_features(self, X, reset=True)
         rows = check_weighted(X, y, sample_weight, type(self).__name__)

@@ -40,6 +40,7 @@ class SearchMixin(LogOddsClassifierMixin):
     with ``calibrate=True``, ``calibration_``; their scores are then log-odds.
     """
 
+    _uses_groups = True
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
 
     def predict(
