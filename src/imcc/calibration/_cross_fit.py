@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part
 from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
 from imcc._utils.wrappers import best_setting, fit_with
@@ -42,9 +42,10 @@ def scoring_method(estimator: Any) -> str:
     for method in DEFAULT_THRESHOLDS:
         if hasattr(estimator, method):
             return method
-    raise TypeError(
-        f"{type(estimator).__name__} has neither decision_function nor predict_proba, so its "
-        "labels have no scores to apply thresholds to"
+    raise InvalidTypeError(
+        "estimator",
+        f"must have scores of labels: {type(estimator).__name__} has neither decision_function nor "
+        "predict_proba",
     )
 
 
