@@ -169,10 +169,10 @@ class Remembering(KernelEnsembleClassifier):
     """The ensemble, with the held-out log-odds of its training rows."""
 
     def fit_held_out(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> np.ndarray:
         """Fit, and remember the log-odds that are returned."""
-        self.held_out_ = super().fit_held_out(X, y, sample_weight, groups)
+        self.held_out_ = super().fit_held_out(X, y, sample_weight=sample_weight, groups=groups)
         return self.held_out_
 
 

@@ -84,6 +84,5 @@ def test_lift_counts_clusters_by_weights(problem):
     found = label_centers(X, on, row_identities(X), 0.3, 0, weights)
     repeated = label_centers(more_X, more_on, row_identities(more_X), 0.3, 0)
     assert found.shape == repeated.shape
-    assert LIFT(0.3, random_state=0).fit(X, on[:, None], weights).cluster_centers_[0].shape == (
-        found.shape
-    )
+    lift = LIFT(0.3, random_state=0).fit(X, on[:, None], sample_weight=weights)
+    assert lift.cluster_centers_[0].shape == found.shape

@@ -320,9 +320,9 @@ def test_groups_are_passed_on(rare):
 class CountingCV(IMCCClassifierCV):
     fits = 0
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, sample_weight=None, groups=None):
         CountingCV.fits += 1
-        return super().fit(X, y, groups)
+        return super().fit(X, y, sample_weight=sample_weight, groups=groups)
 
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0, 10.0], "gammas": [0.1], "n_clusters": [4, 8], "cv": 3}
@@ -569,7 +569,7 @@ def test_held_out_scores_of_the_classifier_itself():
     seen = average_precision(Y, plain.decision_function(X))
     assert average_precision(Y, held_out) < seen
     weights = np.r_[np.zeros(30), np.ones(120)]
-    some = clone(ensemble).fit_held_out(X, Y, weights)
+    some = clone(ensemble).fit_held_out(X, Y, sample_weight=weights)
     assert np.isnan(some[:30]).all()
     np.testing.assert_allclose(some[30:], clone(ensemble).fit_held_out(X[30:], Y[30:]))
     weighted = TunedThresholds(ensemble, cv="held_out").fit(X, Y, sample_weight=weights)

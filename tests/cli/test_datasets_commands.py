@@ -116,7 +116,7 @@ def table(tmp_path):
         (["--labels", "is_q,is_p"], ["is_q", "is_p"], 2),
         (["--label-prefix", "is_"], ["is_p", "is_q"], 2),
         (["--labels", "-1"], ["is_q"], 3),
-        (["--labels=-1", "--nominal", "onehot"], ["is_q"], 5),
+        (["--labels=-1", "--nominal", "onehot"], ["is_q"], 3),
         (["--labels=-1", "--nominal", "ordinal"], ["is_q"], 3),
     ],
 )
@@ -151,7 +151,7 @@ def test_encoding_and_warnings(tmp_path):
     assert "not UTF-8: specify the encoding with --encoding latin-1" in result.stderr
     result = good("describe", tmp_path / "l.csv", "--labels", "y", "--encoding", "latin-1")
     assert result.stderr == ""
-    result = good("describe", tmp_path / "l.csv", "--labels", "y", "--nominal", "onehot")
+    result = good("describe", tmp_path / "l.csv", "--labels", "y", "--nominal", "ordinal")
     assert "Warning: " in result.stderr
     assert "read as Latin-1" in result.stderr
 

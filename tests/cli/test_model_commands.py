@@ -571,7 +571,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["tune", train, *NAMED, *out, "--alphas", "a,b"], 2, "not numbers"),
         (["tune", train, *NAMED, *out, "--method", "imcc", "--alphas=-1", "-q"], 2, "alphas"),
         (["tune", train, *NAMED, *out, "--kernels", "x"], 2, "'x' is not one of"),
-        (["tune", train, *NAMED, *out, "--kernel-search", "--kernels", "rbf"], 2, "not both"),
+        (["tune", train, *NAMED, *out, "--kernel-search", "--kernels", "linear"], 2, "not both"),
         (["tune", train, *NAMED, "-o", tmp_path / "folder"], 1, "is a folder"),
         (["tune", train, *NAMED, "-o", tmp_path / "no" / "m.skops"], 1, "no folder"),
         (["fit", train, *NAMED, *out, "-q", "--beta", "0"], 2, "beta must be"),

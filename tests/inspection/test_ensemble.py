@@ -114,14 +114,14 @@ def test_landmarks_and_binary_targets(data):
 
 def test_what_cannot_be_explained(data, fitted):
     X, Y = data
-    with pytest.raises(ValueError, match="by='evidence' is not available for an ensemble"):
+    with pytest.raises(ValueError, match="by 'evidence' is not available for an ensemble"):
         explain(fitted, X[0], 0, by="evidence")
     with pytest.raises(ValueError, match="member must be an index from 0"):
         explain(fitted, X[0], 0, member=99)
     with pytest.raises(ValueError, match="member can only be used with by='support'"):
         explain(fitted, X[0], 0, by="members", member=0)
     imcc = IMCCClassifier(4, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="need a KernelEnsembleClassifier"):
+    with pytest.raises(ValueError, match="members of a KernelEnsembleClassifier"):
         explain(imcc, X[0], 0, by="members")
     assert explain(fitted, X[0], 2).totals() == {"constant": pytest.approx(np.log(80.5 / 0.5))}
 

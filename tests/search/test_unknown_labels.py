@@ -64,13 +64,13 @@ def test_the_search_equals_separate_fits(partly_known, name, weighted):
     for k, params in enumerate(search.cv_results_["params"]):
         for i, (train, test) in enumerate(folds):
             clf = search.estimator_for(params)
-            clf.fit(X[train], Y[train], None if weights is None else weights[train])
+            clf.fit(X[train], Y[train], sample_weight=None if weights is None else weights[train])
             own = None if weights is None else weights[test]
             expected = evaluate(Y[test], clf.decision_function(X[test]), sample_weight=own)
             for metric in METRICS:
                 found = search.cv_results_[f"split{i}_test_{metric}"][k]
                 assert found == pytest.approx(expected[metric], abs=1e-9), (metric, params)
-    best = search.estimator_for(search.best_params_).fit(X, Y, weights)
+    best = search.estimator_for(search.best_params_).fit(X, Y, sample_weight=weights)
     np.testing.assert_array_equal(search.decision_function(X_new), best.decision_function(X_new))
 
 
@@ -115,7 +115,7 @@ def test_scorers_that_are_means_over_labels(partly_known, weighted):
     for k, params in enumerate(search.cv_results_["params"]):
         for i, (train, test) in enumerate(folds):
             clf = search.estimator_for(params)
-            clf.fit(X[train], Y[train], None if weights is None else weights[train])
+            clf.fit(X[train], Y[train], sample_weight=None if weights is None else weights[train])
             found = {"f1_macro": [], "roc_auc": [], "f2": []}
             for j in range(Y.shape[1]):
                 rows = test[~np.isnan(Y[test, j])]
@@ -145,7 +145,7 @@ def test_probabilities_leave_unknown_cells_out(partly_known, name, weighted):
     model, scores = search.best_estimator_, np.empty(Y.shape)
     for train, test in folds:
         clf = search.estimator_for(search.best_params_)
-        clf.fit(X[train], Y[train], None if weights is None else weights[train])
+        clf.fit(X[train], Y[train], sample_weight=None if weights is None else weights[train])
         scores[test] = clf.decision_function(X[test])
     slopes, offsets = naive.fit(scores, on, weights, known)
     np.testing.assert_allclose(search.calibration_.slope, slopes, rtol=1e-4)

@@ -117,11 +117,13 @@ def test_zero_weight_leaves_a_row_out(weighted, cv):
     )
     options = {"alphas": [0.5], "betas": [0.1, 1], "gammas": [0.3], "n_clusters": [3]}
     options |= {"random_state": 0, "calibrate": True}
-    by_groups = isinstance(cv, GroupKFold)
-    groups = np.arange(90) % 7
-    every = IMCCClassifierCV(**options, cv=cv).fit(X, Y, groups if by_groups else None, weights)
+    groups = np.arange(90) % 7 if isinstance(cv, GroupKFold) else None
+    every = IMCCClassifierCV(**options, cv=cv).fit(X, Y, sample_weight=weights, groups=groups)
     rest = IMCCClassifierCV(**options, cv=rest_cv).fit(
-        X[some], Y[some], groups[some] if by_groups else None, weights[some]
+        X[some],
+        Y[some],
+        sample_weight=weights[some],
+        groups=None if groups is None else groups[some],
     )
     np.testing.assert_array_equal(every.predict_proba(X_new), rest.predict_proba(X_new))
     unweighted = IMCCClassifierCV(**options, cv=3).fit(X[some], Y[some])

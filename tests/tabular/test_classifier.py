@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from imcc import IMCCClassifier
-from imcc.calibration import MultilabelCalibrator, decision_thresholds
+from imcc import IMCCClassifier, KernelEnsembleClassifier
+from imcc._utils.errors import ImccError
+from imcc.calibration import MultilabelCalibrator, TunedThresholds, decision_thresholds
 from imcc.tabular import TableClassifier, TableError, read_tags, tag_matrix
 
 pandas = pytest.importorskip("pandas")
@@ -155,11 +158,160 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     np.testing.assert_array_equal(model.predict(frame), before)
 
 
+def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
+    frame, labels = table(80)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    before = dict(vars(model))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    # After the new pipeline has been stored.
+    monkeypatch.setattr("imcc.tabular._classifier.tag_separator", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(frame[["size"]].assign(tags=["a|b", ""] * 40), "tags")
+    assert vars(model) == before
+
+
 def test_score_is_the_share_of_rows_that_are_right():
     frame, labels = table(100)
     model = TableClassifier(IMCC).fit(frame, labels)
     right = (model.predict(frame) == labels.to_numpy()).all(axis=1)
     assert model.score(frame, labels) == pytest.approx(right.mean())
+    weights = np.arange(100) % 3
+    expected = np.average(right, weights=weights)
+    # In every form that fit accepts, and whatever the order of the columns.
+    tags = ["|".join(labels.columns[row > 0]) for row in labels.to_numpy()]
+    joined = pandas.concat([frame, labels], axis=1).assign(tags=tags)
+    for rows, y in (
+        (frame, labels),
+        (frame, tags),
+        (joined, ["south", "large", "fruit"]),
+        (joined, "tags"),
+    ):
+        assert model.score(rows, y, sample_weight=weights) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="y must name the labels of the model"):
+        model.score(joined, ["south", "large"])
+    with pytest.raises(ValueError, match="names columns that the table does not have"):
+        model.score(joined, "labels")
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.score(frame, labels, sample_weight=weights[:5])
+
+
+def features_of(model, rows):
+    """The features of a fitted model's rows, and its classifier without what it was fitted to."""
+    encoder, classifier = model.estimator_[0], clone(model.estimator_[-1])
+    return encoder.transform(rows), classifier
+
+
+FAST = KernelEnsembleClassifier(
+    kernels=["rbf"], width_scales=[1.0], penalties=[0.1, 1.0], coupling=[0.0], random_state=0
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TableClassifier(IMCC),
+        TableClassifier(IMCC, thresholds="f1"),
+        TableClassifier(MultilabelCalibrator(IMCC, cv=3)),
+        TableClassifier(FAST, random_state=0),
+        TableClassifier(make_pipeline(StandardScaler(with_mean=False), IMCC)),
+    ],
+    ids=["plain", "thresholds", "calibrated", "trees", "pipeline"],
+)
+def test_weights_reach_all_that_learns(model):
+    frame, labels = table(80)
+    frame = frame[["size", "town"]]
+    Y, weights = labels.to_numpy(), np.random.default_rng(0).uniform(0.2, 3, 80)
+    model = clone(model).fit(frame, Y, sample_weight=weights)
+    X, classifier = features_of(model, frame)
+    name = "imccclassifier__" * isinstance(classifier, Pipeline) + "sample_weight"
+    expected = classifier.fit(X, Y, **{name: weights})
+    np.testing.assert_array_equal(model.decision_function(frame), expected.decision_function(X))
+    np.testing.assert_array_equal(model.predict(frame), expected.predict(X))
+    plain = clone(model).fit(frame, Y)
+    assert np.abs(plain.decision_function(frame) - model.decision_function(frame)).max() > 1e-3
+
+
+def test_weight_2_for_all_rows_is_the_table_twice():
+    """The encoder has the same statistics then; the classifier is not that of weight 1."""
+    frame, labels = table(60)
+    frame = frame[["town"]].assign(old=frame["size"] > 0.1, new=frame["noise"] > 0)
+    model = TableClassifier(RidgeClassifier())
+    weighted = clone(model).fit(frame, labels, sample_weight=2).decision_function(frame)
+    twice = clone(model).fit(pandas.concat([frame] * 2), pandas.concat([labels] * 2))
+    np.testing.assert_allclose(weighted, twice.decision_function(frame), atol=1e-10)
+    assert np.abs(weighted - clone(model).fit(frame, labels).decision_function(frame)).max() > 1e-3
+
+
+def test_rows_of_weight_zero_are_left_out():
+    frame, labels = table(90)
+    weights = np.arange(90) % 3 * 0.7
+    frame.loc[weights == 0, "town"] = [f"town {i}" for i in range(30)]  # text, with these rows
+    some = weights > 0
+    model = TableClassifier(IMCC, random_state=0)
+    every = clone(model).fit(frame, labels, sample_weight=weights)
+    rest = clone(model).fit(frame[some], labels[some], sample_weight=weights[some])
+    assert every.schema_.to_dict() == rest.schema_.to_dict()
+    assert every.weights_ == rest.weights_
+    new, _ = table(30, seed=1)
+    np.testing.assert_array_equal(every.decision_function(new), rest.decision_function(new))
+    # Rows are counted in the table that was given.
+    frame["size"] = frame["size"].astype(str)
+    frame.loc[[30, 31], "size"] = "large"
+    with pytest.raises(TableError, match="row 31: column 'size'"):
+        clone(model).set_params(kinds={"size": "number"}).fit(frame, labels, sample_weight=weights)
+    with pytest.raises(TableError, match="a single row"):
+        clone(model).fit(frame, labels, sample_weight=np.eye(90)[0])
+
+
+def test_weights_that_the_classifier_cannot_use_are_refused():
+    frame, labels = table(60)
+    model = TableClassifier(OneVsRestClassifier(LogisticRegression()))
+    with pytest.raises(ImccError, match="sample_weight was passed, but OneVsRestClassifier"):
+        model.fit(frame, labels, sample_weight=np.ones(60))
+    with pytest.raises(ImccError, match="sample_weight must be 60 finite numbers"):
+        TableClassifier(IMCC).fit(frame, labels, sample_weight=np.ones(59))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TableClassifier(FAST, random_state=0),
+        TableClassifier(IMCC, thresholds="f1"),
+        TableClassifier(TunedThresholds(IMCC, cv=4)),
+    ],
+    ids=["trees", "thresholds", "wrapper"],
+)
+def test_groups_are_held_out_together(model):
+    """Rows that occur twice: a row's twin says what its labels are, unless both are held out."""
+    frame, labels = table(40)
+    frame, Y = pandas.concat([frame[["size"]]] * 2), np.vstack([labels.to_numpy()[:, :2]] * 2)
+    groups = np.tile(np.arange(40), 2)
+    model = clone(model).fit(frame, Y, groups=groups)
+    X, classifier = features_of(model, frame)
+    expected = classifier.fit(X, Y, groups=groups)
+    np.testing.assert_array_equal(model.decision_function(frame), expected.decision_function(X))
+    np.testing.assert_array_equal(model.estimator_[-1].thresholds_, expected.thresholds_)
+    with pytest.raises(ValueError, match="groups"):
+        clone(model).fit(frame, Y, groups=np.zeros(80))
+    with pytest.raises(ImccError, match="groups must be 80 values"):
+        clone(model).fit(frame, Y, groups=groups[:7])
+
+
+def test_groups_for_the_weight_of_text():
+    frame, labels = table(40)
+    model = TableClassifier(FAST, random_state=0)
+    with pytest.raises(ImccError, match="groups must have at least two different values"):
+        model.fit(frame, labels, groups=np.zeros(40))
+    model.fit(frame, labels, groups=np.arange(40) % 3)  # fewer than five
+
+
+def test_groups_that_would_do_nothing_are_refused():
+    frame, labels = table(40)
+    with pytest.raises(ImccError, match="groups would have no effect"):
+        TableClassifier(IMCC).fit(frame, labels, groups=np.arange(40))
 
 
 def test_thresholds_of_rare_labels():

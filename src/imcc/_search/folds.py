@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 
 from imcc._backend.array import is_numpy
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features, Target
 from imcc.metrics import METRICS, Judge
+
+_IGNORED = "The groups parameter is ignored"
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,17 @@ class Fold:
 
 
 def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list[Fold]:
-    """Split the rows according to ``cv``; see :class:`imcc.IMCCClassifierCV`."""
+    """Split the rows according to ``cv``; see :class:`imcc.IMCCClassifierCV`.
+
+    With groups, a number of folds means folds of whole groups; groups that would be ignored are an
+    error.
+    """
+    if groups is not None and (cv is None or isinstance(cv, numbers.Integral)):
+        cv = GroupKFold(5 if cv is None else int(cv))
+    elif groups is not None and not hasattr(cv, "split"):
+        raise InvalidArgumentError(
+            "groups", "would have no effect, because cv lists the folds: leave them out"
+        )
     # A 1-D target can be stratified by class; an indicator matrix cannot.
     by = target.signs
     if target.kind == "binary":
@@ -34,7 +48,19 @@ def make_folds(cv: Any, X: Features, target: Target, groups: Any = None) -> list
     splitter = check_cv(cv, by, classifier=True)
     # Splitters only use the number of rows, and only support NumPy arrays.
     rows = X if is_numpy(X) else np.empty((X.shape[0], 0))
-    folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
+    with warnings.catch_warnings():
+        # scikit-learn only warns of that.
+        warnings.filterwarnings("error", _IGNORED)
+        try:
+            folds = [Fold(train, test) for train, test in splitter.split(rows, by, groups)]
+        except UserWarning as warning:
+            if not str(warning).startswith(_IGNORED):
+                raise
+            raise InvalidArgumentError(
+                "groups",
+                f"would have no effect, because cv={cv} ignores them: pass a number of folds, or a "
+                "splitter such as GroupKFold, as cv",
+            ) from warning
     if not all(len(fold.train) and len(fold.test) for fold in folds):
         raise ValueError("cv must not give a fold without training rows or without held-out rows")
     return folds

@@ -19,7 +19,9 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.names import name_of
 
 
@@ -134,6 +136,51 @@ def without_search(model: Any) -> tuple[Any, Any]:
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_, model
     return model, None
+
+
+def uses_groups(estimator: Any) -> bool:
+    """Return whether ``fit`` of an estimator, or of a pipeline's last step, uses ``groups``."""
+    last, _ = _last_step(estimator)
+    return bool(getattr(last, "_uses_groups", has_fit_parameter(last, "groups")))
+
+
+def fit_with(
+    estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+) -> Any:
+    """Fit an estimator, or a pipeline that ends in one, with row weights and groups.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y
+        Training rows and labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights; an error if the estimator does not support them.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, for estimators that use them; others hold out no rows.
+    """
+    last, prefix = _last_step(estimator)
+    more = {}
+    if sample_weight is not None:
+        if not has_fit_parameter(last, "sample_weight"):
+            raise InvalidArgumentError(
+                "sample_weight",
+                f"was passed, but {type(last).__name__}.fit does not support it: omit it, or use a "
+                "classifier that supports weights",
+            )
+        more[f"{prefix}sample_weight"] = sample_weight
+    if groups is not None and uses_groups(last):
+        more[f"{prefix}groups"] = groups
+    return estimator.fit(X, y, **more)
+
+
+def _last_step(estimator: Any) -> tuple[Any, str]:
+    """Return the last step of a pipeline, also of nested ones, and the prefix of its arguments."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return estimator, prefix
 
 
 def describe(model: Any) -> str:

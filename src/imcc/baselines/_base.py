@@ -19,7 +19,7 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
     ``_score_rows(X)``.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -30,12 +30,15 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, >= 0.  Rows of weight 0 are ignored.  By default, all weights are 1.
+        groups : None
+            Not supported.
 
         Returns
         -------
         self : object
             The fitted classifier.
         """
+        self._refuse_groups(groups)
         self._check_parameters()
         X = check_features(self, X, reset=True)
         rows = check_weighted(X, y, sample_weight, type(self).__name__)

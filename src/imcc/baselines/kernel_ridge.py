@@ -95,7 +95,7 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.device = device
 
     def fit(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> KernelRidgeBaseline:
         """Search beta, kernel and width, then fit the best setting on all rows.
 
@@ -106,10 +106,8 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.  NaN in a dense label
             matrix means that the label is unknown, as for :meth:`imcc.IMCCClassifierCV.fit`.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, passed to the splitter.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, as for :meth:`imcc.IMCCClassifierCV.fit`.
+        sample_weight, groups : array-like of shape (n_samples,), default=None
+            Weight and group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`.
 
         Returns
         -------
@@ -133,7 +131,7 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=0,
             device=self.device,
-        ).fit(X, y, groups, sample_weight)
+        ).fit(X, y, sample_weight=sample_weight, groups=groups)
         for name in (
             "best_score_",
             "best_index_",

@@ -80,7 +80,7 @@ class SparseLinearCV(SearchClassifier):
     n_jobs: int | None
     random_state: Any
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:
         """Search the grid, then fit the best setting on all rows.
 
         Parameters
@@ -89,11 +89,11 @@ class SparseLinearCV(SearchClassifier):
             Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, passed to the splitter.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, >= 0, used in the fits, in the metrics on held-out rows and in the
             final fit.  Rows of weight 0 are ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`.
 
         Returns
         -------
@@ -200,7 +200,8 @@ class SparseLinearCV(SearchClassifier):
         """Fit the best setting on all rows; return whether it is bounded there."""
         start = time.perf_counter()
         try:
-            self.best_estimator_ = self.estimator_for(best.params).fit(X, y, sample_weight)
+            model = self.estimator_for(best.params)
+            self.best_estimator_ = model.fit(X, y, sample_weight=sample_weight)
         except UnboundedError:
             warnings.warn(
                 f"the objective of {best.params} is bounded below on the folds but not on all "
@@ -519,7 +520,8 @@ def _fit_and_score(
     model: Any, X: Features, signs: np.ndarray, fold: Fold, weights: np.ndarray | None
 ) -> np.ndarray:
     of_train = None if weights is None else weights[fold.train]
-    return model.fit(X[fold.train], signs[fold.train], of_train)._scores(X[fold.test])
+    model.fit(X[fold.train], signs[fold.train], sample_weight=of_train)
+    return model._scores(X[fold.test])
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
            [0.89, 0.62, 0.7 , 0.18]])
     """
 
+    _uses_groups = True
+
     def __init__(
         self,
         estimator: Any,
@@ -118,7 +120,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
         self.n_jobs = n_jobs
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> MultilabelCalibrator:
         """Fit the classifier on all rows, and the maps to scores of held-out rows.
 
@@ -134,7 +136,8 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
             Row weights, >= 0, passed to the classifier, which must support them, and used for the
             maps.  Rows of weight 0 are removed.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, passed to the splitter.
+            Group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`; also passed to the
+            classifier if it holds out rows itself.  Not allowed with ``cv="prefit"``.
 
         Returns
         -------

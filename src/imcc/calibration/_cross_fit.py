@@ -10,12 +10,13 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import _num_samples
 
 from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part
 from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
-from imcc._utils.wrappers import best_setting
+from imcc._utils.wrappers import best_setting, fit_with
 
 #: The default threshold of a label, by the method that scores it.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
@@ -41,9 +42,10 @@ def scoring_method(estimator: Any) -> str:
     for method in DEFAULT_THRESHOLDS:
         if hasattr(estimator, method):
             return method
-    raise TypeError(
-        f"{type(estimator).__name__} has neither decision_function nor predict_proba, so its "
-        "labels have no scores to apply thresholds to"
+    raise InvalidTypeError(
+        "estimator",
+        f"must have scores of labels: {type(estimator).__name__} has neither decision_function nor "
+        "predict_proba",
     )
 
 
@@ -119,22 +121,6 @@ def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
 
 
-def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Fit a classifier, or a pipeline that ends in one, with row weights unless they are None."""
-    if sample_weight is None:
-        return estimator.fit(X, y)
-    last, prefix = estimator, ""
-    while isinstance(last, Pipeline):
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
-    if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(
-            f"sample_weight was passed, but {type(last).__name__}.fit does not support it: omit "
-            "it, or use a classifier that supports weights"
-        )
-    return estimator.fit(X, y, **{f"{prefix}sample_weight": sample_weight})
-
-
 @dataclass(frozen=True)
 class Given:
     """The checked arguments of ``fit`` of a meta-estimator.
@@ -162,13 +148,17 @@ class Given:
         unknown: bool = False,
     ) -> Given:
         """Check labels and weights; ``unknown`` is for :func:`encode_target`."""
+        if groups is not None and isinstance(cv, str) and cv == "prefit":
+            raise InvalidArgumentError(
+                "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
+            )
         n_rows = _num_samples(X)
         target = encode_target(y, n_rows, name, unknown=unknown)
         weights = check_sample_weight(sample_weight, n_rows)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
-            groups = None if groups is None else _safe_indexing(groups, kept)
+            groups = _part(groups, kept)
             target = encode_target(y, len(kept), name, unknown=unknown)
             weights, cv = weights[kept], renumbered(cv, kept, n_rows)
         if label_sets(y) is not None:
@@ -200,7 +190,8 @@ def cross_fit_scores(
     cv : int, splitter or iterable of (train, test), default=5
         As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, passed to the splitter.
+        Group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`; also passed to the estimator if
+        it holds out rows itself.
     sample_weight : array-like of shape (n_samples,), default=None
         Row weights, passed to ``fit`` of the estimator.
     n_jobs : int or None, default=None
@@ -228,7 +219,9 @@ def cross_fit_scores(
     n_rows, n_labels = target.signs.shape
     check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_held_out)(clone(estimator), X, y, fold, n_labels, sample_weight, (i, len(folds)))
+        delayed(_held_out)(
+            clone(estimator), X, y, fold, n_labels, sample_weight, groups, (i, len(folds))
+        )
         for i, fold in enumerate(folds)
     )
     scores = np.empty((n_rows, n_labels))
@@ -244,15 +237,23 @@ def _held_out(
     fold: Fold,
     n_labels: int,
     sample_weight: Any,
+    groups: Any,
     number: tuple[int, int],
 ) -> np.ndarray:
-    weights = None if sample_weight is None else _safe_indexing(sample_weight, fold.train)
     i, n_folds = number
     with part(i, [1.0] * n_folds, f"fold {i + 1} of {n_folds}"):
-        fit_weighted(
-            estimator, _safe_indexing(X, fold.train), _safe_indexing(y, fold.train), weights
+        fit_with(
+            estimator,
+            _safe_indexing(X, fold.train),
+            _safe_indexing(y, fold.train),
+            sample_weight=_part(sample_weight, fold.train),
+            groups=_part(groups, fold.train),
         )
         return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+
+
+def _part(values: Any, rows: np.ndarray) -> Any:
+    return None if values is None else _safe_indexing(values, rows)
 
 
 def _searches(estimator: Any) -> bool:
@@ -280,7 +281,7 @@ def fit_and_cross_fit(
     # A fold takes about as long as the first fit, but the setting that a search has found does not.
     shares = (8.0, 1.0) if not nested and _searches(estimator) else (1.0, 4.0)
     with part(0, shares):
-        fitted = fit_weighted(clone(estimator), X, y, weights)
+        fitted = fit_with(clone(estimator), X, y, sample_weight=weights, groups=given.groups)
     model = clone(estimator) if nested else best_setting(fitted)
     with part(1, shares, "scoring held-out folds"):
         scores = cross_fit_scores(

@@ -123,6 +123,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     True
     """
 
+    _uses_groups = True
+
     def __init__(
         self,
         estimator: Any,
@@ -140,7 +142,9 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.nested = nested
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> TunedThresholds:
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+    ) -> TunedThresholds:
         """Fit the classifier on all rows, and select the thresholds on held-out scores.
 
         Parameters
@@ -152,11 +156,12 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             of at most two classes.  NaN in a dense indicator matrix is an unknown label: the row is
             ignored for the threshold of this label, and the classifier must support it, as
             :class:`imcc.IMCCClassifier` does.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, passed to the splitter.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, >= 0, passed to the classifier, which must support them, and used in the
             criterion.  Rows of weight 0 are removed.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`; also passed to the
+            classifier if it holds out rows itself.  Not allowed with ``cv="prefit"``.
 
         Returns
         -------

@@ -155,7 +155,8 @@ def describe(
     """Describe a data set: a name, a file, or files to be joined (yeast by default).
 
     For a table (CSV, TSV, Parquet), show the types of its columns and how they are encoded, and its
-    labels if they are named.  With --nominal, a table is read as by "imcc datasets convert".
+    labels if they are named.  With another --nominal than onehot, a table is read as by "imcc
+    datasets convert".
     """
     import imcc.datasets as data
 

@@ -28,8 +28,10 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def given_options(*names: str) -> list[str]:
-    """Return those of some options that the user has given, as typed.
+def changed_options(*names: str) -> list[str]:
+    """Return those of some options that have another value than their default, as typed.
+
+    An option whose default is spelled out is the same as one that is not given.
 
     Parameters
     ----------
@@ -38,8 +40,16 @@ def given_options(*names: str) -> list[str]:
     """
     context = click.get_current_context()
     unsaid = (click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP, None)
-    flags = {p.name: max(p.opts, key=len) for p in context.command.params}
-    return [flags[name] for name in names if context.get_parameter_source(name) not in unsaid]
+    options = {option.name: option for option in context.command.params}
+    found = []
+    for name in names:
+        default = options[name].get_default(context)
+        if isinstance(default, (str, int, float)):  # what stands for no default depends on click
+            default = options[name].type_cast_value(context, default)
+        given = context.get_parameter_source(name) not in unsaid
+        if given and context.params[name] != default:
+            found.append(max(options[name].opts, key=len))
+    return found
 
 
 def refuse_options(names: Sequence[str], purpose: str) -> None:
@@ -48,11 +58,11 @@ def refuse_options(names: Sequence[str], purpose: str) -> None:
     Parameters
     ----------
     names : sequence of str
-        As for :func:`given_options`.
+        As for :func:`changed_options`.
     purpose : str
         What they are for: the end of a sentence.
     """
-    for flag in given_options(*names):
+    for flag in changed_options(*names):
         raise click.UsageError(f"{flag} is for {purpose}, and would have no effect here")
 
 
@@ -147,7 +157,9 @@ READING: dict[str, Callable[..., Any]] = {
     "nominal": click.option(
         "--nominal",
         type=click.Choice(NOMINAL),
-        help="How to encode words that are neither yes nor no.  [default: onehot]",
+        default="onehot",
+        show_default=True,
+        help="How to encode words that are neither yes nor no.",
     ),
     "variables": click.option(
         "--variables",
@@ -165,8 +177,9 @@ READING: dict[str, Callable[..., Any]] = {
     "delimiter": click.option("--delimiter", help="Delimiter of a CSV file."),
     "header": click.option(
         "--header/--no-header",
-        default=None,
-        help="Whether the first row of a CSV file has the column names.  [default: header]",
+        default=True,
+        show_default=True,
+        help="Whether the first row of a CSV file has the column names.",
     ),
     "n_features": click.option(
         "--n-features", type=int, help="Number of features of an svmlight file."
@@ -174,7 +187,9 @@ READING: dict[str, Callable[..., Any]] = {
     "index_base": click.option(
         "--index-base",
         type=click.Choice(INDEX_BASES),
-        help="Whether the feature indices of an svmlight file start at 0 or 1.  [default: auto]",
+        default="auto",
+        show_default=True,
+        help="Whether the feature indices of an svmlight file start at 0 or 1.",
     ),
     "encoding": click.option("--encoding", help="Encoding of a text file, if not UTF-8."),
     "member": click.option("--member", help="File in a .zip archive."),
@@ -188,13 +203,13 @@ READING: dict[str, Callable[..., Any]] = {
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for reading files; the given ones are passed as ``reading``."""
+    """Add the options for reading files; those that are changed are passed as ``reading``."""
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
-        given = {name: arguments.pop(name) for name in READING}
-        given["variables"] = list(given["variables"]) or None
-        reading = {name: value for name, value in given.items() if value is not None}
+        every = {name: arguments.pop(name) for name in READING}
+        every["variables"] = list(every["variables"])
+        reading = {name: value for name, value in every.items() if changed_options(name)}
         return command(reading=reading, **arguments)
 
     for option in reversed(READING.values()):
@@ -270,7 +285,8 @@ IGNORE = click.option(
 
 # Of the commands that compare methods.
 CONTROL = click.option(
-    "--control", help="Method that the others are compared with.  [default: imcc]"
+    "--control",
+    help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
 ALPHA = click.option(
     "--alpha",

@@ -49,8 +49,9 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 @click.option(
     "--selection",
     type=click.Choice([OWN, EACH]),
-    help="For --tables: settings chosen by the experiment's metric, or by each metric itself."
-    "  [default: own]",
+    default=OWN,
+    show_default=True,
+    help="For --tables: settings chosen by the experiment's metric, or by each metric itself.",
 )
 @click.option("--all-metrics", is_flag=True, help="For --tables: all metrics, not only five.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
@@ -64,7 +65,7 @@ def report(
     rope: float,
     tables: str | None,
     figures: str | None,
-    selection: str | None,
+    selection: str,
     all_metrics: bool,
     force: bool,
     as_json: bool,
@@ -79,8 +80,8 @@ def report(
 
     if tables is not None and figures is not None:
         raise click.UsageError("Give --tables or --figures, not both.")
-    if tables is None and (selection is not None or all_metrics):
-        raise click.UsageError("--selection and --all-metrics are for --tables.")
+    if tables is None:
+        refuse_options(["selection", "all_metrics"], "--tables")
     if title is not None and (tables is not None or figures is not None):
         raise click.UsageError("--title is for the page, not for --tables or --figures.")
     if as_json and output == Path("-"):
@@ -97,7 +98,7 @@ def report(
     page: dict[str, Any] = {"control": control, "alpha": alpha}
     table: dict[str, Any] = {
         "format": tables,
-        "selection": selection or OWN,
+        "selection": selection,
         "metrics": "all" if all_metrics else "paper",
     }
     text, written = "", []

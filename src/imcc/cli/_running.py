@@ -83,7 +83,7 @@ _RUNNING = (
     click.option(
         "--device",
         metavar="NAME",
-        help="Device for methods that support it, such as cuda.  [default: CPU]",
+        help="Device for methods that support it, such as cuda.  [default: NumPy on the CPU]",
     ),
     click.option(
         "--dask",

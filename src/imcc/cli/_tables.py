@@ -426,7 +426,7 @@ def _print_kinds(schema: Schema, title: str) -> None:
 
 
 def make_classifier(
-    estimator: Any, known: KnownColumns, seed: int, thresholds: str | None = "auto"
+    estimator: Any, known: KnownColumns, seed: int, thresholds: str | None
 ) -> TableClassifier:
     """Return an unfitted classifier for a table."""
     from imcc.tabular import TableClassifier

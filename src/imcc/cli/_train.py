@@ -28,8 +28,8 @@ from imcc.cli._options import (
     THRESHOLDS,
     Numbers,
     Words,
+    changed_options,
     examples,
-    given_options,
     reading_options,
     refuse_options,
 )
@@ -103,7 +103,9 @@ _OF_THE_SEARCH = (
 @click.option("--betas", type=Numbers(), help="Penalties on complexity.  [default: by --grid]")
 @click.option("--gammas", type=Numbers(), help="Pulls to the centres.  [default: by --grid]")
 @click.option("--clusters", type=Numbers(int), help="Numbers of clusters.  [default: by --grid]")
-@click.option("--kernels", type=Words(KERNELS), help="Kernels to try.  [default: rbf]")
+@click.option(
+    "--kernels", type=Words(KERNELS), default="rbf", show_default=True, help="Kernels to try."
+)
 @click.option(
     "--width-scales", type=Numbers(), help="Factors on the kernel width.  [default: by --grid]"
 )
@@ -115,7 +117,11 @@ _OF_THE_SEARCH = (
 )
 @CALIBRATE
 @THRESHOLDS
-@FOLDS
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    help="Number of cross-validation folds.  [default: 5, but leave-one-out for the ensemble]",
+)
 @SEED
 @SCALE
 @FILL
@@ -137,12 +143,12 @@ def tune(
     betas: tuple[float, ...] | None,
     gammas: tuple[float, ...] | None,
     clusters: tuple[int, ...] | None,
-    kernels: tuple[str, ...] | None,
+    kernels: tuple[str, ...],
     width_scales: tuple[float, ...] | None,
     kernel_search: bool,
     calibrate: bool,
     thresholds: str | None,
-    folds: int,
+    folds: int | None,
     seed: int,
     scale: bool,
     fill_missing: bool,
@@ -169,9 +175,9 @@ def tune(
     from imcc.estimators import KERNEL_SEARCH, IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.persistence import require_skops
 
-    if kernel_search and (kernels or width_scales):
+    if kernel_search and changed_options("kernels", "width_scales"):
         raise click.UsageError("--kernel-search sets --kernels and --width-scales: not both")
-    if method != "imcc" and (others := given_options(*_OF_THE_SEARCH)):
+    if method != "imcc" and (others := changed_options(*_OF_THE_SEARCH)):
         raise click.UsageError(f"{others[0]} is an option of --method imcc")
     if results is None:
         refuse_options(["raw_csv"], "--results")
@@ -183,12 +189,11 @@ def tune(
         with working("reading", quiet=quiet):
             data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
-        axes: dict[str, Any] = dict(KERNEL_SEARCH) if kernel_search else {}
-        if kernels:
-            axes["kernels"] = kernels
-        if width_scales:
-            axes["width_scales"] = width_scales
-        shuffled = KFold(folds, shuffle=True, random_state=seed)
+        axes: dict[str, Any] = {"kernels": kernels, "width_scales": width_scales}
+        shuffled = KFold(5 if folds is None else folds, shuffle=True, random_state=seed)
+        # On a table, the held-out scores of the ensemble are also those for the thresholds.
+        held_out = data.is_table and method != "imcc"
+        criterion = _criterion(thresholds, "f1" if held_out else None)
         classifier: Any
         if method == "imcc":
             classifier = IMCCClassifierCV(
@@ -197,7 +202,7 @@ def tune(
                 gammas,
                 clusters,
                 grid=grid,
-                **axes,
+                **(KERNEL_SEARCH if kernel_search else axes),
                 cv=shuffled,
                 scoring=list(METRICS),
                 refit=metric,
@@ -207,12 +212,12 @@ def tune(
         else:
             classifier = KernelEnsembleClassifier(
                 scoring=metric,
-                cv=shuffled if given_options("folds") and not _tuned(thresholds) else "loo",
+                cv=shuffled if folds is not None and (held_out or not criterion) else "loo",
                 n_jobs=jobs,
                 random_state=seed,
             )
         with working("tuning", quiet=quiet):
-            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
+            model = data.fit(classifier, calibrate, criterion, shuffled, seed)
         model, found = without_search(model)
         inner = innermost(model)
         if method == "imcc":
@@ -253,7 +258,9 @@ def tune(
 @click.option(
     "--clusters",
     type=Numbers(int),
-    help="Number of clusters; several numbers give several clusterings.  [default: 32]",
+    default="32",
+    show_default=True,
+    help="Number of clusters; several numbers give several clusterings.",
 )
 @click.option("--alpha", type=float, default=1.0, show_default=True, help="Weight of the centres.")
 @click.option("--beta", type=float, default=1.0, show_default=True, help="Penalty on complexity.")
@@ -286,7 +293,7 @@ def fit(
     reading: dict[str, Any],
     columns: dict[str, Any],
     output: str,
-    clusters: tuple[int, ...] | None,
+    clusters: tuple[int, ...],
     alpha: float,
     beta: float,
     gamma: float,
@@ -313,7 +320,8 @@ def fit(
     from imcc.estimators import IMCCClassifier
     from imcc.persistence import require_skops
 
-    if not calibrate and _tuned(thresholds) is None:
+    criterion = _criterion(thresholds)
+    if not calibrate and criterion is None:
         refuse_options(["folds"], "--calibrate and --thresholds")
     with problems_reported():
         require_skops()
@@ -322,7 +330,7 @@ def fit(
             data = _Data(inputs, reading, columns, scale, fill_missing)
         data.show(quiet or as_json)
         classifier = IMCCClassifier(
-            clusters if clusters is None or len(clusters) > 1 else clusters[0],
+            clusters if len(clusters) > 1 else clusters[0],
             alpha,
             beta,
             gamma,
@@ -334,7 +342,7 @@ def fit(
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)
         with working("fitting", quiet=quiet):
-            model = data.fit(classifier, calibrate, thresholds, shuffled, seed)
+            model = data.fit(classifier, calibrate, criterion, shuffled, seed)
         card = _save(model, output, data, {})
     if as_json:
         print_json({**_result(card, model, output), **data.schema_dict()})
@@ -342,9 +350,10 @@ def fit(
         _print(card, output, "The setting")
 
 
-def _tuned(thresholds: str | None) -> str | None:
-    """Return the criterion of the thresholds; None if they are not tuned."""
-    return None if thresholds == "none" else thresholds
+def _criterion(thresholds: str | None, default: str | None = None) -> str | None:
+    """Return the criterion of the thresholds; None if they are not chosen."""
+    chosen = default if thresholds is None else thresholds
+    return None if chosen == "none" else chosen
 
 
 class _Data:
@@ -361,7 +370,7 @@ class _Data:
         self.is_table = are_tables(inputs, reading)
         self.scale, self.fill_missing = scale, fill_missing
         if self.is_table:
-            for option in given_options("scale", "fill_missing"):
+            for option in changed_options("scale", "fill_missing"):
                 raise click.UsageError(
                     f"{option} is for data sets of numbers: the columns of a table are always "
                     "scaled, and their missing values filled in"
@@ -380,22 +389,21 @@ class _Data:
             print_schema(self.schema, title, self.known.drop)
 
     def fit(
-        self, classifier: Any, calibrate: bool, thresholds: str | None, cv: KFold, seed: int
+        self, classifier: Any, calibrate: bool, criterion: str | None, cv: KFold, seed: int
     ) -> Any:
         """Return the fitted classifier with its preprocessing and wrappers."""
         from imcc.calibration import MultilabelCalibrator, TunedThresholds
 
-        # By default, a table classifier chooses thresholds if this needs no further fits.
-        default, thresholds = "auto" if thresholds is None else None, _tuned(thresholds)
         if not self.is_table:
-            wanted = self.scale, self.fill_missing, calibrate, thresholds, cv
+            wanted = self.scale, self.fill_missing, calibrate, criterion, cv
             model = _wrapped(classifier, self.dataset, *wanted)
             return model.fit(self.dataset.X, self.dataset.Y)
         if calibrate:
             classifier = MultilabelCalibrator(classifier, cv=cv)
-        if thresholds:
-            classifier = TunedThresholds(classifier, criterion=thresholds, cv=cv)
-        model = make_classifier(classifier, self.known, seed, default)
+        if criterion is not None and not hasattr(classifier, "fit_held_out"):
+            classifier, criterion = TunedThresholds(classifier, criterion=criterion, cv=cv), None
+        # With held-out scores, the table classifier has trees to add before the thresholds.
+        model = make_classifier(classifier, self.known, seed, criterion)
         return fit_table(model, self.source, self.known)
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
@@ -429,7 +437,7 @@ def _wrapped(
     scale: bool,
     fill_missing: bool,
     calibrate: bool,
-    thresholds: str | None,
+    criterion: str | None,
     cv: KFold,
 ) -> Any:
     from sklearn.impute import SimpleImputer
@@ -445,7 +453,7 @@ def _wrapped(
         steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
     model = Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
     model = MultilabelCalibrator(model, cv=cv) if calibrate else model
-    return TunedThresholds(model, criterion=thresholds, cv=cv) if thresholds else model
+    return TunedThresholds(model, criterion=criterion, cv=cv) if criterion else model
 
 
 def _table_of(results: dict[str, Any], raw: bool) -> str:

@@ -21,6 +21,7 @@ from imcc._utils.validation import (
     Target,
     binarize_sets,
     check_probability_thresholds,
+    check_sample_weight,
     check_thresholds,
     label_matrix,
     label_sets,
@@ -33,8 +34,7 @@ def restore_on_failure(method: Method) -> Method:
     """Decorate a training method to restore the estimator's attributes if it raises.
 
     This includes the attributes that validation sets (``n_features_in_``, ``feature_names_in_``).
-    ``fit`` and ``partial_fit`` of subclasses of :class:`ScoringClassifierMixin` are decorated
-    automatically.
+    ``fit`` and ``partial_fit`` of subclasses of :class:`FitScoreMixin` are decorated automatically.
     """
     if getattr(method, "_restores_on_failure", False):
         return method
@@ -53,12 +53,16 @@ def restore_on_failure(method: Method) -> Method:
     return cast(Method, restoring)
 
 
-class ScoringClassifierMixin(ClassifierMixin):
-    """Mixin with predictions, tags and accuracy for classifiers that score each label or class.
+class FitScoreMixin(ClassifierMixin):
+    """Mixin with what ``fit`` and ``score`` of all classifiers have in common.
 
-    Subclasses define ``target_kind_``, ``classes_``, ``label_names_`` and ``_scores(X)``.  If
-    ``fit`` or ``partial_fit`` fails, the estimator remains unchanged.
+    The signature is ``fit(X, y, *, sample_weight=None, groups=None)``: weights and groups have the
+    same shape, so that they are only accepted by name.  A classifier that does not hold out rows
+    refuses groups.  If ``fit`` or ``partial_fit`` fails, the estimator remains unchanged.
     """
+
+    #: Whether ``fit`` holds out rows, and uses ``groups`` for that.
+    _uses_groups: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,6 +71,54 @@ class ScoringClassifierMixin(ClassifierMixin):
             # Descriptors (available_if) are decorated where they are defined.
             if inspect.isfunction(method):
                 setattr(cls, name, restore_on_failure(method))
+
+    def _refuse_groups(self, groups: Any) -> None:
+        """Raise an error for groups that ``fit`` would not use."""
+        if groups is not None:
+            raise InvalidArgumentError(
+                "groups",
+                f"would have no effect: {type(self).__name__} does not use them to hold out rows; "
+                "leave them out, or pass them to a search, a calibrator or TunedThresholds around "
+                "it",
+            )
+
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all predicted correctly.
+
+        This is the subset accuracy, as in scikit-learn.  It is a harsh metric for many labels; see
+        :mod:`imcc.metrics` for others.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like
+            True labels, in one of the forms that ``fit`` accepts.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0.  None means weight 1.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        predicted, y = to_numpy(self.predict(X)), to_numpy(y)
+        if predicted.ndim == 2 and (sets := label_sets(y)) is not None:
+            y = binarize_sets(sets, self.label_names_)[0]
+        truth = label_matrix(y) if predicted.ndim == 2 else y
+        weights = check_sample_weight(sample_weight, len(predicted))
+        return float(accuracy_score(truth, predicted, sample_weight=weights))
+
+    # Defined by subclasses.
+    predict: Callable[..., np.ndarray]
+    label_names_: Any
+
+
+class ScoringClassifierMixin(FitScoreMixin):
+    """Mixin with predictions and tags for classifiers that score each label or class.
+
+    Subclasses define ``target_kind_``, ``classes_``, ``label_names_`` and ``_scores(X)``.
+    """
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the score of each label per row.
@@ -134,29 +186,6 @@ class ScoringClassifierMixin(ClassifierMixin):
         """Return classes by index, in the array library of ``like`` if they are numeric."""
         classes = self.classes_[numbers]
         return asarray(classes, like) if classes.dtype.kind in "biuf" else classes
-
-    def score(self, X: Any, y: Any) -> float:
-        """Compute the share of rows whose labels are all predicted correctly.
-
-        This is the subset accuracy, as in scikit-learn.  It is a harsh metric for many labels; see
-        :mod:`imcc.metrics` for others.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-        y : array-like
-            True labels, in one of the forms that ``fit`` accepts.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        predicted, y = to_numpy(self.predict(X)), to_numpy(y)
-        if predicted.ndim == 2 and (sets := label_sets(y)) is not None:
-            y = binarize_sets(sets, self.label_names_)[0]
-        return float(accuracy_score(label_matrix(y) if predicted.ndim == 2 else y, predicted))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

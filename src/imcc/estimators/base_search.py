@@ -13,9 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._backend.array import Array, moved_record
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
 from imcc._search.results import Best, results_frame
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import ImccError, InvalidArgumentError
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
+
+
+class _NotRefittedError(ImccError, AttributeError):
+    """Raised by methods that need ``best_estimator_``, after a search with ``refit=False``."""
 
 
 def is_calibrated(estimator: Any) -> bool:
@@ -40,6 +44,7 @@ class SearchMixin(LogOddsClassifierMixin):
     with ``calibrate=True``, ``calibration_``; their scores are then log-odds.
     """
 
+    _uses_groups = True
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
 
     def predict(
@@ -102,7 +107,7 @@ class SearchMixin(LogOddsClassifierMixin):
 
     def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
+            raise _NotRefittedError(
                 "no model was fitted on all rows, because refit=False; use refit=True"
             )
         scores = self.best_estimator_._scores(X)

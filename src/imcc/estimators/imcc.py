@@ -237,7 +237,9 @@ default=None
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> IMCCClassifier:
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None
+    ) -> IMCCClassifier:
         """Cluster the rows and fit the model.
 
         Parameters
@@ -257,12 +259,15 @@ default=None
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, >= 0.  None means weight 1.  Not supported for streams; use
             ``partial_fit`` with the weights of each chunk instead.
+        groups : None
+            Not supported, because no rows are held out.
 
         Returns
         -------
         self : IMCCClassifier
             The fitted classifier.
         """
+        self._refuse_groups(groups)
         settings = self._read_settings()
         self.__dict__.pop("_stream_state", None)
         source = find_source(X, y, settings)
@@ -282,7 +287,7 @@ default=None
     @available_if(_has_features)
     @restore_on_failure
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, *, classes: Any = None, sample_weight: Any = None
     ) -> IMCCClassifier:
         """Update the model with more rows; it is then the model of all rows seen.
 

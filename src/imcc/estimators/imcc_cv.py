@@ -270,7 +270,7 @@ default=None
         self.device = device
 
     def fit(
-        self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None
     ) -> IMCCClassifierCV:
         """Search the grid, then fit the best setting on all rows.
 
@@ -284,13 +284,14 @@ default=None
             :class:`IMCCClassifier`; it is ignored by fits, metrics and calibration.  Of the scorers
             of scikit-learn, those that are means over labels support this (``"f1_macro"``,
             ``"roc_auc"``).
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, passed to the splitter.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, >= 0, for the fits of the folds, the metrics of held-out rows
             (:data:`imcc.metrics.METRICS` and scorers that accept ``sample_weight``; other callables
             are not weighted) and the final fit.  Rows of weight 0 are removed before the rows are
             split.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, passed to the splitter; with a number of folds as ``cv``, the rows of
+            a group are held out together.
 
         Returns
         -------
@@ -376,7 +377,7 @@ default=None
             start = time.perf_counter()
             chosen = self.estimator_for(self.best_params_)
             with part(1, pieces, "fitting the best setting"):
-                self.best_estimator_ = chosen.fit(given, y, sample_weight)
+                self.best_estimator_ = chosen.fit(given, y, sample_weight=sample_weight)
             self.refit_time_ = time.perf_counter() - start
         if calibrate:
             scores = out_of_fold_scores(

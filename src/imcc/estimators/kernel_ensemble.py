@@ -181,6 +181,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
      'width_scale']
     """
 
+    _uses_groups = True
+
     def __init__(
         self,
         *,
@@ -223,7 +225,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> KernelEnsembleClassifier:
         """Search and fit the ensemble.
 
@@ -253,7 +255,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     @restore_on_failure
     def fit_held_out(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> np.ndarray:
         """Search and fit the ensemble, and return held-out scores of the training rows.
 

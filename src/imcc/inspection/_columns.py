@@ -486,7 +486,7 @@ def explain_columns(
 
 def _checked(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
-        raise ValueError("the scores of the model for these rows are not finite")
+        raise InvalidArgumentError("model", "has scores for these rows that are not finite")
     return scores
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._backend.array import to_numpy
 from imcc._ensemble.model import Member, distances, make_kernel, small_indices
-from imcc._utils.errors import InvalidTypeError
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.optional import require
 from imcc._utils.validation import Features
 from imcc._utils.wrappers import first_with, innermost
@@ -78,9 +78,10 @@ class EnsembleParts:
     def parts(self, row: Features, j: int, by: str, member: int | None = None) -> Any:
         """Return constant, weights, values and names; see :class:`Explanation`."""
         if by not in ("support", "members"):
-            raise ValueError(
-                f"by={by!r} is not available for an ensemble of kernel models: use by='support' "
-                "(contributions of similar training rows) or by='members'"
+            raise InvalidArgumentError(
+                "by",
+                f"{by!r} is not available for an ensemble of kernel models: use by='support' "
+                "(contributions of similar training rows), by='members' or explain_columns",
             )
         members, column = self.classifier._model.members, self._column(j)
         if column is None:
@@ -88,7 +89,7 @@ class EnsembleParts:
             return _at(self.classifier._model.base, j), {}, {}, {}
         if by == "members":
             if member is not None:
-                raise ValueError("member can only be used with by='support'")
+                raise InvalidArgumentError("member", "can only be used with by='support'")
             odds = np.array([self._log_odds(one, row, column) for one in members])
             shares = np.array([one.weight for one in members])
             constant, names = self._correction(row, j), {"member": self.member_names}
@@ -151,7 +152,9 @@ class EnsembleParts:
     def _check_member(self, member: int) -> None:
         count = len(self.classifier._model.members)
         if not 0 <= member < count:
-            raise ValueError(f"member must be an index from 0 to {count - 1}, got {member}")
+            raise InvalidArgumentError(
+                "member", f"must be an index from 0 to {count - 1}, got {member}"
+            )
 
 
 def is_ensemble(model: Any) -> bool:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._backend.array import to_numpy
 from imcc._core.maps import IdentityMap, KernelMap
 from imcc._core.models import KernelModel, LinearModel, Setting
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import Features, check_choice, check_count
@@ -263,7 +265,11 @@ class Explainer:
         if self._ensemble is not None:
             return self._explain_ensemble(self._ensemble, x, j, by, member)
         if by == "members" or member is not None:
-            raise ValueError("by='members' and member need a KernelEnsembleClassifier")
+            raise InvalidArgumentError(
+                "by" if member is None else "member",
+                "is for the members of a KernelEnsembleClassifier, which this model is not: use "
+                + self._other_ways(),
+            )
         row = self._row(x, self._inside.transform)
         model = self._inside.classifier._model
         score = float(model.scores(row)[0, j])
@@ -303,10 +309,11 @@ class Explainer:
         score = found.score
         gap = abs(sum(found.totals().values()) - score)
         if gap > _AGREEMENT * max(1.0, abs(score)):
-            raise ValueError(
-                f"the contributions add up to {sum(found.totals().values()):g}, but the score is "
-                f"{score:g}: X and Y are not the training data of the model, or its parameters "
-                "were changed after fit"
+            raise InvalidArgumentError(
+                "model",
+                f"has the score {score:g}, but the contributions add up to "
+                f"{sum(found.totals().values()):g}: X and Y are not its training data, or its "
+                "parameters were changed after fit",
             )
         return found
 
@@ -316,39 +323,51 @@ class Explainer:
             if label not in self.label_names:
                 few = ", ".join(map(repr, self.label_names[:5]))
                 more = f" and {count - 5} more" if count > 5 else ""
-                raise ValueError(f"label {label!r} is not a label of the model: {few}{more}")
+                raise InvalidArgumentError(
+                    "label", f"{label!r} is not a label of the model: {few}{more}"
+                )
             return self.label_names.index(label)
         if not 0 <= label < count:
-            raise ValueError(f"label must be a name or an index from 0 to {count - 1}, got {label}")
+            raise InvalidArgumentError(
+                "label", f"must be a name or an index from 0 to {count - 1}, got {label}"
+            )
         return int(label)
 
     def _row(self, x: Any, transform: Callable[[Any], Features]) -> Features:
+        x = to_numpy(x)
         if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
             x = np.asarray(x)[np.newaxis]
         row = transform(x)
         if row.shape[0] != 1:
-            raise ValueError(f"x must be one row, got {row.shape[0]} rows")
+            raise InvalidArgumentError("x", f"must be one row, got {row.shape[0]} rows")
         return row.astype(np.float64)
 
     def _support(self, row: Features, j: int) -> Any:
         model = self._inside.classifier._model
         if not isinstance(model, KernelModel):
-            raise ValueError(
-                "by='support' needs a kernel model; for a linear model, use by='features'"
+            raise InvalidArgumentError(
+                "by",
+                "'support' needs a model that stores training rows or landmarks, unlike models "
+                "with a linear kernel or Fourier features: use " + self._other_ways(),
             )
         moved = _moved(row, model.origin)
-        weights = {"row": _similarities(model, moved, model.rows)}
-        values = {"row": model.coef[:, j]}
+        # The rows of a Nyström model are its landmarks, not the training rows.
+        kind = "landmark" if self._inside.classifier.approximation == "nystroem" else "row"
+        names = {kind: [f"landmark {i}" for i in range(model.rows.shape[0])]}
+        weights = {kind: _similarities(model, moved, model.rows)}
+        values = {kind: model.coef[:, j]}
         if model.centers is not None and model.center_coef is not None:
             weights["center"] = _similarities(model, moved, model.centers)
             values["center"] = model.center_coef[:, j]
-        return float(model.intercept[j]), weights, values, {}
+        return float(model.intercept[j]), weights, values, names if kind == "landmark" else {}
 
     def _features(self, row: Features, j: int) -> Any:
         clf = self._inside.classifier
         model = clf._model
         if not isinstance(model, LinearModel):
-            raise ValueError("by='features' needs kernel='linear'; use 'evidence' or 'support'")
+            raise InvalidArgumentError(
+                "by", "'features' needs kernel='linear': use " + self._other_ways()
+            )
         # The mean of the training rows is the mean of the centres, weighted by their sizes.
         mean = clf.cluster_sizes_ @ clf.cluster_centers_ / clf.cluster_sizes_.sum()
         dense = (row.toarray() if sp.issparse(row) else row)[0]
@@ -368,6 +387,14 @@ class Explainer:
         }
         return 0.0, {"row": of_rows[0], "center": of_centers[0]}, values, {}
 
+    def _other_ways(self) -> str:
+        """Return the decompositions that the model has, for messages."""
+        clf = self._inside.classifier
+        ways = ["by='evidence'"] if hasattr(clf, "assignment_") else []
+        ways += ["by='support'"] if isinstance(clf._model, KernelModel) else []
+        ways += ["by='features'"] if isinstance(clf._model, LinearModel) else []
+        return " or ".join([*ways, "explain_columns"])
+
     def _prepare(self) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """Compute the decomposition; return a function that gives the weights for a row."""
         clf, virtual = self._inside.classifier, self._inside.virtual
@@ -375,14 +402,11 @@ class Explainer:
         setting = Setting(float(clf.alpha), float(clf.beta), float(clf.gamma))
         if isinstance(model, KernelModel):
             return _prepare_kernel(model, virtual, setting)
-        if not isinstance(model, LinearModel):
-            raise ValueError(
-                "by='evidence' needs an exact kernel model or a linear model, got "
-                f"{type(model).__name__}"
-            )
         rows = self._inside.training_rows(self._X)
         if rows is None:
-            raise ValueError("X is needed: a linear model does not store its training rows")
+            raise InvalidArgumentError(
+                "X", "is needed: a linear model does not store its training rows"
+            )
         return _prepare_linear(rows, virtual, setting)
 
 
@@ -471,9 +495,11 @@ def explain(
 
         - "evidence": the score is a weighted mean of the labels of all training rows and the soft
           labels of all virtual examples.  The weights sum to one; some may be negative.  It shows
-          how the score would change if a label were different.
+          how the score would change if a label were different.  Not for approximations, streams,
+          sample weights and unknown labels.
         - "support": similarity times coefficient of each training row (and of each centre, with
-          ``span="augmented"``), for kernel models.
+          ``span="augmented"``), for kernel models; of each landmark with
+          ``approximation="nystroem"``.
         - "features": coefficient times the difference between the row and the mean row, for the
           linear kernel.
         - "members": weight times log-odds of each member of an ensemble.
@@ -492,7 +518,8 @@ def explain(
     Raises
     ------
     ValueError
-        If X or Y are not the training data of the model.
+        If X or Y are not the training data of the model, or the model does not have this kind of
+        decomposition; :func:`explain_columns` is for every model.
 
     See Also
     --------

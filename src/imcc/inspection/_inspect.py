@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import Features, check_count
 from imcc.inspection._correlations import LabelCorrelations, label_correlations
@@ -294,13 +295,14 @@ def _check_together(together: Any, inside: Unwrapped) -> np.ndarray:
     soft = inside.classifier.soft_labels_
     sizes = inside.classifier.cluster_sizes_ / inside.assignment.shape[1]
     if counts.shape != (soft.shape[1],) * 2:
-        raise ValueError(
-            f"together must have one row and one column per label ({soft.shape[1]}), got shape "
-            f"{counts.shape}"
+        raise InvalidArgumentError(
+            "together",
+            f"must have one row and one column per label ({soft.shape[1]}), got shape "
+            f"{counts.shape}",
         )
     if np.abs(np.diag(counts) - sizes @ (soft + 1) / 2).max() > 1e-6 * inside.n_rows + 1e-6:
-        raise ValueError(
-            "together is not of the training labels: its diagonal differs from their counts"
+        raise InvalidArgumentError(
+            "together", "is not of the training labels: its diagonal differs from their counts"
         )
     return counts
 

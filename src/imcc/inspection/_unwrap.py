@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._backend.array import moved_record, to_numpy
 from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.models import KernelModel
-from imcc._utils.errors import InvalidTypeError
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import innermost, layers, transformers
 from imcc.calibration import MultilabelCalibrator, decision_thresholds
@@ -43,20 +45,30 @@ class Unwrapped:
     @property
     def n_rows(self) -> int:
         """The number of training rows."""
-        return len(self.classifier.assignment_)
+        return len(self.assignment)
 
     @property
     def assignment(self) -> np.ndarray:
         """The clusters of each training row, (n_samples, n_clusterings)."""
-        return self.classifier.assignment_.reshape(self.n_rows, -1)
+        if not hasattr(self.classifier, "assignment_"):
+            raise InvalidArgumentError(
+                "model",
+                "does not store the cluster of each training row, because it was fitted with "
+                "approximation='nystroem' or 'fourier', on a stream or by partial_fit: its "
+                "clusters cannot be inspected, and scores not be explained by='evidence'; use "
+                "by='support' (Nyström), by='features' (linear kernel) or explain_columns",
+            )
+        found = self.classifier.assignment_
+        return found.reshape(len(found), -1)
 
     def refuse_weights(self) -> None:
         """Raise an error for a model with sample weights, which it does not store."""
         if self.classifier.cluster_sizes_.dtype.kind == "f":
-            raise ValueError(
-                "the model was trained with sample_weight, which it does not store: training rows, "
-                "labels and by='evidence' cannot be used with it; omit X and Y, or use "
-                "by='support' or 'features'"
+            raise InvalidArgumentError(
+                "model",
+                "was trained with sample_weight, which it does not store: training rows, labels "
+                "and by='evidence' cannot be used with it; omit X and Y, or use by='support' or "
+                "'features'",
             )
 
     @property
@@ -97,36 +109,48 @@ class Unwrapped:
 
     def _check_rows(self, rows: Features) -> None:
         if rows.shape[0] != self.n_rows:
-            raise ValueError(
-                f"X must be the training rows: the model was fitted on {self.n_rows} rows, but X "
-                f"has {rows.shape[0]}"
+            raise InvalidArgumentError(
+                "X",
+                f"must be the training rows: the model was fitted on {self.n_rows} rows, but X has "
+                f"{rows.shape[0]}",
             )
         self.refuse_weights()
         again = virtual_examples(rows, np.zeros((self.n_rows, 1)), self.assignment).centers
         centers = self.classifier.cluster_centers_
         if np.abs(again - centers).max() > _TOLERANCE * max(float(np.abs(centers).max()), 1e-300):
-            raise ValueError(
-                "X must be the training rows in their original order: their means per cluster "
-                "differ from the centres of the model"
+            raise InvalidArgumentError(
+                "X",
+                "must be the training rows in their original order: their means per cluster differ "
+                "from the centres of the model",
             )
 
     def training_signs(self, Y: Any) -> np.ndarray:
         """Return the training labels as -1 and +1, checked against the soft labels."""
-        if Y is None:
-            raise ValueError("Y is needed: a model does not store its training labels")
+        n_rows = self.n_rows
         self.refuse_weights()
-        signs = encode_target(Y, self.n_rows, "explain").signs
+        if Y is None:
+            raise InvalidArgumentError("Y", "is needed: a model does not store its training labels")
+        target = encode_target(Y, n_rows, "explain", unknown=True)
+        if target.known is not None:
+            raise InvalidArgumentError(
+                "Y",
+                "has unknown labels (NaN): a model that was trained with them can be inspected "
+                "without Y, and its scores explained by='support' or 'features'",
+            )
+        signs = target.signs
         soft = self.classifier.soft_labels_
         if signs.shape[1] != soft.shape[1]:
-            raise ValueError(
-                f"Y must be the training labels: the model has {soft.shape[1]} labels, but Y has "
-                f"{signs.shape[1]} columns"
+            raise InvalidArgumentError(
+                "Y",
+                f"must be the training labels: the model has {soft.shape[1]} labels, but Y has "
+                f"{signs.shape[1]} columns",
             )
-        again = virtual_examples(np.zeros((self.n_rows, 1)), signs, self.assignment).soft_labels
+        again = virtual_examples(np.zeros((n_rows, 1)), signs, self.assignment).soft_labels
         if np.abs(again - soft).max() > _TOLERANCE:
-            raise ValueError(
-                "Y must be the training labels in their original order: their means per cluster "
-                "differ from the soft labels of the model"
+            raise InvalidArgumentError(
+                "Y",
+                "must be the training labels in their original order: their means per cluster "
+                "differ from the soft labels of the model",
             )
         return signs
 
@@ -148,8 +172,18 @@ def unwrap(model: Any) -> Unwrapped:
             "must be an IMCCClassifier, or contain one inside IMCCClassifierCV, TunedThresholds, a "
             f"search or a pipeline: {type(classifier).__name__} has no virtual examples",
         )
+    classifier = _on_host(classifier)
     thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
     return Unwrapped(classifier, row_transform(model, classifier), thresholds)
+
+
+def _on_host(classifier: IMCCClassifier) -> IMCCClassifier:
+    """Return a classifier whose fitted arrays are in NumPy."""
+    found = copy.copy(classifier)
+    for name, value in vars(classifier).items():
+        setattr(found, name, to_numpy(value))
+    found._model = moved_record(found._model, np.empty(0))
+    return found
 
 
 def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
@@ -159,7 +193,7 @@ def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
     def transform(X: Any) -> Features:
         for step in before:
             X = step.transform(X)
-        return check_features(classifier, X, reset=False)
+        return to_numpy(check_features(classifier, X, reset=False))
 
     return transform
 

@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
-from sklearn.model_selection import KFold
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -18,9 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import part, report_progress
-from imcc._utils.validation import check_choice, column_names, encode_target, label_matrix
+from imcc._utils.validation import (
+    check_choice,
+    check_sample_weight,
+    column_names,
+    encode_target,
+    label_matrix,
+)
+from imcc._utils.wrappers import fit_with, uses_groups
 from imcc.calibration import CRITERIA, TunedThresholds
 from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
+from imcc.estimators.base import FitScoreMixin
 from imcc.tabular._balance import WEIGHTS, blocks_of
 from imcc.tabular._columns import as_table
 from imcc.tabular._corrected import TreeCorrectedClassifier
@@ -45,9 +52,7 @@ _FEATURES_OF_TREES = 256
 
 def _has(method: str) -> Any:
     def check(self: TableClassifier) -> bool:
-        if hasattr(self, "estimator_"):
-            return hasattr(self.estimator_, method)
-        return hasattr(default_classifier() if self.estimator is None else self.estimator, method)
+        return hasattr(self.estimator_ if hasattr(self, "estimator_") else self._chosen(), method)
 
     return check
 
@@ -59,7 +64,7 @@ def default_classifier(random_state: Any = None) -> Any:
     return KernelEnsembleClassifier(random_state=random_state)
 
 
-class TableClassifier(ClassifierMixin, BaseEstimator):
+class TableClassifier(FitScoreMixin, BaseEstimator):
     """Multi-label classifier for tables with numbers, categories, text, dates and missing values.
 
     It is a pipeline of :class:`TableEncoder`, which infers the types of the columns and converts
@@ -173,7 +178,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.unknown_labels = unknown_labels
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> TableClassifier:
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+    ) -> TableClassifier:
         """Infer the schema, and fit the encoder and the classifier.
 
         Parameters
@@ -185,6 +192,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             themselves: an indicator matrix (column names of a data frame are used; NaN means that
             the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of
             tags.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, passed to the classifier, which must support them, and used for the
+            thresholds, the trees and the choice of the weight of text.  The encoder does not use
+            them: medians, ranges, frequencies of categories and words are those of the rows.  Rows
+            of weight 0 are removed.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row; the rows of a group are held out together wherever rows are held out:
+            by the classifier, for the thresholds, by the trees and for the weight of text.  Not
+            allowed if neither the classifier nor the thresholds hold out rows.
 
         Returns
         -------
@@ -192,11 +208,43 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_separator(self.separator)
+        if not self._uses_groups:
+            self._refuse_groups(groups)
         table = as_table(X)
         require_rows(table)
-        if table.num_rows == 1:
+        weights = check_sample_weight(sample_weight, table.num_rows)
+        kept = np.arange(table.num_rows) if weights is None else np.flatnonzero(weights)
+        if len(kept) == 1:
             raise TableError("the table has a single row: nothing can be learned from that")
         Y, names, used = self._labels(table, y)
+        groups = None if groups is None else np.asarray(groups)
+        if groups is not None and groups.shape != (table.num_rows,):
+            raise InvalidArgumentError(
+                "groups", f"must be {table.num_rows} values, one per row, got shape {groups.shape}"
+            )
+        if weights is not None and len(kept) < table.num_rows:
+            table, Y = table.take(kept), Y[kept]
+            weights, groups = weights[kept], None if groups is None else groups[kept]
+        try:
+            self._fit(table, Y, names, used, weights, groups)
+        except TableError as error:
+            if error.row is None:
+                raise
+            raise TableError(error.problem, int(kept[error.row])) from error
+        self.tags_column_ = y if isinstance(y, str) else None
+        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
+        return self
+
+    def _fit(
+        self,
+        table: Any,
+        Y: np.ndarray,
+        names: list[str],
+        used: list[str],
+        sample_weight: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> None:
+        """Fit to labels with these names; ``used`` are the columns that they were read from."""
         _warn_of_constant_labels(Y, names)
         schema = infer_schema(
             table,
@@ -208,7 +256,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         )
         shares = self._shares(table, schema)
         with part(0, shares, "weighing text against the other columns"):
-            weights = self._choose_weights(table, schema, Y)
+            weights = self._choose_weights(table, schema, Y, sample_weight, groups)
         encoder = TableEncoder(
             kinds=self.kinds,
             date_formats=self.date_formats,
@@ -219,17 +267,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         with part(1, shares, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
         with part(2, shares, "fitting"):
-            classifier = self._classifier(encoder, features).fit(features, Y)
+            classifier = self._classifier(encoder, features, groups)
+            fit_with(classifier, features, Y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
         self.label_names_ = np.array(names, dtype=object)
-        self.tags_column_ = y if isinstance(y, str) else None
-        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
         self.classes_ = np.arange(len(names))
         self.target_kind_ = "multilabel"
         self.feature_names_in_ = encoder.feature_names_in_
         self.n_features_in_ = encoder.n_features_in_
-        return self
 
     @property
     def schema_(self) -> Schema:
@@ -308,24 +354,36 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
         return [self.label_names_[row].tolist() for row in best]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Return the subset accuracy, the fraction of rows with all labels predicted correctly.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
             Columns are matched by name.
-        y : array-like of shape (n_samples, n_labels)
-            True labels, as 0 and 1, in the order of ``label_names_``.
+        y : str, list of str, or labels
+            True labels, in one of the forms that ``fit`` accepts.  A matrix has its columns in the
+            order of ``label_names_``.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Row weights, >= 0.  None means weight 1.
 
         Returns
         -------
         float
+            Between 0 and 1.
         """
-        predicted = self.predict(X)
-        return float(accuracy_score(label_matrix(y, "y"), predicted, sample_weight=sample_weight))
+        check_is_fitted(self, "estimator_")
+        table, names = as_table(X), self.label_names_.tolist()
+        if isinstance(y, str):
+            _require_columns(table, [y])
+            y, _ = tag_matrix(read_tags(table[y], self.separator_ or self.separator), names)
+        elif (columns := _columns_in(table, y)) is not None:
+            if set(columns) != set(names):
+                raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
+            y = label_columns(table, names, unknown=False)
+        elif _is_tags(y):
+            y, _ = tag_matrix(read_tags(_as_list(y), self.separator), names)
+        return super().score(table, y, sample_weight=sample_weight)
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features of the classifier."""
@@ -362,24 +420,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             _require_columns(table, [y])
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
             return matrix, names, [y]
-        if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
-            y = y.tolist()  # an array or an index of names
-        if isinstance(y, Sequence) and not len(y):
-            raise InvalidArgumentError(
-                "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+        if (columns := _columns_in(table, y)) is not None:
+            way_out = (
+                "; or, to learn each label from the rows in which it is known, say that the others "
+                "are not known, with " + given("unknown_labels", True)
             )
-        if isinstance(y, Sequence) and all(isinstance(name, str) for name in y):
-            if set(y) <= set(table.column_names):
-                if twice := sorted({name for name in y if list(y).count(name) > 1}):
-                    raise InvalidArgumentError("y", f"names label columns twice: {twice}")
-                way_out = (
-                    "; or, to learn each label from the rows in which it is known, say that the "
-                    "others are not known, with " + given("unknown_labels", True)
-                )
-                found = label_columns(table, list(y), self.unknown_labels, way_out)
-                return found, list(y), list(y)
-            if len(y) != table.num_rows:
-                _require_columns(table, y)
+            found = label_columns(table, columns, self.unknown_labels, way_out)
+            return found, columns, columns
         if _is_tags(y):
             matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))
         else:
@@ -398,16 +445,23 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             return label_matrix(y, "y").astype(np.int64)
         return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
 
-    def _classifier(self, encoder: TableEncoder, features: Any) -> Any:
+    def _chosen(self) -> Any:
+        """Return the classifier of the features, given or by default."""
+        return default_classifier(self.random_state) if self.estimator is None else self.estimator
+
+    @property
+    def _uses_groups(self) -> bool:  # type: ignore[override]
+        return uses_groups(self._chosen()) or self.thresholds not in (None, "auto")
+
+    def _classifier(self, encoder: TableEncoder, features: Any, groups: Any) -> Any:
         """Return the unfitted classifier, with trees and thresholds if requested."""
-        chosen = default_classifier(self.random_state) if self.estimator is None else self.estimator
-        chosen = self._with_trees(chosen, encoder, features)
+        chosen = self._with_trees(self._chosen(), encoder, features)
         wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
         if wanted is None or (wanted == "auto" and not holds_out):
             return clone(chosen)
         if wanted != "auto":
             check_choice("thresholds", wanted, CRITERIA)
-        cv = "held_out" if holds_out else KFold(5, shuffle=True, random_state=0)
+        cv = "held_out" if holds_out else _folds(groups)
         criterion = "f1" if wanted == "auto" else wanted
         return TunedThresholds(clone(chosen), criterion=criterion, cv=cv)
 
@@ -448,7 +502,14 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
         return choose, 3e-4 * n, fit
 
-    def _choose_weights(self, table: Any, schema: Schema, Y: np.ndarray) -> dict[str, float]:
+    def _choose_weights(
+        self,
+        table: Any,
+        schema: Schema,
+        Y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> dict[str, float]:
         if isinstance(self.weights, Mapping):
             return {**WEIGHTS, **self.weights}
         if self.weights != "auto":
@@ -461,6 +522,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
         sample, labels = table.take(rows), Y[rows]
+        sample_weight = None if sample_weight is None else sample_weight[rows]
+        groups = None if groups is None else groups[rows]
         # Unknown labels are neither 0 nor 1.
         has_both = (labels == 1).any(axis=1) & (labels == 0).any(axis=1)
         if not has_both.any():
@@ -476,14 +539,26 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 gammas=(0.0,),
                 n_clusters=(1,),
                 width_scales=(0.5, 1.0),
+                cv=5 if groups is None else _folds(groups),
                 refit=False,
                 random_state=0,
             )
             with part(number, [1.0] * len(_TEXT_WEIGHTS)), warnings.catch_warnings():
                 # Nobody chose this grid, or can choose another one.
                 warnings.simplefilter("ignore", EdgeOfGridWarning)
-                scores[weight] = ridge.fit(features, labels).best_score_
+                ridge.fit(features, labels, sample_weight=sample_weight, groups=groups)
+            scores[weight] = ridge.best_score_
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
+
+
+def _folds(groups: np.ndarray | None) -> Any:
+    """Return a splitter into five folds, or fewer if there are fewer groups."""
+    if groups is None:
+        return KFold(5, shuffle=True, random_state=0)
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise InvalidArgumentError("groups", "must have at least two different values, got one")
+    return GroupKFold(min(5, n_groups))
 
 
 def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
@@ -501,7 +576,7 @@ def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
             + "; ".join(said[:5])
             + more,
             UserWarning,
-            stacklevel=3,
+            stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
         )
 
 
@@ -521,6 +596,25 @@ def _as_list(y: Any) -> list[Any] | None:
     if getattr(y, "ndim", None) == 1 or hasattr(y, "to_pylist"):
         return list(y.to_pylist() if hasattr(y, "to_pylist") else y.tolist())
     return None
+
+
+def _columns_in(table: Any, y: Any) -> list[str] | None:
+    """Return the label columns of a table that ``y`` names; None if it is the labels themselves."""
+    if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
+        y = y.tolist()  # an array or an index of names
+    if not isinstance(y, Sequence) or not all(isinstance(name, str) for name in y):
+        return None
+    if not len(y):
+        raise InvalidArgumentError(
+            "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+        )
+    if not set(y) <= set(table.column_names):
+        if len(y) != table.num_rows:
+            _require_columns(table, y)
+        return None
+    if twice := sorted({name for name in y if list(y).count(name) > 1}):
+        raise InvalidArgumentError("y", f"names label columns twice: {twice}")
+    return list(y)
 
 
 def _require_columns(table: Any, names: Sequence[str]) -> None:

@@ -115,6 +115,8 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
     True
     """
 
+    _uses_groups = True
+
     def __init__(
         self,
         estimator: Any,
@@ -139,7 +141,7 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> TreeCorrectedClassifier:
         """Fit the classifier and the trees that correct it.
 
@@ -157,12 +159,12 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         -------
         self : TreeCorrectedClassifier
         """
-        self.fit_held_out(X, y, sample_weight, groups)
+        self.fit_held_out(X, y, sample_weight=sample_weight, groups=groups)
         return self
 
     @restore_on_failure
     def fit_held_out(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
     ) -> np.ndarray:
         """Fit as :meth:`fit` does, and return the held-out log-odds of the training rows.
 
