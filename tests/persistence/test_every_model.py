@@ -7,78 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
 
-from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
+from imcc import IMCCClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
-from imcc.baselines import (
-    JFSC,
-    JFSCCV,
-    LIFT,
-    LLSF,
-    LLSFCV,
-    MAHR,
-    BinaryRelevanceSVM,
-    EnsembleClassifierChains,
-    ExtraTreesBaseline,
-    KernelRidgeBaseline,
-    LightGBMBaseline,
-    LogisticRegressionBaseline,
-    XGBoostBaseline,
-)
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import UntrustedModelError, load_model, read_card, save_model, untrusted_types
-from imcc.tabular import TableClassifier, TableEncoder, TreeCorrectedClassifier
+from imcc.tabular import TableClassifier, TableEncoder
+from tests.models import IMCC, MODELS
 
 pytest.importorskip("skops")
 
-GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
-GRID["grid"] = "paper"  # one width
-IMCC = {"n_clusters": 4, "random_state": 0}
-MODELS = {
-    "rbf": IMCCClassifier(**IMCC),
-    "linear": IMCCClassifier(**IMCC, kernel="linear"),
-    "laplacian": IMCCClassifier(**IMCC, kernel="laplacian"),
-    "chi2": IMCCClassifier(**IMCC, kernel="chi2"),
-    "polynomial": IMCCClassifier(**IMCC, kernel="poly", kernel_params={"degree": 2}),
-    "augmented": IMCCClassifier(**IMCC, span="augmented"),
-    "nystroem": IMCCClassifier(**IMCC, approximation="nystroem", n_components=9),
-    "random landmarks": IMCCClassifier(
-        **IMCC, approximation="nystroem", n_components=9, landmarks="random"
-    ),
-    "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
-    "search": IMCCClassifierCV(**GRID, random_state=0),
-    "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
-    "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
-    "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
-    "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
-    "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
-    "ensemble": KernelEnsembleClassifier(
-        views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
-    ),
-    "corrected by trees": TreeCorrectedClassifier(
-        KernelEnsembleClassifier(width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0),
-        n_trees=5,
-        random_state=0,
-    ),
-    "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
-    "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
-    "kernel ridge": KernelRidgeBaseline(cv=3),
-    "BRsvm": BinaryRelevanceSVM(),
-    "ECC": EnsembleClassifierChains(random_state=0),
-    "MAHR": MAHR(n_rounds=10),
-    "LIFT": LIFT(random_state=0),
-    "LLSF": LLSF(),
-    "LLSFCV": LLSFCV(budget=3, random_state=0),
-    "JFSC": JFSC(),
-    "JFSCCV": JFSCCV(budget=3, random_state=0),
-    "extra trees": ExtraTreesBaseline(n_estimators=3, random_state=0),
-    "LightGBM": LightGBMBaseline(5, random_state=0),
-    "XGBoost": XGBoostBaseline(5, random_state=0),
-    "logistic regression": LogisticRegressionBaseline(random_state=0),
-}
 # What must be trusted by name; other libraries read the texts of the boosters.
 FOREIGN = {
     "extra trees": ["sklearn.tree._tree.Tree"],
@@ -164,8 +101,6 @@ def saved_names(file):
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", MODELS)
 def test_round_trip(problem, tmp_path, name, rows):
-    if name == "chi2" and rows not in ("dense array", "dense float32", "dense frame"):
-        pytest.skip("the chi2 kernel takes dense rows only")
     X, Y, X_new = problem
     X, X_new = ROWS[rows](X), ROWS[rows](X_new)
     if "frame" in rows:

@@ -93,7 +93,10 @@ class Kernel:
     def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the part that does not depend on the width, between rows of X and Y (or X)."""
         # Rows on a device come to the host: these functions are scikit-learn's or the user's.
-        values = pairwise_kernels(to_numpy(X), to_numpy(Y), metric=self.function, **self.parameters)
+        rows, others = to_numpy(X), to_numpy(Y)
+        if self.function == "additive_chi2":
+            rows, others = _dense(rows), _dense(others)
+        values = pairwise_kernels(rows, others, metric=self.function, **self.parameters)
         return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
 
     def origin(self, X: Features) -> Array | None:
@@ -224,7 +227,12 @@ class Chi2Kernel(WidthKernel):
         """Return the additive chi-squared distances."""
         if not is_numpy(X):
             return _summed_distances(X, X if Y is None else Y, _chi_squared)
-        return -additive_chi2_kernel(X, Y)
+        return -additive_chi2_kernel(_dense(X), _dense(Y))
+
+
+def _dense(X: Any) -> Any:
+    """Return rows as a dense array, for functions that do not accept sparse ones."""
+    return X.toarray() if sp.issparse(X) else X
 
 
 def _pair_weight(weights: Array) -> float:

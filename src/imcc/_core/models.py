@@ -6,9 +6,9 @@ They are made by :mod:`imcc._core.fitting`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from imcc._backend.array import Array, namespace
+from imcc._backend.array import Array, is_numpy, namespace
 from imcc._backend.device import block_entries
 from imcc._core.kernels import Kernel, row_blocks
 from imcc._utils.config import get_config
@@ -62,8 +62,16 @@ class LinearModel:
     def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_samples, q), in the precision of the rows."""
         xp = namespace(X)
-        weights, intercept = (xp.astype(part, X.dtype) for part in (self.coef.T, self.intercept))
-        return X @ weights + intercept
+        dtype = _computing_dtype(X, X.dtype)
+        weights, intercept = (
+            xp.astype(part, dtype, copy=False) for part in (self.coef.T, self.intercept)
+        )
+        if X.dtype == dtype:
+            return X @ weights + intercept
+        out = xp.tile(xp.astype(intercept, X.dtype), (X.shape[0], 1))
+        for block in row_blocks(X.shape[0], X.shape[1], get_config().score_entries):
+            out[block, :] = xp.astype(X[block, :], dtype) @ weights + intercept
+        return out
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,8 @@ class KernelModel:
     def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_samples, q), in the precision of the rows."""
         xp = namespace(self.rows)
-        dtype = xp.result_type(X.dtype, self.rows.dtype)
+        given = xp.result_type(X.dtype, self.rows.dtype)
+        dtype = _computing_dtype(self.rows, given)
         parts = [(self.rows, self.coef)]
         if self.centers is not None and self.center_coef is not None:
             parts.append((self.centers, self.center_coef))
@@ -111,8 +120,7 @@ class KernelModel:
             (xp.astype(rows, dtype, copy=False), xp.astype(coef, dtype, copy=False))
             for rows, coef in parts
         ]
-        intercept = xp.astype(self.intercept, dtype, copy=False)
-        out = xp.tile(intercept, (X.shape[0], 1))
+        out = xp.tile(xp.astype(self.intercept, given, copy=False), (X.shape[0], 1))
         entries = block_entries(self.rows) or get_config().score_entries
         for block in row_blocks(X.shape[0], self.rows.shape[0], entries):
             moved = moved_by(xp.astype(X[block, :], dtype, copy=False), self.origin)
@@ -163,16 +171,27 @@ class FourierModel:
     def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_samples, q), in the precision of the rows."""
         xp = namespace(self.coef)
-        coef = xp.astype(self.coef.T, X.dtype, copy=False)
+        dtype = _computing_dtype(self.coef, X.dtype)
+        coef = xp.astype(self.coef.T, dtype, copy=False)
         out = xp.tile(xp.astype(self.intercept, X.dtype), (X.shape[0], 1))
         entries = block_entries(self.coef) or get_config().score_entries
         for block in row_blocks(X.shape[0], coef.shape[0], entries):
-            out[block, :] += self.feature_map.transform(X[block, :]) @ coef
+            rows = xp.astype(X[block, :], dtype, copy=False)
+            out[block, :] += self.feature_map.transform(rows) @ coef
             report_progress(block.stop, X.shape[0])
         return out
 
 
 Model = LinearModel | KernelModel | FourierModel
+
+
+def _computing_dtype(like: Array, given: Any) -> Any:
+    """Return the dtype in which rows are scored: float64 on the host, the given one on a device.
+
+    Scores are often small differences of large terms, for which the digits of float32 are too few;
+    on many devices, float64 is much slower.
+    """
+    return namespace(like).float64 if is_numpy(like) else given
 
 
 def moved_by(X: Features, origin: Array | None) -> Features:

@@ -61,7 +61,7 @@ class View:
     knots: np.ndarray | None = None
 
     def transform(self, X: Features) -> Features:
-        """Return rows in this view, in float64; dense for "standard", "ranks" and "root"."""
+        """Return rows in this view, in float64; dense where the view is centred."""
         X = X.astype(np.float64, copy=False)
         match self.name:
             case "standard":
@@ -75,7 +75,7 @@ class View:
             case "tfidf":
                 scaled = X.multiply(self.factor).tocsr() if sp.issparse(X) else X * self.factor
                 return normalize(scaled)
-        return X if self.center is None or sp.issparse(X) else X - self.center
+        return X if self.center is None else _dense(X) - self.center
 
 
 def fit_view(name: str, X: Features) -> View:

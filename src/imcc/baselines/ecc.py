@@ -51,7 +51,7 @@ class Chain:
         """Return the margins, shape (n_samples, q); each link uses the labels predicted before."""
         n_features = X.shape[1]
         # The features' part of all links in one product; labels are added link by link.
-        margins = X @ self.coef[:, :n_features].T.astype(X.dtype) + self.intercept
+        margins = X @ self.coef[:, :n_features].T + self.intercept
         earlier = np.zeros(margins.shape)
         for k in range(len(self.order)):
             margins[:, k] += earlier[:, :k] @ self.coef[k, n_features : n_features + k]

@@ -161,8 +161,9 @@ default=None
     Notes
     -----
     Dense and CSR input is used without conversion; other sparse formats are converted to CSR.
-    float32 rows are stored and scored in float32.  Kernel matrix and solution are always computed
-    in float64, since the condition number (up to n / beta) is too large for float32.
+    float32 rows are stored, and their scores returned, in float32.  Kernel values, solution and
+    scores are computed in float64, since the condition number (up to n / beta) is too large for
+    float32; only on a device are float32 rows scored in float32.
 
     With ``sample_weight``, the first and the last sum of the objective are weighted, and so are the
     means that define the virtual examples and the width: for a given clustering, a row of weight 2
