@@ -92,7 +92,20 @@ def test_held_out_scores_equal_fitting_without_the_rows(weighted, in_folds, kind
             signs = 2 * Y[rows, j : j + 1] - 1
             A, b = naive.fit(K[np.ix_(rows, rows)], signs, penalty, w)
             ours = K @ coef[:, j] + intercept[j]
-            np.testing.assert_allclose(ours, K[:, rows] @ A[:, 0] + b[0], atol=1e-7)
+            expected = K[:, rows] @ A[:, 0] + b[0]
+            np.testing.assert_allclose(ours, expected, atol=1e-7)
+            if not in_folds:  # it never saw the other rows, and scores them
+                others = ~known[:, j]
+                np.testing.assert_allclose(found[others, j], expected[others], atol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{}, {"exact_rows": 20, "n_landmarks": 30}])
+@pytest.mark.filterwarnings("ignore:36 rows are more than exact_rows")
+def test_held_out_scores_of_unknown_cells_are_those_of_new_rows(options):
+    X, Y, known = make()
+    clf = KernelEnsembleClassifier(**FAST, **options)
+    held = clf.fit_held_out(X, Y)
+    np.testing.assert_allclose(held[~known], clf.decision_function(X)[~known], atol=1e-6)
 
 
 def test_labels_known_in_the_same_rows_share_a_pattern():

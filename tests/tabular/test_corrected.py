@@ -115,6 +115,49 @@ def test_unknown_labels_and_weights(data):
     )
 
 
+def known_where_the_first_is_off(seed=0):
+    """Rows, labels of which the second is known only where the first is 0, and new rows."""
+    rng = np.random.RandomState(seed)
+    X = rng.randn(400, 4)
+    Y = (X[:, :2] + 0.8 * rng.randn(400, 2) > 0).astype(float)
+    some = Y[:200].copy()
+    some[some[:, 0] == 1, 1] = np.nan
+    return X[:200], some, X[200:], Y[200:]
+
+
+def log_loss(model, X, Y):
+    return np.logaddexp(0, np.where(Y > 0, -1, 1) * model.decision_function(X)).mean()
+
+
+def test_trees_learn_nothing_from_which_labels_are_unknown():
+    X, Y, X_test, Y_test = known_where_the_first_is_off()
+    model = TreeCorrectedClassifier(small(), random_state=0).fit(X, Y)
+    assert log_loss(model, X_test, Y_test) < 1.02 * log_loss(model.estimator_, X_test, Y_test)
+
+
+class Leaking(KernelEnsembleClassifier):
+    """An ensemble whose held-out scores say which labels are unknown."""
+
+    def fit_held_out(self, X, y, **more):
+        held = super().fit_held_out(X, y, **more)
+        return np.where(np.isnan(np.asarray(y)), 0.0, held)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_classifier_whose_held_out_scores_leak_gets_no_trees(grouped):
+    X, Y, X_test, Y_test = known_where_the_first_is_off()
+    more = {"groups": np.arange(len(X)) // 2} if grouped else {}
+    model = TreeCorrectedClassifier(Leaking(**small().get_params()), random_state=0)
+    held = model.fit_held_out(X, Y, **more)
+    assert model.weight_ == 0
+    assert model.trees_ == {}
+    # It was the check on new rows that refused them, and what is returned is without them.
+    assert np.isfinite(model.log_losses_).all()
+    assert np.array_equal(held, Leaking(**small().get_params()).fit_held_out(X, Y, **more))
+    alone = log_loss(model.estimator_, X_test, Y_test)
+    assert log_loss(model, X_test, Y_test) == pytest.approx(alone)
+
+
 def test_only_features_that_are_named_are_looked_at(data):
     X, Y, X_test, _ = data
     ensemble = small()

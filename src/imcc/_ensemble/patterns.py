@@ -107,7 +107,8 @@ class _FeatureFit:
 class PatternScorer:
     """Held-out scores and coefficients where some labels are unknown.
 
-    The scores of unknown labels, and of labels that no other row could be learned from, are 0.
+    Unknown labels are scored by the model of all rows in which the label is known, which is fitted
+    without them.  The scores of labels that no other row could be learned from are 0.
 
     Parameters
     ----------
@@ -141,6 +142,9 @@ class PatternScorer:
             if len(rows) > 1:
                 fit = self._fit(rows, columns)
                 yield rows, (fit.leave_one_out(penalty) for penalty in penalties)
+                others = np.setdiff1d(np.arange(self._held.labels.signs.shape[0]), rows)
+                if len(others):
+                    yield others, (fit.score(others, penalty) for penalty in penalties)
             return
         for fold in self._held.folds:
             train = np.intersect1d(fold.train, rows)

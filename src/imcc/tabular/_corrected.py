@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import asarray, to_numpy
+from imcc._backend.array import asarray, take_rows, to_numpy
 from imcc._utils import progress
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
@@ -93,6 +94,12 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
 
     If the trees do not help in the first fold, the other folds are skipped.  No trees are tried if
     the classifier stopped early because of ``max_time``.
+
+    Where a label is unknown (NaN in ``y``), its log-odds are those of a model that never saw this
+    label of the row.  If they nevertheless said something about the other labels, it would be what
+    the log-odds of new rows do not say.  With unknown labels, everything is therefore fitted once
+    more on four fifths of the rows, and there are trees only if this lowers the log loss of the
+    other fifth.
 
     References
     ----------
@@ -178,6 +185,12 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         ndarray of shape (n_samples, n_outputs)
             NaN in rows of weight 0.
         """
+        return self._fit_held_out(X, y, sample_weight, groups, confirm=True)
+
+    def _fit_held_out(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, confirm: bool
+    ) -> np.ndarray:
+        """Fit; with unknown labels, ``confirm`` trees on rows that were not used."""
         for name in ("n_trees", "min_samples_leaf", "max_features", "max_samples"):
             check_count(name, getattr(self, name))
         check_number("learning_rate", self.learning_rate, above=0)
@@ -194,7 +207,9 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         if sample_weight is not None:
             more["sample_weight"] = check_sample_weight(sample_weight, rows.shape[0])
         self.estimator_ = clone(self.estimator)
-        shares = self._shares(rows.shape[0], rows.shape[1], target.signs.shape[1])
+        shares = self._shares(
+            rows.shape[0], rows.shape[1], target.signs.shape[1], target.known is not None
+        )
         with progress.part(0, shares):
             held = np.array(self.estimator_.fit_held_out(X, y, **more))
         self._remember_target(target)
@@ -210,9 +225,14 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
             with progress.part(1, shares, "correcting by trees"):
                 part = work.held_out(own_groups, self.n_jobs)
         self.weight_, self.log_losses_ = work.choose(part)
+        if self.weight_ > 0 and known is not None and confirm:
+            with progress.part(2, shares, "checking the trees on held-out rows"):
+                own = take_rows(rows, kept)
+                if not self._helps_new_rows(own, signs, known, weight, own_groups):
+                    self.weight_, self.log_losses_ = 0.0, (self.log_losses_[0],) * 2
         self.trees_ = {}
         if self.weight_ > 0:
-            with progress.part(2, shares, "correcting by trees"):
+            with progress.part(3, shares, "correcting by trees"):
                 self.trees_ = work.fit(self.n_jobs)
         if self.weight_ > 0:
             held[kept] += self.weight_ * part
@@ -234,6 +254,38 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
             return before
         found = to_numpy(before) + self._correction(check_features(self, X, reset=False), before)
         return asarray(found, before)
+
+    def _helps_new_rows(
+        self,
+        rows: Any,
+        signs: np.ndarray,
+        known: np.ndarray,
+        weight: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> bool:
+        """Return whether trees lower the log loss of a fifth of the rows, fitted on the others."""
+        splitter: Any = ShuffleSplit if groups is None else GroupShuffleSplit
+        splits = splitter(1, test_size=1 / N_FOLDS, random_state=draw_seed(self.random_state))
+        train, test = next(splits.split(signs, groups=groups))
+        if not known[train].any(axis=0).all():
+            return False  # there would be a label to learn from no row
+        again = clone(self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of the fit on all rows
+            again._fit_held_out(
+                take_rows(rows, train),
+                np.where(known[train], signs[train] > 0, np.nan),
+                None if weight is None else weight[train],
+                None if groups is None else groups[train],
+                confirm=False,
+            )
+        new, y = take_rows(rows, test), signs[test]  # 0 where unknown, which changes no loss
+        before, after = (
+            np.logaddexp(0, -y * to_numpy(scores(new))).sum(axis=1)
+            for scores in (again._before, again._scores)
+        )
+        share = None if weight is None else weight[test]
+        return bool(np.average(before - after, weights=share) > 0)
 
     def _before(self, X: Any) -> Any:
         """Return the log-odds of the classifier, as a matrix."""
@@ -265,12 +317,14 @@ class TreeCorrectedClassifier(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEs
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
             raise InvalidArgumentError("features", f"must be from 0 to {count - 1}, got {chosen}")
 
-    def _shares(self, n: int, n_features: int, n_labels: int) -> tuple[float, float, float]:
-        """Return about how long the parts of a fit take, as measured: classifier, folds, trees."""
+    def _shares(self, n: int, n_features: int, n_labels: int, unknown: bool) -> Sequence[float]:
+        """Return about how long the parts of a fit take: classifier, folds, the check, trees."""
         seen = n_features if self.features is None else len(self.features)
         cells = min(n, self.max_samples) * min(seen + n_labels, self.max_features)
         trees = n_labels * self.n_trees * (6e-4 + 3e-8 * cells)
-        return 1e-3 * n**1.4 + 1e-9 * n**3, N_FOLDS * trees, trees
+        classifier = 1e-3 * n**1.4 + 1e-9 * n**3
+        check = 0.6 * (classifier + 6 * trees) if unknown else 0.0
+        return classifier, N_FOLDS * trees, check, trees
 
     def _settings(self) -> dict[str, Any]:
         return {
