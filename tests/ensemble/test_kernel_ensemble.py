@@ -203,6 +203,18 @@ def test_n_jobs_changes_nothing(data, fitted):
     )
 
 
+def test_a_search_that_skips_nothing_is_not_stopped(data):
+    """However short the time: one kernel is always fitted, and nine rows are not cross-fitted."""
+    X, Y = (part[:9] for part in data)
+    only = {"views": ("raw",), "kernels": ("rbf",), "width_scales": (1.0,)}
+    clf = fast(max_time=1e-9, **only).fit(X, Y)
+    assert not clf.stopped_early_
+    assert fast(max_time=1e-9, **{**only, "views": ("raw", "ranks")}).fit(X, Y).stopped_early_
+    more = fast(max_time=1e-9, **only).fit(*data)
+    assert more.stopped_early_
+    assert np.isnan(more.cross_fitted_score_)
+
+
 def test_max_time_stops_the_search(data):
     clf = fast(max_time=1e-9).fit(*data)
     assert clf.stopped_early_

@@ -114,7 +114,7 @@ class Work:
 
 @dataclass
 class Clock:
-    """Time left, and progress in units of work."""
+    """Time left, whether work was skipped to save time, and progress in units of work."""
 
     max_seconds: float | None
     say: Callable[[str], None] | None
@@ -122,10 +122,14 @@ class Clock:
     done: float = 0.0
     total: float = 0.0
     stage: str = ""
+    stopped: bool = False
 
-    def is_up(self) -> bool:
-        """Whether the time that was allowed is used up."""
-        return self.max_seconds is not None and time.perf_counter() - self.begin > self.max_seconds
+    def must_skip(self) -> bool:
+        """Whether the time that was allowed is used up; if so, remember that work was skipped."""
+        if self.max_seconds is None or time.perf_counter() - self.begin <= self.max_seconds:
+            return False
+        self.stopped = True
+        return True
 
     def begin_stage(self, what: str) -> None:
         """Say what is done from now on."""

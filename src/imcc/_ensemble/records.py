@@ -95,7 +95,7 @@ class Fitted:
     n_landmarks : int
         0 if the kernels are exact.
     stopped : bool
-        Whether the time limit stopped the search.
+        Whether something was skipped because of the time limit.
     lower_is_better : bool
         Whether the criterion is a loss, which trials have negated.
     held_out : array of shape (n_samples, n_varying) or None

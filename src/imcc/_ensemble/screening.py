@@ -27,14 +27,14 @@ def screen(job: Job) -> tuple[list[Kernel], dict[Kernel, int]]:
     """Return the best kernels, best first, and the index of the best penalty of each."""
     kernels: list[Kernel] = []
     found: dict[Kernel, tuple[float, int]] = {}
-    for size, count in zip(*screening_rounds(job.data.n), strict=True):
+    for number, (size, count) in enumerate(zip(*screening_rounds(job.data.n), strict=True)):
+        if number > 0 and job.clock.must_skip():
+            break
         part = np.sort(job.order[:size])
         job.clock.begin_stage(f"screening kernels on {size:,} rows")
         found = screen_part(job, part, kernels, {k: i for k, (_, i) in found.items()})
         ranked = sorted(found, key=lambda kernel: -found[kernel][0])
         kernels = spread(ranked)[:count]
-        if job.clock.is_up():
-            break
     return kernels, {kernel: found[kernel][1] for kernel in kernels}
 
 
@@ -53,7 +53,7 @@ def screen_part(
             own = [k for k in kernels if (k.view, k.name) == (view, name)]
             if kernels and not own:
                 continue
-            if found and job.clock.is_up() and not kernels:
+            if found and not kernels and job.clock.must_skip():
                 return found
             rows = take_rows(job.data.rows(view), part)
             base = distances(name, rows)

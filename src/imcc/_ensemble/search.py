@@ -120,16 +120,16 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
     if not kernels:
         # All rows are the same in every view: there is nothing to learn from.
         name = data.criterion(job.all).name
-        return Fitted(nothing, (), np.nan, np.nan, 0.0, name, 0, False)
+        return Fitted(nothing, (), np.nan, np.nan, 0.0, name, 0, clock.stopped)
     competed = None
-    if may_compete(job) and not clock.is_up():
+    if may_compete(job) and not clock.must_skip():
         clock.begin_stage("trying virtual examples")
         competed = compete(job, kernels, penalties)
     if competed is not None:
         clock.total += len(competed[1]) * job.work.virtual_member(data.n)
     made: dict[Kernel, list[Candidate]] = {}
     for number, kernel in enumerate(sharing_order(kernels), 1):
-        if made and clock.is_up():
+        if made and clock.must_skip():
             break
         clock.begin_stage(f"fitting and calibrating kernel {number} of {len(kernels)}")
         made[kernel] = maker.make(kernel, penalties[kernel])
@@ -161,7 +161,7 @@ def run(job: Job, nothing: EnsembleModel) -> Fitted:
         virtual_weight=virtual_weight,
         criterion=criterion.name,
         n_landmarks=0 if landmarks is None else len(landmarks),
-        stopped=clock.is_up(),
+        stopped=clock.stopped,
         lower_is_better=criterion.reported(1.0) < 0,
         held_out=held_out,
     )
@@ -178,7 +178,7 @@ def sharing_order(kernels: list[Kernel]) -> list[Kernel]:
 def cross_fit(job: Job, pool: list[Candidate]) -> float:
     """Return the criterion with calibration and weights from the other folds' rows."""
     data, options = job.data, job.options
-    if data.n < 2 * N_FOLDS or job.clock.is_up():
+    if data.n < 2 * N_FOLDS or job.clock.must_skip():
         return np.nan
     signs = data.signs
     out = zeros(tuple(signs.shape), signs)

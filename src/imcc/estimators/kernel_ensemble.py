@@ -142,7 +142,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     n_landmarks_ : int
         Number of landmarks; 0 with exact kernels.
     stopped_early_ : bool
-        Whether the search stopped because of ``max_time``.
+        Whether something was skipped because of ``max_time``: kernels, virtual examples or the
+        cross-fitted score.
     recipe_ : int
         Version of the search procedure.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
