@@ -26,6 +26,7 @@ from benchmarks import (
     approximation,
     baselines,
     boosted,
+    busy_machine,
     calibration,
     classifier,
     clustering_page,
@@ -78,6 +79,7 @@ MEASURED = {
     "looking": looking,
     "baselines": baselines,
     "slow_machines": slow_machines,
+    "busy_machine": busy_machine,
     "boosted": boosted,
     "ensemble": ensemble,
 }

@@ -1,9 +1,12 @@
-"""The scripts behind the numbers of docs/scale.md run, and measure what they say."""
+"""The scripts behind the numbers of two pages run, and measure what they say."""
+
+import multiprocessing
 
 import numpy as np
 import pytest
 
-from benchmarks import approximation, scale, versions
+from benchmarks import approximation, busy_machine, scale, versions
+from benchmarks._measured import Measurements
 from imcc import IMCCClassifier
 
 
@@ -68,3 +71,15 @@ def test_versions_takes_turns_and_says_what_it_measured(tmp_path, capsys):
     with pytest.raises(SystemExit):
         versions.main([str(source), "--jobs", "nothing"])
     assert "no job named nothing; there are linear, rbf," in capsys.readouterr().err
+
+
+def test_busy_processes_end_with_the_measurement():
+    found = Measurements()
+    for part, n_processes in {"alone": 0, "busy": 1}.items():
+        busy_machine.add_fits(part, 40, n_processes, 1, 60.0, found)
+    assert multiprocessing.active_children() == []
+    lines = busy_machine.blocks(found)["busy"].splitlines()
+    assert "40 rows" in lines[0]
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines[4:]]
+    assert [cell[1] for cell in cells] == ["0", "0", "1", "1"]
+    assert [cell[3] for cell in cells] == ["limited by size", "all cores"] * 2

@@ -39,9 +39,9 @@ PACKAGES = [
 ]
 # The order of the modules inside of a package.
 INSIDE = {
-    "_backend": ["array", "device", "linalg"],
+    "_backend": ["threads", "array", "device", "linalg"],
     "_utils": [
-        *("config", "errors", "names", "text", "cells", "optional", "plain", "progress", "threads"),
+        *("config", "errors", "names", "text", "cells", "optional", "plain", "progress"),
         *("wrappers", "files", "validation"),
     ],
     "_core": [

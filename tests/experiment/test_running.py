@@ -6,11 +6,12 @@ import time
 
 import pytest
 
+from imcc._backend.threads import n_cores
 from imcc.experiment import Experiment, Store, run, run_task
 from imcc.experiment import _claims as claims
 from imcc.experiment._claims import Claimant, is_alive, machine, process_start
 from imcc.experiment._estimate import remaining_seconds
-from imcc.experiment._executors import make_executor, n_cores
+from imcc.experiment._executors import make_executor
 from tests.experiment.conftest import ALLOW, DICE
 
 # Dask's own threads and sockets end a little after a cluster is closed.

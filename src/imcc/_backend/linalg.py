@@ -10,13 +10,15 @@ import scipy.linalg
 from scipy.linalg import blas, lapack
 
 from imcc._backend.array import is_numpy, library, namespace
+from imcc._backend.threads import limited_threads
 from imcc._utils.config import get_config
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
     """Return ascending eigenvalues and eigenvectors; a NumPy matrix is overwritten."""
     if is_numpy(A):
-        return scipy.linalg.eigh(A, driver="evd", overwrite_a=True, check_finite=False)
+        with limited_threads(A.shape[0]):
+            return scipy.linalg.eigh(A, driver="evd", overwrite_a=True, check_finite=False)
     values, vectors = namespace(A).linalg.eigh(A)
     return values, vectors
 
@@ -32,7 +34,8 @@ def solve(A: Any, B: Any) -> Any:
     # NumPy's solver instead of SciPy's: each has its own thread pool, and in a search, where
     # products and solves alternate thousands of times, two pools take three times as long.
     if is_numpy(A):
-        return np.linalg.solve(A, B)
+        with limited_threads(A.shape[-1]):
+            return np.linalg.solve(A, B)
     xp = namespace(A)
     if library(A) == "cupy":  # does not broadcast right-hand sides
         B = xp.broadcast_to(B, (*A.shape[:-2], *B.shape[-2:]))
@@ -61,7 +64,8 @@ def cholesky(A: Any) -> Any:
     """
     if is_numpy(A):
         # The transpose is the same matrix in the order of LAPACK, so that nothing is copied.
-        factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        with limited_threads(A.shape[0]):
+            factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return factor
         raise np.linalg.LinAlgError("the matrix is not positive definite")
@@ -95,7 +99,8 @@ def _small_cholesky(A: Any) -> Any:
 def cholesky_solve(factor: Any, B: Any) -> Any:
     """Solve A X = B with the lower Cholesky factor of A."""
     if is_numpy(factor):
-        return lapack.dpotrs(factor, B, lower=1)[0]
+        with limited_threads(factor.shape[0]):
+            return lapack.dpotrs(factor, B, lower=1)[0]
     return triangular_solve(factor, triangular_solve(factor, B), transposed=True)
 
 

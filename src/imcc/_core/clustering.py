@@ -50,8 +50,8 @@ from imcc._backend.array import (
     to_numpy,
 )
 from imcc._backend.device import block_entries
+from imcc._backend.threads import one_thread
 from imcc._utils.config import get_config
-from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32

@@ -25,6 +25,7 @@ from imcc._backend.array import (
     to_numpy,
 )
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
+from imcc._backend.threads import limited_threads
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
 from imcc._core.dual import solve_dual
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
@@ -186,7 +187,8 @@ def fit_arrays(
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the rows, all above zero.
     """
-    with explained_memory_errors(f"the model of {X.shape[0]} x {X.shape[1]} rows", REMEDY):
+    what = f"the model of {X.shape[0]} x {X.shape[1]} rows"
+    with explained_memory_errors(what, REMEDY), limited_threads(X.shape[0]):
         rows = on_device(X, settings.device)
         if not settings.has_features:
             # Before the rows are clustered, which may take long.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from imcc._backend.array import Array, asarray, take_rows, to_numpy, zeros
+from imcc._backend.threads import limited_threads
 from imcc._ensemble.competition import (
     VIRTUAL_KERNELS,
     VIRTUAL_ROWS,
@@ -90,7 +91,8 @@ def fit_ensemble(
         known = None if known[:, varying].all() else np.ascontiguousarray(known[:, varying])
     data = Rows(X, own, binary, weight, known, options)
     job = Job(data, options, folds, seed, Clock(options.max_seconds, say))
-    return run(job, nothing)
+    with limited_threads(data.n):
+        return run(job, nothing)
 
 
 def plan(job: Job, maker: MemberMaker) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imcc._backend.array import Array, asarray, namespace, to_numpy
+from imcc._backend.threads import limited_threads
 from imcc._core.logistic import LogisticMaps, fit_logistic_maps
 from imcc._ensemble.held_out import Held
 from imcc._ensemble.model import make_kernel
@@ -94,7 +95,8 @@ def try_kernel(
     weight = None if held.labels.weight is None else to_numpy(held.labels.weight)
     signs = held.labels.signs
     tries = Tries(scorer.held_out, signs, weight, criterion, penalties, calibrated, held.known)
-    best = tries.best_penalty(start)
+    with limited_threads(int(signs.shape[0])):
+        best = tries.best_penalty(start)
     return tries.value(best), best, tries.trials("screen", kernel)
 
 

@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import is_numpy, take_rows
+from imcc._backend.threads import limited_threads
 from imcc._core.clustering import assign_rows
 from imcc._core.fitting import warn_of_patterns
 from imcc._core.kernels import Kernel
@@ -152,7 +153,7 @@ def search(
         found = parallel(
             delayed(_keyed)(
                 (w, i),
-                search_fold,
+                _search_fold,
                 share,
                 fold,
                 clusters[i].assignments,
@@ -191,6 +192,11 @@ def _check_known(known: np.ndarray, span: str) -> None:
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
     """Call a function and return the key with the result, since results come in any order."""
     return key, function(*arguments)
+
+
+def _search_fold(share: Shared, fold: Fold, *rest: Any) -> FoldResult:
+    with limited_threads(len(fold.train)):
+        return search_fold(share, fold, *rest)
 
 
 def _cluster_fold(

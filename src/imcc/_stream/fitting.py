@@ -36,6 +36,7 @@ from imcc._backend.array import (
     to_numpy,
 )
 from imcc._backend.device import ChunkMover, explained_memory_errors, on_device
+from imcc._backend.threads import one_thread
 from imcc._core.clustering import (
     DEFAULT_N_CLUSTERS,
     check_prototypes,
@@ -71,7 +72,6 @@ from imcc._stream.sources import (
     read_layout,
 )
 from imcc._utils.config import get_config
-from imcc._utils.threads import one_thread
 from imcc._utils.validation import Features, Target, explained_singularity
 
 #: Remedy if a chunk does not fit on the device.

@@ -1,4 +1,4 @@
-"""Configuration: sizes of blocks and samples.
+"""Configuration: sizes of blocks and samples, and threads.
 
 The settings control how much is processed at a time, and how many rows are used where a sample is
 sufficient.  The defaults were measured to be fast.  :func:`config_context` changes them
@@ -71,6 +71,9 @@ class Config:
     screen_rows, screen_keep : tuple of int
         Number of rows of each screening round of an ensemble, and number of kernels that the round
         keeps.
+    thread_rows : int
+        Number of rows of a matrix for each thread of the linear algebra; matrices with less than
+        twice as many rows are computed by one thread.  1 means as many threads as there are cores.
     progress_after, progress_every : float
         Seconds after which a command without a progress bar prints its progress, and the interval
         between such messages.
@@ -99,6 +102,7 @@ class Config:
     gram_bytes: int = 2**30
     screen_rows: tuple[int, ...] = (1000, 2000)
     screen_keep: tuple[int, ...] = (10, 6)
+    thread_rows: int = 1000
     progress_after: float = 10.0
     progress_every: float = 30.0
 

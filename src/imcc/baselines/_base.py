@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from imcc._backend.threads import limited_threads
 from imcc._utils.validation import Features, check_features, check_weighted
 from imcc.estimators.base import ScoringClassifierMixin
 
@@ -42,7 +43,8 @@ class BaselineClassifier(ScoringClassifierMixin, BaseEstimator, ABC):
         self._check_parameters()
         X = check_features(self, X, reset=True)
         rows = check_weighted(X, y, sample_weight, type(self).__name__)
-        self._train(rows.X, rows.target.signs > 0, rows.weights)
+        with limited_threads(max(X.shape)):
+            self._train(rows.X, rows.target.signs > 0, rows.weights)
         self._remember_target(rows.target)
         return self
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel
-from threadpoolctl import threadpool_limits
 
+from imcc._backend.threads import one_thread
 from imcc._utils.validation import Features, check_choice, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._kernel_rows import KernelRows, rbf_margins
@@ -115,7 +115,7 @@ class BinaryRelevanceSVM(BaselineClassifier):
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         gamma = _rbf_gamma(self.gamma, X, weights) if self.kernel == "rbf" else None
         # One thread for matrix products, so that results do not depend on the number of threads.
-        with threadpool_limits(1):
+        with one_thread():
             rows = KernelRows(X, gamma, weights)
             machines = train_labels(rows, on, self.C, self.scores, seed, parallel)
             intercept = np.array([machine.intercept for machine in machines])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
+from imcc._backend.threads import one_thread
 from imcc._core.platt import Sigmoid, fit_sigmoid
 from imcc._utils.validation import Features, check_choice, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
@@ -174,7 +174,7 @@ class EnsembleClassifierChains(BaselineClassifier):
         # libsvm releases the GIL: threads share X, processes would copy it.
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         # One thread for matrix products, so that results do not depend on the number of threads.
-        with threadpool_limits(1):
+        with one_thread():
             gram = linear_gram(X) if fits(n_samples) else None
             chains = parallel(
                 delayed(train_chain)(X, on, rows, order, self.C, gram, weights)

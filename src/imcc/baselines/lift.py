@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
-from threadpoolctl import threadpool_limits
 
+from imcc._backend.threads import one_thread
 from imcc._utils.validation import Features, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._kernel_rows import KernelRows
@@ -133,7 +133,7 @@ def _train_label(
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, LinearScore]:
     # One thread for sums, so that results do not depend on the number of threads.
-    with threadpool_limits(1):
+    with one_thread():
         centers = label_centers(X, on, identity, ratio, seed, weights)
         rows = KernelRows(euclidean_distances(X, centers), weights=weights)
         labels = on[:, np.newaxis]

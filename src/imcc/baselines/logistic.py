@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
+from imcc._backend.threads import one_thread
 from imcc._core.platt import prior_log_odds
 from imcc._utils.validation import Features, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
@@ -108,7 +108,7 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
         coef = np.zeros((on.shape[1], X.shape[1]))
         intercept = np.array([prior_log_odds(label, weights) for label in on.T])
         # One thread for matrix products, so that results do not depend on the number of threads.
-        with threadpool_limits(1):
+        with one_thread():
             if learned:
                 found[learned] = parallel(
                     delayed(_choose)(scaled, on[:, j], weights, Cs, self.cv, seed) for j in learned

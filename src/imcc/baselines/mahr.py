@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
+from imcc._backend.threads import one_thread
 from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._stumps import BinnedRows, first_of_largest
@@ -151,7 +151,7 @@ class MAHR(BaselineClassifier):
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         # One thread for matrix products, so that results do not depend on the number of threads.
-        with threadpool_limits(1):
+        with one_thread():
             self._boost(X, on, weights)
 
     def _boost(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
+from imcc._backend.threads import limited_threads
 from imcc._search.folds import (
     Fold,
     check_defined,
@@ -119,22 +120,23 @@ class SparseLinearCV(SearchClassifier):
         n_in_grid = len(settings)
         settings = self._drawn(settings)
         models = [self.estimator_for(setting) for setting in settings]
-        outcome = search_settings(
-            self._model,
-            scaled(X, self.unit_rows),
-            target.signs > 0,
-            judged,
-            folds,
-            [Candidate(model._weights(), model._start_ridge()) for model in models],
-            metrics,
-            decides=0 if decides is None else metrics.index(decides),
-            halving=bool(self.halving),
-            fit_intercept=bool(self.fit_intercept),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            weights=weights,
-        )
+        with limited_threads(max(X.shape)):
+            outcome = search_settings(
+                self._model,
+                scaled(X, self.unit_rows),
+                target.signs > 0,
+                judged,
+                folds,
+                [Candidate(model._weights(), model._start_ridge()) for model in models],
+                metrics,
+                decides=0 if decides is None else metrics.index(decides),
+                halving=bool(self.halving),
+                fit_intercept=bool(self.fit_intercept),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_jobs=self.n_jobs,
+                weights=weights,
+            )
         check_all_finite(settings, outcome.finite)
         self._check_bounded(outcome)
         keys = score_keys(metrics, self.scoring)

@@ -136,8 +136,8 @@ class IMCCClassifierCV(SearchClassifier):
         exactly once.
     n_jobs : int or None, default=None
         Number of folds and widths to compute in parallel, through joblib
-        (``joblib.parallel_config`` applies).  None means 1, with all cores used by the linear
-        algebra.  Ignored on a device.
+        (``joblib.parallel_config`` applies).  None means 1, with several threads of the linear
+        algebra where matrices are large.  Ignored on a device.
     progress : bool or callable, default=False
         True prints a line after each part of the search; a callable is called as
         ``progress(done, total)``.

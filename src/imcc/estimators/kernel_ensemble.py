@@ -108,8 +108,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     max_time : float or None, default=None
         Seconds after which the search stops; the best ensemble found until then is fitted.
     n_jobs : int or None, default=None
-        Number of kernels to screen in parallel, through joblib.  None means 1, with all cores used
-        by the linear algebra.
+        Number of kernels to screen in parallel, through joblib.  None means 1, with several threads
+        of the linear algebra where matrices are large.
     random_state : int, RandomState instance or None, default=None
         Controls the rows used for screening, the folds and the clusters.
     device : str or None, default=None

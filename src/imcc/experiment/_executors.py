@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Protocol
 
+from imcc._backend.threads import n_cores
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
 
@@ -444,10 +445,3 @@ def make_executor(n_jobs: int = 1, dask: Any = None, *, isolate: bool = False) -
     if dask is not None:
         return DaskExecutor(dask, n_jobs if n_jobs > 1 else None)
     return SerialExecutor() if n_jobs == 1 and not isolate else ProcessExecutor(n_jobs)
-
-
-def n_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
