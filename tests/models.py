@@ -32,7 +32,6 @@ MODELS = {
     "laplacian": IMCCClassifier(**IMCC, kernel="laplacian"),
     "chi2": IMCCClassifier(**IMCC, kernel="chi2"),
     "polynomial": IMCCClassifier(**IMCC, kernel="poly", kernel_params={"degree": 2}),
-    "augmented": IMCCClassifier(**IMCC, span="augmented"),
     "nystroem": IMCCClassifier(**IMCC, approximation="nystroem", n_components=9),
     "random landmarks": IMCCClassifier(
         **IMCC, approximation="nystroem", n_components=9, landmarks="random"

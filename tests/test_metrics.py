@@ -60,8 +60,9 @@ def test_equals_the_naive_version(case):
 @settings(max_examples=200, deadline=None)
 def test_both_ways_of_counting_agree(case):
     truth, scores = case
-    judge, layout = m.Judge(truth), np.ascontiguousarray(scores.T)[:, np.newaxis]
-    by_comparing, by_sorting = judge._counts_by_comparing(layout), judge._counts_by_sorting(layout)
+    metrics, layout = m.LabelMetrics(truth), np.ascontiguousarray(scores.T)[:, np.newaxis]
+    by_comparing = metrics._counts_by_comparing(layout)
+    by_sorting = metrics._counts_by_sorting(layout)
     np.testing.assert_array_equal(by_comparing[0], by_sorting[0])
     np.testing.assert_array_equal(by_comparing[1], by_sorting[1])
 
@@ -69,7 +70,7 @@ def test_both_ways_of_counting_agree(case):
 def test_counting_changes_to_sorting_for_crowded_rows():
     used = []
 
-    class Watched(m.Judge):
+    class Watched(m.LabelMetrics):
         def _counts_by_comparing(self, scores):
             used.append("comparing")
             return super()._counts_by_comparing(scores)

@@ -39,7 +39,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
-from imcc._backend.array import to_numpy
+from imcc._backend.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
+from imcc._backend.device import block_entries
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     check_choice,
@@ -51,7 +52,6 @@ from imcc._utils.validation import (
 
 __all__ = [
     "METRICS",
-    "Judge",
     "Metric",
     "average_precision",
     "coverage",
@@ -103,24 +103,25 @@ METRICS: dict[str, Metric] = {
 }
 
 
-class Judge:
+class LabelMetrics:
     """Computes the five metrics of many score matrices for the same true labels.
 
     Parameters
     ----------
     relevant : ndarray of bool of shape (n_samples, n_labels)
-        The true labels; False where a label is unknown.
+        The true labels, on the host; False where a label is unknown.
     known : ndarray of bool of shape (n_samples, n_labels), default=None
         Which labels are known; the others are ignored.  None means all.
     weights : ndarray of shape (n_samples,), default=None
         Row weights for the means.  None means equal weights.
+    like : array, default=None
+        Determines library and device of the scores.  None is NumPy.
 
     Attributes
     ----------
     ranked : ndarray of bool of shape (n_samples,)
         The rows with at least one relevant and one irrelevant label (of those known).
-    judged : ndarray of bool of shape (n_samples,)
-        The rows with at least one known label.
+    n_labels, n_rows : int
 
     See Also
     --------
@@ -129,7 +130,9 @@ class Judge:
     Notes
     -----
     Scores have shape (n_labels, n_settings, n_samples): labels come first, so that counting over
-    labels adds contiguous arrays.
+    labels adds contiguous arrays.  All metrics but Hamming loss and one-error follow from two
+    counts per pair (row, relevant label): ``rank``, the number of labels of the row with at least
+    the score of the label, and ``hits``, the number of relevant labels among them.
     """
 
     def __init__(
@@ -137,135 +140,155 @@ class Judge:
         relevant: np.ndarray,
         known: np.ndarray | None = None,
         weights: np.ndarray | None = None,
+        like: Array | None = None,
     ) -> None:
+        like = np.empty(0) if like is None else like
         self.n_rows, self.n_labels = relevant.shape
-        self.weights = weights
-        self.known = None if known is None else np.ascontiguousarray(known.T)
-        # Number of labels that count in a row: one number for all rows, or one per row.
-        self.n_known: Any = self.n_labels if known is None else known.sum(axis=1)
-        self.judged = np.broadcast_to(np.asarray(self.n_known) > 0, (self.n_rows,))
-        self.relevant = np.ascontiguousarray(relevant.T)
         # The (row, label) pairs with a relevant label, sorted by row.
-        self.pair_rows, self.pair_labels = np.nonzero(relevant)
-        self.n_relevant = relevant.sum(axis=1)
-        self.ranked = (self.n_relevant > 0) & (self.n_relevant < self.n_known)
-        self._labelled = np.flatnonzero(self.n_relevant)
-        ends = np.cumsum(self.n_relevant[self._labelled])
-        self._starts = ends - self.n_relevant[self._labelled]
+        pair_rows, pair_labels = np.nonzero(relevant)
+        self.n_pairs = len(pair_rows)
+        n_relevant = relevant.sum(axis=1)
+        n_known = np.full(self.n_rows, self.n_labels) if known is None else known.sum(axis=1)
+        self.ranked = (n_relevant > 0) & (n_relevant < n_known)
+        self._has_known = n_known > 0
+        # Row weights of the means over ranked rows, and over rows with a known label.
+        weights = np.ones(self.n_rows) if weights is None else weights
+        self._weights = {
+            name: (asarray(np.where(rows, weights, 0.0), like), float(weights[rows].sum()))
+            for name, rows in ((name, self.counted(name)) for name in METRICS)
+        }
+        at_least_one = np.maximum(n_relevant, 1)
+        self._lengths = n_relevant
+        self._pair_rows, self._pair_labels = asarray(pair_rows, like), asarray(pair_labels, like)
+        self._relevant = asarray(np.ascontiguousarray(relevant.T), like)
+        self._known = None if known is None else asarray(np.ascontiguousarray(known.T), like)
+        self._n_known = asarray(np.maximum(n_known, 1.0), like)
+        self._n_relevant = asarray(at_least_one * 1.0, like)
+        self._n_ordered = asarray(np.maximum(at_least_one * (n_known - n_relevant), 1.0), like)
+        self._block_entries = block_entries(like) or get_config().pair_entries
 
-    def means(self, scores: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    def counted(self, name: str) -> np.ndarray:
+        """Return which rows count in a metric, shape (n_samples,)."""
+        return self.ranked if METRICS[name].ranked_rows_only else self._has_known
+
+    def entries(self) -> int:
+        """Return the approximate number of entries in memory for one setting on a device."""
+        return self.n_labels * (4 * self.n_rows + self.n_pairs)
+
+    def means(self, scores: Array, names: Sequence[str]) -> Array:
         """Return the metrics of each setting.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_labels, n_settings, n_samples)
+        scores : array of shape (n_labels, n_settings, n_samples)
         names : sequence of str
             Names from :data:`METRICS`.
 
         Returns
         -------
-        ndarray of shape (n_metrics, n_settings)
+        array of shape (n_metrics, n_settings)
             NaN where a metric is undefined.
         """
-        rows = self.rows(scores, names)
-        means = np.full((len(names), scores.shape[1]), np.nan)
-        for i, (name, values) in enumerate(zip(names, rows, strict=True)):
-            if not METRICS[name].ranked_rows_only and self.known is None and self.weights is None:
-                means[i] = values.mean(axis=-1)
-                continue
-            counted = self.ranked if METRICS[name].ranked_rows_only else self.judged
-            means[i] = self._mean(values, counted)
-        return means
+        means = []
+        for name, values in zip(names, self.rows(scores, names), strict=True):
+            weights, total = self._weights[name]
+            means.append(values @ weights / (total if total > 0 else np.nan))
+        return namespace(scores).stack(means)
 
-    def _mean(self, values: np.ndarray, counted: np.ndarray) -> np.ndarray | float:
-        """Return the (weighted) mean over the counted rows; NaN if there are none."""
-        if not counted.any():
-            return float("nan")
-        if self.weights is None:
-            return values[:, counted].mean(axis=-1)
-        weights = self.weights[counted]
-        if not (total := weights.sum()) > 0:
-            return float("nan")
-        return values[:, counted] @ (weights / total)
-
-    def rows(self, scores: np.ndarray, names: Sequence[str]) -> list[np.ndarray]:
+    def rows(self, scores: Array, names: Sequence[str]) -> list[Array]:
         """Return the values of each metric per row.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_labels, n_settings, n_samples)
+        scores : array of shape (n_labels, n_settings, n_samples)
         names : sequence of str
             Names from :data:`METRICS`.
 
         Returns
         -------
-        list of ndarray of shape (n_settings, n_samples)
+        list of array of shape (n_settings, n_samples)
             One array per metric.  Metrics with ``ranked_rows_only`` are meaningless in rows where
             ``ranked`` is False.
         """
-        counted: tuple[np.ndarray, np.ndarray] | None = None
-        values = []
-        n_known = self.n_known
-        if self.known is not None:
+        xp = namespace(scores)
+        if self._known is not None:
             # Unknown labels come last in every ranking and are never counted for a relevant label.
-            scores = np.where(self.known[:, np.newaxis], scores, -np.inf)
-            n_known = np.maximum(n_known, 1)
+            scores = xp.where(self._known[:, None, :], scores, -np.inf)
+        counts = None
+        values = []
         for name in names:
             if name == "hamming_loss":
-                wrong = (scores >= 0) != self.relevant[:, np.newaxis]
-                values.append(_count(wrong) / n_known)
+                wrong = (scores >= 0) != self._relevant[:, None, :]
+                values.append(_count(wrong) / self._n_known)
             elif name == "one_error":
-                values.append(self._one_error(scores))
+                wrong = self._best_relevant(scores) < xp.max(scores, axis=0)
+                values.append(xp.astype(wrong, xp.float64))
             else:
-                if counted is None:
-                    counted = self._counts(scores)
-                values.append(self._from_counts(name, *counted))
+                counts = self._counts(scores) if counts is None else counts
+                values.append(self._from_counts(name, *counts))
         return values
 
-    def _one_error(self, scores: np.ndarray) -> np.ndarray:
-        own = scores[self.pair_labels, :, self.pair_rows].T
-        best_relevant = self._per_row(np.maximum, own, fill=-np.inf)
-        return (best_relevant < scores.max(axis=0)).astype(np.float64)
+    def _best_relevant(self, scores: Array) -> Array:
+        """Return the highest score of a relevant label per row, shape (n_settings, n_rows)."""
+        if is_numpy(scores):
+            own = scores[self._pair_labels, :, self._pair_rows].T
+            return self._per_row("max", own, fill=-np.inf)
+        xp = namespace(scores)
+        return xp.max(xp.where(self._relevant[:, None, :], scores, -np.inf), axis=0)
 
-    def _from_counts(self, name: str, rank: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Compute a metric per row from ``rank`` and ``found`` of its relevant labels."""
+    def _from_counts(self, name: str, rank: Array, hits: Array) -> Array:
+        """Compute a metric per row from ``rank`` and ``hits`` of its pairs."""
         if name == "coverage":
-            return (self._per_row(np.maximum, rank, fill=1) - 1) / np.maximum(self.n_known, 1)
-        n_relevant = np.maximum(self.n_relevant, 1)
+            return (self._per_row("max", rank, fill=1.0) - 1) / self._n_known
         if name == "average_precision":
-            return self._per_row(np.add, found / rank, fill=0) / n_relevant
-        n_pairs = np.maximum(n_relevant * (self.n_known - self.n_relevant), 1)
-        return self._per_row(np.add, rank - found, fill=0) / n_pairs
+            return self._per_row("sum", hits / rank, fill=0.0) / self._n_relevant
+        return self._per_row("sum", rank - hits, fill=0.0) / self._n_ordered
 
-    def _per_row(self, combine: np.ufunc, of_pairs: np.ndarray, fill: float) -> np.ndarray:
-        out = np.full((of_pairs.shape[0], self.n_rows), fill, dtype=np.float64)
-        if len(self._labelled):
-            out[:, self._labelled] = combine.reduceat(of_pairs, self._starts, axis=1)
-        return out
+    def _per_row(self, function: str, of_pairs: Array, fill: float) -> Array:
+        """Return the "max" or "sum" over the pairs of each row, ``fill`` for rows without pairs."""
+        ends = np.cumsum(self._lengths)
+        starts = ends - self._lengths
+        if is_numpy(of_pairs):
+            reduce = {"max": np.maximum, "sum": np.add}[function].reduceat
+            out = np.full((len(of_pairs), self.n_rows), fill)
+            labelled = np.flatnonzero(self._lengths)
+            if len(labelled):
+                out[:, labelled] = reduce(of_pairs, starts[labelled], axis=1)
+            return out
+        # The pairs of each row as a line of a table, filled up with a pair that does not exist.
+        xp, places = namespace(of_pairs), np.arange(self._lengths.max(initial=1))
+        table = np.where(
+            places < self._lengths[:, np.newaxis], starts[:, np.newaxis] + places, self.n_pairs
+        )
+        filled = xp.concat([of_pairs, zeros((of_pairs.shape[0], 1), of_pairs) + fill], axis=1)
+        taken = take(filled, asarray(table.ravel(), of_pairs), 1)
+        by_row = xp.reshape(taken, (of_pairs.shape[0], *table.shape))
+        return getattr(xp, function)(by_row, axis=-1)
 
-    def _counts(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Count, per relevant label, the labels and the relevant labels of at least its score."""
-        # Comparing takes n_labels steps per relevant label.  Sorting was measured to cost as much
-        # as comparing with about 4 log2(n_labels) relevant labels per row.
-        if len(self.pair_rows) > 4 * np.log2(max(self.n_labels, 2)) * self.n_rows:
+    def _counts(self, scores: Array) -> tuple[Array, Array]:
+        """Return ``rank`` and ``hits`` of all pairs, each of shape (n_settings, n_pairs)."""
+        # Comparing takes n_labels steps per pair.  Sorting was measured to cost as much as
+        # comparing with about 4 log2(n_labels) relevant labels per row.
+        many = self.n_pairs > 4 * np.log2(max(self.n_labels, 2)) * self.n_rows
+        if many and is_numpy(scores):
             return self._counts_by_sorting(scores)
         return self._counts_by_comparing(scores)
 
-    def _counts_by_comparing(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _counts_by_comparing(self, scores: Array) -> tuple[Array, Array]:
+        xp = namespace(scores)
         n_labels, n_settings, _ = scores.shape
-        rank = np.empty((n_settings, len(self.pair_rows)))
-        found = np.empty_like(rank)
-        step = max(1, get_config().pair_entries // (n_labels * n_settings))
-        for start in range(0, len(self.pair_rows), step):
-            pairs = slice(start, start + step)
-            rows, labels = self.pair_rows[pairs], self.pair_labels[pairs]
-            around = scores.take(rows, axis=2)
-            own = around[labels, :, np.arange(len(rows))].T
-            reaches = around >= own
-            rank[:, pairs] = _count(reaches)
-            reaches &= self.relevant.take(rows, axis=1)[:, np.newaxis]
-            found[:, pairs] = _count(reaches)
-        return rank, found
+        ranks, hits = [zeros((n_settings, 0), scores)], [zeros((n_settings, 0), scores)]
+        step = max(1, self._block_entries // (n_labels * n_settings))
+        for start in range(0, self.n_pairs, step):
+            pairs = slice(start, min(start + step, self.n_pairs))
+            rows, labels = self._pair_rows[pairs], self._pair_labels[pairs]
+            around = take(scores, rows, 2)
+            index = xp.broadcast_to(labels, (1, n_settings, labels.shape[0]))
+            reaches = around >= xp.take_along_axis(around, index, axis=0)
+            ranks.append(_count(reaches))
+            reaches &= take(self._relevant, rows, 1)[:, None, :]
+            hits.append(_count(reaches))
+        return xp.concat(ranks, axis=1), xp.concat(hits, axis=1)
 
     def _counts_by_sorting(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n_labels, n_settings, _ = scores.shape
@@ -273,7 +296,7 @@ class Judge:
         order = np.argsort(falling, axis=-1)
         falling = np.take_along_axis(falling, order, axis=-1)
         relevant = np.take_along_axis(
-            np.broadcast_to(self.relevant.T, falling.shape), order, axis=-1
+            np.broadcast_to(self._relevant.T, falling.shape), order, axis=-1
         )
         # Tied labels get the last position of their group.
         last = np.broadcast_to(np.arange(n_labels), falling.shape).copy()
@@ -282,15 +305,18 @@ class Judge:
         up_to = np.take_along_axis(np.cumsum(relevant, axis=-1), last, axis=-1)
         back = np.empty_like(order)
         np.put_along_axis(back, order, np.broadcast_to(np.arange(n_labels), order.shape), axis=-1)
-        place = back[:, self.pair_rows, self.pair_labels]
-        at = (np.arange(n_settings)[:, np.newaxis], self.pair_rows, place)
+        place = back[:, self._pair_rows, self._pair_labels]
+        at = (np.arange(n_settings)[:, np.newaxis], self._pair_rows, place)
         return last[at] + 1.0, up_to[at].astype(np.float64)
 
 
-def _count(flags: np.ndarray) -> np.ndarray:
-    """Count over the first axis; sums of at most 255 entries use bytes, which is much faster."""
+def _count(flags: Array) -> Array:
+    """Count over the first axis; NumPy adds at most 255 entries in bytes, which is much faster."""
+    if not is_numpy(flags):
+        xp = namespace(flags)
+        return xp.astype(xp.count_nonzero(flags, axis=0), xp.float64)
     in_bytes = flags.view(np.uint8)
-    counts = np.zeros(flags.shape[1:], dtype=np.int32)
+    counts = np.zeros(flags.shape[1:])
     for start in range(0, len(in_bytes), 255):
         counts += np.add.reduce(in_bytes[start : start + 255], axis=0, dtype=np.uint8)
     return counts
@@ -357,8 +383,8 @@ def evaluate(
     for name in names:
         check_choice("metrics", name, METRICS)
     relevant, scores, known = _check_scores(y_true, scores)
-    judge = Judge(relevant, known, check_sample_weight(sample_weight, len(relevant)))
-    means = judge.means(np.ascontiguousarray(scores.T)[:, np.newaxis], names)[:, 0]
+    computed = LabelMetrics(relevant, known, check_sample_weight(sample_weight, len(relevant)))
+    means = computed.means(np.ascontiguousarray(scores.T)[:, np.newaxis], names)[:, 0]
     if np.isnan(means).any():
         undefined = ", ".join(n for n, m in zip(names, means, strict=True) if np.isnan(m))
         warnings.warn(
@@ -397,11 +423,11 @@ def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
     array([ 1., nan])
     """
     relevant, scores, known = _check_scores(y_true, scores)
-    judge = Judge(relevant, known)
-    values = judge.rows(np.ascontiguousarray(scores.T)[:, np.newaxis], list(METRICS))
+    computed = LabelMetrics(relevant, known)
+    values = computed.rows(np.ascontiguousarray(scores.T)[:, np.newaxis], list(METRICS))
     return {
-        name: np.where(judge.ranked if metric.ranked_rows_only else judge.judged, row[0], np.nan)
-        for (name, metric), row in zip(METRICS.items(), values, strict=True)
+        name: np.where(computed.counted(name), row[0], np.nan)
+        for name, row in zip(METRICS, values, strict=True)
     }
 
 

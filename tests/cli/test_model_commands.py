@@ -165,7 +165,6 @@ def test_tune_results_and_jobs(imcc, pets, tmp_path):
         ("--kernel", "laplacian"),
         ("--width", "0.5"),
         ("--width-scale", "0.5"),
-        ("--span", "augmented", "--alpha", "1000"),
         ("--thresholds", "f1"),
         ("--seed", "3"),
     ],

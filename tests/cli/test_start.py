@@ -147,8 +147,6 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert offered(fit, train.X, train.Y) == choices.CALIBRATORS
     assert choices.EACH == imcc.experiment.EACH
     assert tuple(imcc.estimators.GRIDS) == choices.GRIDS
-    fit = imcc.IMCCClassifier(span="?").fit
-    assert offered(fit, train.X, train.Y) == choices.SPANS
     for kernel in choices.KERNELS:
         X = abs(train.X) if kernel == "chi2" else train.X
         imcc.IMCCClassifier(4, kernel=kernel, random_state=0).fit(X, train.Y)

@@ -277,7 +277,6 @@ def test_second_fit_leaves_nothing_of_the_first(small_problem):
         ),
         ({"approximation": "fourier", "kernel": "chi2"}, "supports the kernels 'rbf'"),
         ({"approximation": "nystroem", "kernel": "linear"}, "needs no approximation"),
-        ({"approximation": "nystroem", "span": "augmented"}, "span='augmented' is for the exact"),
     ],
     ids=str,
 )

@@ -36,12 +36,11 @@ weights = st.tuples(
     problem=problems(),
     weights=weights,
     kernel=st.sampled_from(["rbf", "laplacian", "linear"]),
-    span=st.sampled_from(["train", "augmented"]),
     solver=st.sampled_from(["auto", "spectral"]),
     sparse=st.booleans(),
 )
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_fit_and_predict_equal_the_twin(problem, weights, kernel, span, solver, sparse):
+def test_fit_and_predict_equal_the_twin(problem, weights, kernel, solver, sparse):
     X, Y, labels, X_new = (problem[k] for k in ("X", "Y", "labels", "X_new"))
     alpha, beta, gamma = weights
     clf = IMCCClassifier(
@@ -49,7 +48,6 @@ def test_fit_and_predict_equal_the_twin(problem, weights, kernel, span, solver, 
         beta=beta,
         gamma=gamma,
         kernel=kernel,
-        span=span,
         solver=solver,
         clusterer=FixedClusters(labels),
     )
@@ -64,9 +62,7 @@ def test_fit_and_predict_equal_the_twin(problem, weights, kernel, span, solver, 
         expected = naive.linear_scores(X, signs, X_new, [clf.assignment_], *weights)
     else:
         function = getattr(naive, kernel)
-        expected = naive.scores(
-            X, signs, X_new, [clf.assignment_], *weights, function, clf.width_, span == "augmented"
-        )
+        expected = naive.scores(X, signs, X_new, [clf.assignment_], *weights, function, clf.width_)
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     np.testing.assert_array_equal(clf.predict(X_new), scores >= 0)
 

@@ -38,43 +38,37 @@ class Case:
 
     def kernels(self):
         kernel, Z = RBFKernel("rbf"), self.virtual.centers
-        pairs = [(self.X, None), (Z, self.X), (Z, None), (self.X_new, self.X), (self.X_new, Z)]
+        pairs = [(self.X, None), (Z, self.X), (self.X_new, self.X)]
         return [kernel.finish(kernel.base(a, b), self.sigma) for a, b in pairs]
 
-    def spectral(self, weights, augmented=False):
-        K, K_centers, K_between, K_new, K_new_centers = self.kernels()
+    def spectral(self, weights):
+        K, K_centers, K_new = self.kernels()
         kernel_map = KernelMap.fit(K)
         cross = kernel_map.train_sums(self.Y.T)
-        problem = kernel_problem(
-            kernel_map, cross, K_centers, self.virtual, K_between if augmented else None
-        )
-        W, b, outer = solve_spectral(problem, *weights)
-        psi, c = kernel_map.transform(K_new), len(outer)
-        return psi @ W + b + (K_new_centers - psi @ problem.factors[:c].T) @ outer
+        problem = kernel_problem(kernel_map, cross, K_centers, self.virtual)
+        W, b = solve_spectral(problem, *weights)
+        return kernel_map.transform(K_new) @ W + b
 
-    def dual(self, weights, augmented=False):
-        K, K_centers, K_between, K_new, K_new_centers = self.kernels()
-        s = solve_dual(
-            K, K_centers, self.Y, self.virtual, *weights, K_between if augmented else None
-        )
-        return K_new @ s.coef + K_new_centers @ s.center_coef + s.intercept
+    def dual(self, weights):
+        K, K_centers, K_new = self.kernels()
+        coef, intercept = solve_dual(K, K_centers, self.Y, self.virtual, *weights)
+        return K_new @ coef + intercept
 
-    def naive(self, weights, augmented=False):
+    def naive(self, weights):
         return naive.scores(
-            self.X, self.Y, self.X_new, self.assignments, *weights, naive.rbf, self.sigma, augmented
+            self.X, self.Y, self.X_new, self.assignments, *weights, naive.rbf, self.sigma
         )
 
 
-@pytest.mark.parametrize("augmented", [False, True])
 @pytest.mark.parametrize("clusters", [(4,), (40,), (5, 3), (6, 6, 2)])
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_kernel_solvers_equal_the_least_squares_twin(weights, clusters, augmented):
+def test_kernel_solvers_equal_the_least_squares_twin(weights, clusters):
     case = Case(clusters=clusters)
-    expected = case.naive(weights, augmented)
+    expected = case.naive(weights)
     # At alpha / beta = 1e6 the twin itself is good to 1e-7 only.
     tolerance = 1e-8 if weights[0] < 1e3 else 1e-6
-    np.testing.assert_allclose(case.spectral(weights, augmented), expected, atol=tolerance)
-    np.testing.assert_allclose(case.dual(weights, augmented), expected, atol=tolerance)
+    np.testing.assert_allclose(case.spectral(weights), expected, atol=tolerance)
+    np.testing.assert_allclose(case.dual(weights), expected, atol=tolerance)
 
 
 @given(
@@ -82,19 +76,18 @@ def test_kernel_solvers_equal_the_least_squares_twin(weights, clusters, augmente
     n=st.integers(2, 30),
     clusters=st.lists(st.integers(1, 12), min_size=1, max_size=3),
     logs=st.tuples(*[st.floats(-3, 3)] * 3),
-    augmented=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_cholesky_and_spectral_agree_anywhere_on_the_grid(seed, n, clusters, logs, augmented):
+def test_cholesky_and_spectral_agree_anywhere_on_the_grid(seed, n, clusters, logs):
     """Where the Cholesky solver does not refuse, it gives what the spectral one gives."""
     clusters = tuple(min(c, n) for c in clusters)
     case = Case(n=n, clusters=clusters, seed=seed, duplicates=n >= 8)
     weights = tuple(10.0**x for x in logs)
     try:
-        found = case.dual(weights, augmented)
+        found = case.dual(weights)
     except np.linalg.LinAlgError:
         return
-    np.testing.assert_allclose(found, case.spectral(weights, augmented), atol=1e-6)
+    np.testing.assert_allclose(found, case.spectral(weights), atol=1e-6)
 
 
 def test_cholesky_refuses_what_it_cannot_solve():
@@ -124,33 +117,33 @@ def test_primal_solvers_equal_the_least_squares_twin(weights, clusters):
     np.testing.assert_allclose(psi_new @ W + b, expected, atol=1e-8)
     rotation = Rotation.of_gram(sums.gram)
     problem = rotation.problem(sums.cross, psi_z, sums.cluster_sums, ClusterTerms.of(case.virtual))
-    rotated, b, _ = solve_spectral(problem, *weights)
+    rotated, b = solve_spectral(problem, *weights)
     np.testing.assert_allclose(psi_new @ rotation.vectors @ rotated + b, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS[:4])
 def test_the_solution_is_a_minimum(weights):
-    """Steps in any direction raise the objective; the augmented span reaches at most as high."""
+    """Steps in any direction raise the objective."""
     case = Case(clusters=(6, 3))
     K, K_centers, *_ = case.kernels()
-    solution = solve_dual(K, K_centers, case.Y, case.virtual, *weights)
+    coef, intercept = solve_dual(K, K_centers, case.Y, case.virtual, *weights)
     K = case.kernels()[0]
     psi, psi_z = naive.kernel_features(K, K_centers)
     blocks = [
         (psi_z[a.min() : a.max() + 1], case.virtual.soft_labels[a.min() : a.max() + 1], a - a.min())
         for a in case.virtual.assignment.T
     ]
-    W = np.linalg.pinv(psi) @ K @ solution.coef
+    W = np.linalg.pinv(psi) @ K @ coef
 
     def value(W, b):
         return naive.objective(psi, blocks, case.Y, W, b, *weights)
 
-    best = value(W, solution.intercept)
+    best = value(W, intercept)
     rng = np.random.default_rng(0)
     for _ in range(10):
         step = rng.normal(size=W.shape) * 1e-3
-        assert value(W + step, solution.intercept) > best
-        assert value(W, solution.intercept + rng.normal(size=3) * 1e-3) > best
+        assert value(W + step, intercept) > best
+        assert value(W, intercept + rng.normal(size=3) * 1e-3) > best
 
 
 @pytest.mark.parametrize("setting", range(1, 8))
@@ -170,12 +163,12 @@ def test_authors_program_and_exact_arithmetic(oracle, setting):
     )
     # The solvers reproduce the exact solution of the same equations.
     virtual = virtual_examples(X, Y, assignment[:, np.newaxis])
-    solution = solve_dual(K.copy(), K_centers, Y, virtual, *weights)
-    found = K_new @ solution.coef + solution.intercept
+    coef, intercept = solve_dual(K.copy(), K_centers, Y, virtual, *weights)
+    found = K_new @ coef + intercept
     np.testing.assert_allclose(found, expected["exact"], atol=1e-10)
     kernel_map = KernelMap.fit(K.copy())
     problem = kernel_problem(kernel_map, kernel_map.train_sums(Y.T), K_centers, virtual)
-    W, b, _ = solve_spectral(problem, *weights)
+    W, b = solve_spectral(problem, *weights)
     np.testing.assert_allclose(kernel_map.transform(K_new) @ W + b, expected["exact"], atol=1e-10)
 
 

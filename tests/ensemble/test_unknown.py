@@ -9,9 +9,10 @@ from sklearn.model_selection import KFold
 from imcc import KernelEnsembleClassifier
 from imcc._core.logistic import fit_logistic_maps
 from imcc._core.maps import NystroemMap
+from imcc._core.statistics import label_patterns
 from imcc._ensemble.held_out import Held, Labels
 from imcc._ensemble.model import make_kernel
-from imcc._ensemble.patterns import FeatureRidges, KernelRidges, PatternScorer, patterns_of
+from imcc._ensemble.patterns import FeatureRidges, KernelRidges, PatternScorer
 from imcc._ensemble.selection import Criterion
 from imcc._search.folds import Fold
 from imcc.metrics import evaluate
@@ -110,7 +111,7 @@ def test_held_out_scores_of_unknown_cells_are_those_of_new_rows(options):
 
 def test_labels_known_in_the_same_rows_share_a_pattern():
     _, _, known = make()
-    found = sorted(columns.tolist() for _, columns in patterns_of(known))
+    found = sorted(columns.tolist() for _, columns in label_patterns(known))
     assert found == [[0], [1], [2, 3]]
 
 

@@ -74,7 +74,6 @@ def test_bad_data(make, rows, labels, message):
         ({"kernel": "precomputed"}, "precomputed"),
         ({"kernel": "poly", "width": 2.0}, "has no width"),
         ({"kernel": "linear", "width_scale": 2.0}, "has no width"),
-        ({"span": "test"}, "span must be one of 'train', 'augmented', got 'test'"),
         ({"solver": "lu"}, "solver must be one of"),
     ],
     ids=str,

@@ -50,14 +50,13 @@ def library(request):
 
 
 @pytest.mark.parametrize("solver", ["auto", "spectral"])
-@pytest.mark.parametrize("span", ["train", "augmented"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "chi2", "linear", "poly"])
-def test_fits_are_the_same(small_problem, library, kernel, span, solver):
+def test_fits_are_the_same(small_problem, library, kernel, solver):
     X, Y, X_new, _ = small_problem
     if kernel == "chi2":
         X, X_new = np.abs(X), np.abs(X_new)
     clf = IMCCClassifier(
-        clusterer=FixedClusters(np.arange(90) % 7), kernel=kernel, span=span, solver=solver, **HARD
+        clusterer=FixedClusters(np.arange(90) % 7), kernel=kernel, solver=solver, **HARD
     )
     expected = clone(clf, safe=False).fit(X, Y)
     found = clf.fit(array(library, X), array(library, Y))
@@ -91,11 +90,10 @@ def test_several_clusterings_and_float32(small_problem, library):
     assert host(library, clf.assignment_).shape == (90, 2)
 
 
-@pytest.mark.parametrize("span", ["train", "augmented"])
 @pytest.mark.parametrize("kernels", [["rbf", "linear"], ["laplacian"]], ids=str)
-def test_searches_are_the_same(small_problem, library, kernels, span):
+def test_searches_are_the_same(small_problem, library, kernels):
     X, Y, X_new, _ = small_problem
-    search = IMCCClassifierCV(**GRID, kernels=kernels, width_scales=[0.5, 1.0], span=span)
+    search = IMCCClassifierCV(**GRID, kernels=kernels, width_scales=[0.5, 1.0])
     expected, found = clone(search).fit(X, Y), search.fit(array(library, X), array(library, Y))
     for name in METRICS:
         np.testing.assert_allclose(

@@ -87,10 +87,9 @@ def test_linear_model_far_from_the_origin_keeps_its_digits():
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-@pytest.mark.parametrize("span", ["train", "augmented"])
-def test_attributes_describe_the_model(small_problem, kernel, span):
+def test_attributes_describe_the_model(small_problem, kernel):
     X, _, X_new, _ = small_problem
-    clf = fitted(small_problem, kernel=kernel, span=span, alpha=50.0, width_scale=0.5)
+    clf = fitted(small_problem, kernel=kernel, alpha=50.0, width_scale=0.5)
     assert clf.cluster_centers_.shape == (6, 5)
     assert clf.soft_labels_.shape == (6, 4)
     assert clf.cluster_sizes_.sum() == 90
@@ -100,10 +99,6 @@ def test_attributes_describe_the_model(small_problem, kernel, span):
     assert clf.width_ == pytest.approx(naive.mean_distance(X, metric) / 2)
     function = getattr(naive, kernel)
     scores = function(X_new, X, clf.width_) @ clf.dual_coef_ + clf.intercept_
-    if span == "augmented":
-        scores += function(X_new, clf.cluster_centers_, clf.width_) @ clf.center_dual_coef_
-    else:
-        assert not hasattr(clf, "center_dual_coef_")
     np.testing.assert_allclose(clf.decision_function(X_new), scores, atol=1e-9)
     np.testing.assert_array_equal(clf.predict(X_new), (scores >= 0).astype(int))
     np.testing.assert_array_equal(clf.classes_, range(4))
@@ -150,14 +145,8 @@ def test_every_parameter_has_an_effect(small_problem, change):
     assert difference > 1e-6
 
 
-def test_span_and_solver_have_an_effect(small_problem):
+def test_solver_has_an_effect(small_problem):
     X_new = small_problem[2]
-    heavy = {"alpha": 1e3, "beta": 1e-3}
-    train, augmented = (
-        fitted(small_problem, span=s, **heavy).decision_function(X_new)
-        for s in ("train", "augmented")
-    )
-    assert np.abs(train - augmented).max() > 1e-3
     for kernel in ("rbf", "linear"):
         auto, cholesky, spectral = (
             fitted(small_problem, kernel=kernel, solver=solver).decision_function(X_new)
@@ -243,12 +232,11 @@ def test_feature_names_are_kept_and_checked(small_problem, frame):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly"])
-@pytest.mark.parametrize("span", ["train", "augmented"])
-def test_sparse_rows_make_no_difference(kernel, span):
+def test_sparse_rows_make_no_difference(kernel):
     rng = np.random.default_rng(0)
     X = rng.random((60, 12)) * (rng.random((60, 12)) < 0.3)
     Y, labels = rng.random((60, 3)) < 0.4, rng.integers(7, size=60)
-    dense = IMCCClassifier(kernel=kernel, span=span, clusterer=FixedClusters(labels)).fit(X, Y)
+    dense = IMCCClassifier(kernel=kernel, clusterer=FixedClusters(labels)).fit(X, Y)
     for form in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
         clf = clone(dense).fit(form(X), Y)
         np.testing.assert_allclose(clf.decision_function(X), dense.decision_function(X), atol=1e-9)
@@ -277,7 +265,7 @@ def test_float32_rows_stay_float32_and_are_good(kernel, offset):
 
 
 def test_prediction_in_blocks_makes_no_difference(small_problem, config):
-    clf = fitted(small_problem, span="augmented")
+    clf = fitted(small_problem)
     whole = clf.decision_function(small_problem[2])
     config(score_entries=100)
     np.testing.assert_allclose(clf.decision_function(small_problem[2]), whole, atol=1e-12)
@@ -323,12 +311,11 @@ def test_labels_never_or_always_on(small_problem):
 
 def test_second_fit_leaves_nothing_of_the_first(small_problem):
     X, Y, X_new, _ = small_problem
-    clf = fitted(small_problem, span="augmented")
+    clf = fitted(small_problem)
     clf.set_params(kernel="linear").fit(X, Y)
     assert not hasattr(clf, "dual_coef_")
-    assert not hasattr(clf, "center_dual_coef_")
     assert clf.width_ is None
-    clf.set_params(kernel="rbf", span="train").fit(X, Y)
+    clf.set_params(kernel="rbf").fit(X, Y)
     assert not hasattr(clf, "coef_")
     np.testing.assert_array_equal(
         clf.decision_function(X_new), fitted(small_problem).decision_function(X_new)

@@ -19,7 +19,6 @@ PROTOTYPES = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 0.5, 2.0]])
 MODELS = {
     "exact": {},
     "spectral": {"solver": "spectral"},
-    "augmented": {"span": "augmented"},
     "laplacian": {"kernel": "laplacian"},
     "cosine": {"kernel": "polynomial", "kernel_params": {"degree": 2}},
     "linear": {"kernel": "linear"},
@@ -183,7 +182,7 @@ def test_clusterers_get_the_weights(small_problem):
     )
 
 
-@pytest.mark.parametrize("name", ["exact", "augmented", "laplacian", "linear", "nystroem"])
+@pytest.mark.parametrize("name", ["exact", "laplacian", "linear", "nystroem"])
 def test_weights_on_a_device(small_problem, name):
     strict = pytest.importorskip("array_api_strict")
     X, Y, X_new, _ = small_problem

@@ -25,7 +25,7 @@ def partly_known(small_problem):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", sorted(set(MODELS) - {"augmented"}))
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_each_label_is_fitted_on_the_rows_it_is_known_of(partly_known, name, weighted):
     X, Y, X_new = partly_known
     weights = np.random.default_rng(1).uniform(0.1, 3, len(X)) if weighted else np.ones(len(X))
@@ -102,8 +102,6 @@ def test_models_are_saved_and_loaded(partly_known, tmp_path):
 
 def test_what_cannot_be_done_is_said(partly_known):
     X, Y, _ = partly_known
-    with pytest.raises(ValueError, match=r"span='augmented' .*NaN in y"):
-        IMCCClassifier(3, span="augmented").fit(X, Y)
     gone = Y.copy()
     gone[:, 1] = np.nan
     with pytest.raises(ValueError, match=r"only NaN in column 1"):

@@ -45,7 +45,6 @@ KINDS = {
     "rbf": {},
     "laplacian": {"kernel": "laplacian", "width_scale": 0.5},
     "linear": {"kernel": "linear"},
-    "augmented": {"span": "augmented", "alpha": 30.0},
     "several clusterings": {"n_clusters": (3, 5), "gamma": 2.0},
     "no virtual examples": {"alpha": 0.0, "gamma": 0.0},
     "spectral": {"solver": "spectral", "beta": 0.01},
@@ -73,13 +72,11 @@ def test_evidence_adds_up_to_the_score(small_problem, kind):
         np.testing.assert_array_equal(found.values["center"], clf.soft_labels_[:, label])
 
 
-@pytest.mark.parametrize("augmented", [False, True])
 @pytest.mark.parametrize("n_clusters", [4, (2, 3)])
-def test_evidence_is_what_refitting_gives(small_problem, augmented, n_clusters):
+def test_evidence_is_what_refitting_gives(small_problem, n_clusters):
     X, Y, X_new, _ = (part[:30] for part in small_problem)
     weights = {"alpha": 3.0, "beta": 0.5, "gamma": 0.7}
-    span = "augmented" if augmented else "train"
-    clf = model(n_clusters=n_clusters, span=span, **weights).fit(X, Y)
+    clf = model(n_clusters=n_clusters, **weights).fit(X, Y)
     found = explain(clf, X_new[0], 0, Y=Y)
     assignments = clf.assignment_.reshape(30, -1).T
     assignments = [a - a.min() for a in assignments]
@@ -91,7 +88,6 @@ def test_evidence_is_what_refitting_gives(small_problem, augmented, n_clusters):
         **weights,
         kernel=naive_imcc.rbf,
         sigma=clf.width_,
-        augmented=augmented,
     )
     np.testing.assert_allclose(found.weights["row"], rows, atol=1e-8)
     np.testing.assert_allclose(found.weights["center"], centers, atol=1e-8)
@@ -127,7 +123,7 @@ def test_wide_linear_and_sparse_rows(small_problem):
     assert sum(found.totals().values()) == pytest.approx(found.score, abs=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["rbf", "laplacian", "augmented", "cosine"])
+@pytest.mark.parametrize("kind", ["rbf", "laplacian", "cosine"])
 def test_support_adds_up_to_the_score(small_problem, kind):
     X, Y, X_new, _ = small_problem
     clf = model(**KINDS[kind]).fit(X, Y)
@@ -136,7 +132,6 @@ def test_support_adds_up_to_the_score(small_problem, kind):
     total = sum(found.totals().values())
     assert abs(total - clf.decision_function(X_new[5:6])[0, 2]) < 1e-10
     np.testing.assert_array_equal(found.values["row"], clf.dual_coef_[:, 2])
-    assert ("center" in found.weights) == (kind == "augmented")
     if kind == "rbf":
         similar = rbf_kernel(X_new[5:6], X, gamma=1 / (2 * clf.width_**2))[0]
         np.testing.assert_allclose(found.weights["row"], similar, atol=1e-12)

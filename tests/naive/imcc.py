@@ -89,20 +89,16 @@ def kernel_features(K, *others):
     return [M @ basis for M in (K, *others)]
 
 
-def scores(X, Y, X_new, assignments, alpha, beta, gamma, kernel, sigma, augmented=False):
+def scores(X, Y, X_new, assignments, alpha, beta, gamma, kernel, sigma):
     """Scores of new rows, from the stacked least-squares problem.
 
     ``assignments`` is a list of assignment vectors, one for each clustering.
     """
     virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
-    Z = np.vstack([z for z, _, _ in virtual])
-    basis_rows = np.vstack([X, Z]) if augmented else X
-    K = kernel(basis_rows, basis_rows, sigma)
-    _, psi, psi_new, *psi_z = kernel_features(
-        K,
-        kernel(X, basis_rows, sigma),
-        kernel(X_new, basis_rows, sigma),
-        *[kernel(z, basis_rows, sigma) for z, _, _ in virtual],
+    psi, psi_new, *psi_z = kernel_features(
+        kernel(X, X, sigma),
+        kernel(X_new, X, sigma),
+        *[kernel(z, X, sigma) for z, _, _ in virtual],
     )
     blocks = [(pz, T, a) for pz, (_, T, a) in zip(psi_z, virtual, strict=True)]
     W, b = stacked_least_squares(psi, blocks, Y, alpha, beta, gamma)

@@ -5,19 +5,16 @@ import numpy as np
 from tests.naive.imcc import centers_and_soft_labels, kernel_features, stacked_least_squares
 
 
-def evidence_weights(X, Y, x, assignments, alpha, beta, gamma, kernel, sigma, augmented=False):
+def evidence_weights(X, Y, x, assignments, alpha, beta, gamma, kernel, sigma):
     """Weights by refitting: turn one target after the other by one, and see how the score moves.
 
     Soft labels are targets of their own here: they stay when a row's label is moved.
     """
     virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
-    Z = np.vstack([z for z, _, _ in virtual])
-    basis = np.vstack([X, Z]) if augmented else X
-    _, psi, psi_x, *psi_z = kernel_features(
-        kernel(basis, basis, sigma),
-        kernel(X, basis, sigma),
-        kernel(x[np.newaxis], basis, sigma),
-        *[kernel(z, basis, sigma) for z, _, _ in virtual],
+    psi, psi_x, *psi_z = kernel_features(
+        kernel(X, X, sigma),
+        kernel(x[np.newaxis], X, sigma),
+        *[kernel(z, X, sigma) for z, _, _ in virtual],
     )
 
     def score(y, soft):

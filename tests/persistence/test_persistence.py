@@ -55,7 +55,6 @@ MODELS = {
     "rbf": IMCCClassifier(n_clusters=4, random_state=0),
     "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
     "laplacian": IMCCClassifier(n_clusters=4, kernel="laplacian", random_state=0),
-    "augmented": IMCCClassifier(n_clusters=4, span="augmented", random_state=0),
     "cosine": IMCCClassifier(n_clusters=4, kernel="cosine", random_state=0),
     "polynomial": IMCCClassifier(n_clusters=4, kernel="poly", kernel_params={"degree": 2}),
     "nystroem": IMCCClassifier(

@@ -46,7 +46,6 @@ def assert_calibrated(search, X, Y, X_new, cv, rtol=1e-7, **options):
     "options",
     [
         {},
-        {"span": "augmented"},
         {"kernels": ["linear"]},
         {"kernels": ["laplacian", "rbf"], "width_scales": [0.5, 2.0]},
         {"kernels": ["sigmoid"], "kernel_params": {"gamma": 0.01}},

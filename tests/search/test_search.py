@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from threadpoolctl import threadpool_limits
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
-from imcc._search.grid import _pairs_by_rho, score_grid
+from imcc._search.fold import _evaluate
+from imcc._search.grid import _pairs_by_rho
 from imcc._search.labels import DistinctLabels
 from imcc._search.results import by_rank, cv_results, rank_settings
 from imcc.datasets import load_dataset, paper_splits
@@ -67,7 +68,6 @@ def assert_same(found, expected, metrics, X_new):
     )
 
 
-@pytest.mark.parametrize("span", ["train", "augmented"])
 @pytest.mark.parametrize(
     "kernels",
     [
@@ -77,12 +77,12 @@ def assert_same(found, expected, metrics, X_new):
     ],
     ids=["rbf", "linear", "kernels and widths"],
 )
-def test_equals_fitting_every_setting(small_problem, span, kernels):
+def test_equals_fitting_every_setting(small_problem, kernels):
     X, Y, X_new, _ = small_problem
     metrics, cv = list(METRICS), KFold(3)
     axes = {**AXES, **kernels}
-    expected = brute_force(X, Y, axes, cv, metrics, span=span)
-    found = exact_search(X, Y, axes, cv, metrics, span=span)
+    expected = brute_force(X, Y, axes, cv, metrics)
+    found = exact_search(X, Y, axes, cv, metrics)
     assert_same(found, expected, metrics, X_new)
     assert set(found.cv_results_) == set(expected.cv_results_)
 
@@ -280,14 +280,10 @@ def test_processes_make_no_difference_and_lose_no_warning(small_problem):
 
 def test_progress(small_problem, capsys):
     X, Y, *_ = small_problem
-    calls = []
     kernels = {"kernels": ["rbf", "linear"], "width_scales": [0.5, 1.0]}
-    IMCCClassifierCV(
-        **SMALL, **kernels, cv=3, progress=lambda *now: calls.append(now), random_state=0
-    ).fit(X, Y)
-    assert calls == [(i, 9) for i in range(1, 10)]
-    IMCCClassifierCV(**SMALL, cv=3, progress=True, random_state=0).fit(X, Y)
-    assert "3 of 3 parts done" in capsys.readouterr().err
+    IMCCClassifierCV(**SMALL, **kernels, cv=3, verbose=2, random_state=0).fit(X, Y)
+    printed = capsys.readouterr().err
+    assert [f"{i} of 9 parts done" in printed for i in range(1, 10)] == [True] * 9
     IMCCClassifierCV(**SMALL, cv=3, random_state=0).fit(X, Y)
     assert capsys.readouterr().err == ""
 
@@ -339,8 +335,6 @@ def test_a_metric_without_rows_to_judge(small_problem):
         ({"scoring": ["coverage", "coverage"]}, "scoring must contain at least one metric"),
         ({"scoring": ["coverage", "one_error"]}, "refit must be the name of the metric"),
         ({"refit": "coverage"}, "refit must be True or False"),
-        ({"span": "all"}, "span must be one of"),
-        ({"progress": "bar"}, "progress must be True, False or a callable"),
         ({"cv": 1}, "k-fold"),
         ({"clusterer": DBSCAN()}, "cannot be set"),
     ],
@@ -364,13 +358,12 @@ def with_indistinct_labels(X, Y):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("span", ["train", "augmented"])
-def test_labels_that_a_fold_cannot_tell_apart_tie(small_problem, kernel, span):
+def test_labels_that_a_fold_cannot_tell_apart_tie(small_problem, kernel):
     """As if every setting were fitted and rounding left no trace in the scores."""
     X, Y, *_ = small_problem
     Y = with_indistinct_labels(X, Y)
     search = IMCCClassifierCV(
-        **SMALL, kernels=kernel, span=span, cv=KFold(3), random_state=0, refit="coverage",
+        **SMALL, kernels=kernel, cv=KFold(3), random_state=0, refit="coverage",
         scoring=list(METRICS),
     )  # fmt: skip
     results = search.fit(X, Y).cv_results_
@@ -425,14 +418,15 @@ def test_means_that_rounding_keeps_apart_are_tied():
 def test_scores_that_are_not_finite_name_the_setting(small_problem, scoring):
     X, Y, *_ = small_problem
     search = IMCCClassifierCV(**SMALL, cv=3, scoring=scoring, random_state=0)
-    with recorded_calls(score_grid) as scored, recorded_calls(cv_results) as laid_out:
+    with recorded_calls(_evaluate) as scored, recorded_calls(cv_results) as laid_out:
         search.fit(X, Y)
     # A fold of that search, as if products with the centres of the second clustering overflowed.
     arguments = scored[0].arguments
-    first, second = arguments["fold"].problems
+    ((problem, distinct),) = arguments["problems"]
+    first, second = problem.problems
     second = replace(second, factors=np.full_like(second.factors, np.nan))
-    arguments["fold"] = replace(arguments["fold"], problems=[first, second])
-    _, finite, _ = score_grid(**arguments)
+    arguments["problems"] = [(replace(problem, problems=[first, second]), distinct)]
+    _, finite, _ = _evaluate(**arguments)
     assert finite[..., 0].all()
     assert not finite[..., 1].any()
     arguments = laid_out[0].arguments

@@ -6,7 +6,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import JFSCCV, LLSFCV, KernelRidgeBaseline
-from imcc.metrics import METRICS, Judge, evaluate
+from imcc.metrics import METRICS, LabelMetrics, evaluate
 from tests.backends import BACKENDS, array
 
 pytestmark = [
@@ -29,7 +29,6 @@ OPTIONS = {
 }
 MODELS = {
     "rbf": {},
-    "augmented": {"span": "augmented"},
     "linear": {"kernels": ["linear"], "width": "mean_distance"},
     "nystroem": {"approximation": "nystroem", "landmarks": PROTOTYPES},
 }
@@ -195,5 +194,5 @@ def test_other_searches(weighted, make):
 
 
 def test_judge_without_ranked_rows_is_undefined():
-    judge = Judge(np.ones((3, 2), dtype=bool), weights=np.ones(3))
-    assert np.isnan(judge.means(np.zeros((2, 1, 3)), ["average_precision"])).all()
+    metrics = LabelMetrics(np.ones((3, 2), dtype=bool), weights=np.ones(3))
+    assert np.isnan(metrics.means(np.zeros((2, 1, 3)), ["average_precision"])).all()

@@ -7,16 +7,13 @@ In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form
 
 where J contains the coefficients of the projections of the centres on the span of the rows.  A fit
 needs a Cholesky factorisation of M and one of K.  K may be singular (duplicate rows): J is solved
-with K + eps I and refined, and the missing part of the centres is measured.  The augmented span
-does not need J.
+with K + eps I and refined, and the missing part of the centres is measured.
 
 For rows with weights w and R = diag(sqrt(w)), the same holds with R K R, k(Z, X) R, R Y and R P
 instead of K, k(Z, X), Y and P; the coefficients of the rows are then R A.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,24 +30,6 @@ MAX_REFINEMENTS = 4
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
-class DualSolution:
-    """Coefficients of the exact kernel model.
-
-    Attributes
-    ----------
-    coef : array of shape (n_samples, q)
-        A: scores are k(x, X) A + k(x, Z) A_z + b.
-    center_coef : array of shape (c, q)
-        A_z: zero for the paper's span.
-    intercept : array of shape (q,)
-    """
-
-    coef: Array
-    center_coef: Array
-    intercept: Array
-
-
 def solve_dual(
     K: Array,
     K_centers: Array,
@@ -59,8 +38,7 @@ def solve_dual(
     alpha: float,
     beta: float,
     gamma: float,
-    K_between: Array | None = None,
-) -> DualSolution:
+) -> tuple[Array, Array]:
     """Solve a single setting.
 
     If ``virtual`` has weights, K, K_centers and signs are those of rows scaled by the square roots
@@ -74,8 +52,12 @@ def solve_dual(
     signs : array of shape (n_samples, q)
     virtual : VirtualExamples
     alpha, beta, gamma : float
-    K_between : array of shape (c, c), default=None
-        Kernel matrix of the centres, for the augmented span.
+
+    Returns
+    -------
+    coef : array of shape (n_samples, q)
+        A: scores are k(x, X) A + b.
+    intercept : array of shape (q,)
 
     Raises
     ------
@@ -86,7 +68,7 @@ def solve_dual(
     xp, n, c = namespace(K), K.shape[0], virtual.sizes.shape[0]
     terms = ClusterTerms.of(virtual)
     inside = zeros((n, c), K)
-    if K_between is None and (alpha > 0 or gamma > 0):
+    if alpha > 0 or gamma > 0:
         inside = _project(K, K_centers, (alpha + gamma * terms.sizes) / beta)
 
     M = K
@@ -95,15 +77,12 @@ def solve_dual(
     factor = _factorise(M)
 
     P = dense(virtual.scaled_membership)
-    first_block = inside if K_between is None else K_centers.T
-    solved = cholesky_solve(factor, xp.concat([first_block, P, signs], axis=1))
+    solved = cholesky_solve(factor, xp.concat([inside, P, signs], axis=1))
     by_centers, by_members, by_labels = solved[:, :c], solved[:, c : 2 * c], solved[:, 2 * c :]
 
     # V^T B^-1 V, from K J = k(X, Z) and K M^-1 = (I - beta M^-1) / (1 + gamma).
     gram = zeros((2 * c, 2 * c), K)
     gram[:c, :c] = K_centers @ by_centers
-    if K_between is not None:
-        gram[:c, :c] = (K_between - (1 + gamma) * gram[:c, :c]) / beta
     gram[:c, c:] = K_centers @ by_members
     gram[c:, :c] = gram[:c, c:].T
     members = virtual.scaled_membership.T
@@ -113,12 +92,7 @@ def solve_dual(
 
     corrections, intercept = eliminate_one(terms, (gram + gram.T) / 2, cross, alpha, gamma)
     of_centers, of_members = corrections[:c, :], corrections[c:, :]
-    coef = by_labels + by_members @ of_members
-    if K_between is None:
-        coef += by_centers @ of_centers
-        return DualSolution(coef, zeros((c, signs.shape[1]), K), intercept)
-    coef -= ((1 + gamma) / beta) * (by_centers @ of_centers)
-    return DualSolution(coef, of_centers / beta, intercept)
+    return by_labels + by_members @ of_members + by_centers @ of_centers, intercept
 
 
 def _project(K: Array, K_centers: Array, weights: Array) -> Array:

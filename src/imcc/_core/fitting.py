@@ -40,7 +40,7 @@ from imcc._core.maps import (
 from imcc._core.models import REMEDY, KernelModel, Model, Setting, moved_by
 from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
-from imcc._core.statistics import Statistics, constant_labels
+from imcc._core.statistics import Statistics, constant_labels, label_patterns
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import (
     ExplainedLinAlgError,
@@ -78,7 +78,6 @@ class FitSettings:
     clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
     lloyd_passes : int
         Of a stream.
-    span : {"train", "augmented"}
     solver : {"auto", "cholesky", "spectral"}
     seed : int
     device : str or None
@@ -92,7 +91,6 @@ class FitSettings:
     n_clusters: Any
     clusterer: Any
     lloyd_passes: int
-    span: str
     solver: str
     seed: int
     device: str | None
@@ -195,8 +193,7 @@ def fit_arrays(
             _require_room(rows, settings.solver, settings.kernel)
         weights = None if sample_weight is None else asarray(sample_weight, rows)
         if target.known is not None:
-            _check_span(settings.span)
-            warn_of_patterns(np.unique(target.known, axis=1).shape[1], stacklevel=5)
+            warn_of_patterns(len(label_patterns(target.known)), stacklevel=5)
         report_progress(0.0, what="clustering rows")
         assignment = assign_rows(
             rows, settings.n_clusters, settings.clusterer, settings.seed, sample_weight
@@ -267,63 +264,52 @@ def fit_assigned(
     constants : array of shape (q,)
         What to add to the scores: labels that do not vary are the intercept alone, exactly.
     """
-    if known is not None:
-        return _fit_known(X, signs, known, assignment, settings, landmarks, weights)
-    constants = constant_labels(column_sums(signs), float(X.shape[0]))
-    signs = signs - constants
-    virtual = virtual_examples(X, signs, assignment, weights)
     # Overflow raises an error in check_model instead of a warning here.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return fit_model(X, signs, virtual, settings, landmarks), virtual, constants
+        design = _Design.of(X, settings, landmarks, weights)
+        if known is not None:
+            return _fit_patterns(design, X, signs, known, assignment, weights)
+        constants = constant_labels(column_sums(signs), float(X.shape[0]))
+        signs = signs - constants
+        virtual = virtual_examples(X, signs, assignment, weights)
+        coef, intercept = design.solve(signs, virtual)
+        return design.model(coef, intercept), virtual, constants
 
 
-def _fit_known(
+def _fit_patterns(
+    design: _Design,
     X: Features,
     signs: Array,
     known: np.ndarray,
     assignment: np.ndarray,
-    settings: FitSettings,
-    landmarks: Features | None,
     weights: Array | None,
 ) -> tuple[Model, VirtualExamples, Array]:
     """Fit with unknown labels, one pattern of known rows after the other."""
     on_host, n_labels = to_numpy(signs), signs.shape[1]
-    patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
-    pattern_of = pattern_of.ravel()
-    everywhere = virtual_examples(X, signs, assignment, weights)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        shared = _SharedFit.of(X, everywhere, settings, landmarks)
-        coef = np.zeros((shared.n_coef, n_labels))
-        intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
-        soft_labels = np.zeros((everywhere.sizes.shape[0], n_labels))
-        for p in range(patterns.shape[1]):
-            labels, kept = np.flatnonzero(pattern_of == p), np.flatnonzero(patterns[:, p])
-            own = asarray(on_host[np.ix_(kept, labels)], X)
-            constant = constant_labels(column_sums(own), float(len(kept)))
-            used, inverse = np.unique(assignment[kept], return_inverse=True)
-            virtual = virtual_examples(
-                take_rows(X, kept),
-                own - constant,
-                inverse.reshape(len(kept), -1),
-                None if weights is None else take_rows(weights, kept),
-            )
-            part, b = shared.solve(kept, own - constant, virtual)
-            at = kept if shared.of_rows else np.arange(shared.n_coef)
-            coef[np.ix_(at, labels)] = to_numpy(part)
-            intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
-            soft_labels[np.ix_(used, labels)] = to_numpy(virtual.soft_labels + constant)
-        model = shared.model(asarray(coef, X), asarray(intercept, X))
-    moved = asarray(constants, X)
-    return model, replace(everywhere, soft_labels=asarray(soft_labels, X) - moved), moved
-
-
-def _check_span(span: str) -> None:
-    """Raise an error for the augmented span if some labels are unknown."""
-    if span != "train":
-        raise ValueError(
-            f"span={span!r} is not supported with unknown labels (NaN in y), because the centres "
-            "differ between patterns of known rows; use span='train'"
+    virtual_of_all = virtual_examples(X, signs, assignment, weights)
+    coef = np.zeros((design.n_coef, n_labels))
+    intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
+    soft_labels = np.zeros((virtual_of_all.sizes.shape[0], n_labels))
+    for rows, labels in label_patterns(known):
+        own = asarray(on_host[np.ix_(rows, labels)], X)
+        constant = constant_labels(column_sums(own), float(len(rows)))
+        clusters, inverse = np.unique(assignment[rows], return_inverse=True)
+        virtual = virtual_examples(
+            take_rows(X, rows),
+            own - constant,
+            inverse.reshape(len(rows), -1),
+            None if weights is None else take_rows(weights, rows),
         )
+        part, b = design.solve(own - constant, virtual, rows)
+        coef[np.ix_(rows if design.of_rows else np.arange(len(coef)), labels)] = to_numpy(part)
+        intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
+        soft_labels[np.ix_(clusters, labels)] = to_numpy(virtual.soft_labels + constant)
+    moved = asarray(constants, X)
+    return (
+        design.model(asarray(coef, X), asarray(intercept, X)),
+        replace(virtual_of_all, soft_labels=asarray(soft_labels, X) - moved),
+        moved,
+    )
 
 
 def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
@@ -339,122 +325,97 @@ def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> N
 
 
 @dataclass(frozen=True)
-class _SharedFit:
-    """Data shared by fits on different subsets of the same rows.
+class _Design:
+    """The kernel matrix or the feature map of all rows, for fits on all or on some of them.
 
     Attributes
     ----------
     rows : array or CSR matrix
         All rows; for a kernel model, moved by its origin.
     settings : FitSettings
-    solver : str
     feature_map : FeatureMap or None
         For models on features.
-    K : array of shape (n_samples, n_rows) or None
-        Kernel matrix of all rows, for exact kernel models.
+    K : array of shape (n_samples, n_samples) or None
+        Kernel matrix of all rows, for exact kernel models.  A fit on all rows overwrites it.
     width : float or None
     origin : array or None
-    n_coef : int
-        Number of coefficients per label.
     """
 
     rows: Features
     settings: FitSettings
-    solver: str
     feature_map: FeatureMap | None
-    K: Array | None
-    width: float | None
-    origin: Array | None
-    n_coef: int
+    K: Array | None = None
+    width: float | None = None
+    origin: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Features,
+        settings: FitSettings,
+        landmarks: Features | None,
+        weights: Array | None,
+    ) -> _Design:
+        kernel, approximation = settings.kernel, settings.approximation
+        if approximation is not None:
+            sample, of_sample = sample_weighted(
+                X, weights, approximation.sample_size, settings.seed
+            )
+            return cls(
+                X,
+                settings,
+                approximation.fit(
+                    sample, settings.width_scale, settings.seed, landmarks, of_sample
+                ),
+            )
+        if settings.has_features:
+            return cls(X, settings, IdentityMap.fit(X))
+        origin = kernel.origin(X)
+        moved = moved_by(X, origin)
+        base = kernel.base(astype(moved, "float64"))
+        width = choose_width(kernel, base, settings.width, settings.width_scale, weights)
+        return cls(moved, settings, None, kernel.finish(base, width), width, origin)
 
     @property
     def of_rows(self) -> bool:
         """Whether there is a coefficient per row instead of per feature."""
         return self.feature_map is None
 
-    @classmethod
-    def of(
-        cls,
-        X: Features,
-        virtual: VirtualExamples,
-        settings: FitSettings,
-        landmarks: Features | None = None,
-    ) -> _SharedFit:
-        if settings.has_features:
-            feature_map = _fit_map(X, virtual, settings, landmarks)
-            n_coef = int(feature_map.transform(X[:1, :]).shape[1])
-            return cls(X, settings, settings.solver, feature_map, None, None, None, n_coef)
-        kernel = settings.kernel
-        solver = _chosen_solver(settings.solver, kernel)
-        origin = kernel.origin(X)
-        kept = moved_by(X, origin)
-        base = kernel.base(astype(kept, "float64"))
-        width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
-        K = kernel.finish(base, width)
-        return cls(kept, settings, solver, None, K, width, origin, X.shape[0])
+    @property
+    def n_coef(self) -> int:
+        """Number of coefficients per label."""
+        if self.feature_map is None:
+            return int(self.rows.shape[0])
+        return int(self.feature_map.transform(self.rows[:1, :]).shape[1])
 
-    def solve(self, kept: np.ndarray, signs: Array, virtual: VirtualExamples) -> Any:
-        """Return the coefficients and the intercept of a fit on some of the rows."""
-        settings, rows = self.settings, take_rows(self.rows, kept)
+    def solve(
+        self, signs: Array, virtual: VirtualExamples, kept: np.ndarray | None = None
+    ) -> tuple[Array, Array]:
+        """Return the coefficients and the intercept of a fit on all rows, or on those kept."""
+        settings = self.settings
+        rows = self.rows if kept is None else take_rows(self.rows, kept)
         if self.feature_map is not None:
             return _solve_on_features(rows, signs, virtual, self.feature_map, settings)
-        kernel = settings.kernel
+        assert self.K is not None
+        K = self.K if kept is None else submatrix(self.K, kept, kept)
         centers = moved_by(virtual.centers, self.origin)
+        kernel = settings.kernel
         K_centers = kernel.finish(kernel.base(centers, astype(rows, "float64")), self.width)
-        K = submatrix(self.K, kept, kept)
-        coef, _, intercept = _solve_kernel(
-            K, K_centers, None, signs, virtual, settings.setting, self.solver
-        )
-        return coef, intercept
+        solver = _chosen_solver(settings.solver, kernel)
+        return _solve_kernel(K, K_centers, signs, virtual, settings.setting, solver)
 
     def model(self, coef: Array, intercept: Array) -> Model:
         """Return the model with the coefficients of all labels."""
         if self.feature_map is not None:
             return self.feature_map.model(coef, intercept)
         return KernelModel(
-            kernel=self.settings.kernel,
-            width=self.width,
-            origin=self.origin,
-            rows=self.rows,
-            centers=None,
-            coef=coef,
-            center_coef=None,
-            intercept=intercept,
+            self.settings.kernel, self.width, self.origin, self.rows, coef, intercept
         )
 
 
 def _columns(assignment: np.ndarray) -> np.ndarray:
     """Return the clusters of the rows, as a vector for a single clustering."""
     return assignment[:, 0] if assignment.shape[1] == 1 else assignment
-
-
-def fit_model(
-    X: Features,
-    signs: Array,
-    virtual: VirtualExamples,
-    settings: FitSettings,
-    landmarks: Features | None = None,
-) -> Model:
-    """Fit the model of the settings."""
-    if not settings.has_features:
-        return fit_kernel(X, signs, virtual, settings)
-    feature_map = _fit_map(X, virtual, settings, landmarks)
-    weights, intercept = _solve_on_features(X, signs, virtual, feature_map, settings)
-    return feature_map.model(weights, intercept)
-
-
-def _fit_map(
-    X: Features,
-    virtual: VirtualExamples,
-    settings: FitSettings,
-    landmarks: Features | None = None,
-) -> FeatureMap:
-    """Return the feature map of the settings, fitted on rows."""
-    if settings.approximation is None:
-        return IdentityMap.fit(X)
-    size, seed = settings.approximation.sample_size, settings.seed
-    sample, weights = sample_weighted(X, virtual.weights, size, seed)
-    return settings.approximation.fit(sample, settings.width_scale, seed, landmarks, weights)
 
 
 def _solve_on_features(
@@ -497,14 +458,8 @@ def _solve_wide(
     _require_room(X, settings.solver, settings.kernel)
     rows, centers = feature_map.transform(X), feature_map.transform(virtual.centers)
     inner = LinearKernel("linear").base
-    coef, _, intercept = _solve_kernel(
-        inner(rows),
-        inner(centers, rows),
-        None,
-        signs,
-        virtual,
-        settings.setting,
-        settings.solver,
+    coef, intercept = _solve_kernel(
+        inner(rows), inner(centers, rows), signs, virtual, settings.setting, settings.solver
     )
     return rows.T @ coef, intercept
 
@@ -522,100 +477,45 @@ def solve_features(
         return solve_primal(sums, of_centers, terms, *weights)
     rotation = Rotation.of_gram(sums.gram)
     problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, terms)
-    rotated, intercept, _ = solve_spectral(problem, *weights)
+    rotated, intercept = solve_spectral(problem, *weights)
     return rotation.vectors @ rotated, intercept
-
-
-def fit_kernel(
-    X: Features, signs: Array, virtual: VirtualExamples, settings: FitSettings
-) -> KernelModel:
-    """Fit the exact kernel model.
-
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-    signs : array of shape (n_samples, q)
-    virtual : VirtualExamples
-    settings : FitSettings
-    """
-    kernel, solver = settings.kernel, _chosen_solver(settings.solver, settings.kernel)
-    origin = kernel.origin(X)
-    kept = moved_by(X, origin)
-    rows, centers = astype(kept, "float64"), moved_by(virtual.centers, origin)
-    base = kernel.base(rows)
-    width = choose_width(kernel, base, settings.width, settings.width_scale, virtual.weights)
-    K = kernel.finish(base, width)
-    K_centers = kernel.finish(kernel.base(centers, rows), width)
-    augmented = settings.span == "augmented"
-    K_between = kernel.finish(kernel.base(centers), width) if augmented else None
-    coef, center_coef, intercept = _solve_kernel(
-        K, K_centers, K_between, signs, virtual, settings.setting, solver
-    )
-    return KernelModel(
-        kernel=kernel,
-        width=width,
-        origin=origin,
-        rows=kept,
-        centers=centers if augmented else None,
-        coef=coef,
-        center_coef=center_coef if augmented else None,
-        intercept=intercept,
-    )
 
 
 def _solve_kernel(
     K: Array,
     K_centers: Array,
-    K_between: Array | None,
     signs: Array,
     virtual: VirtualExamples,
     setting: Setting,
     solver: str,
-) -> tuple[Array, Array, Array]:
-    """Return A, A_z and b; K is overwritten.
+) -> tuple[Array, Array]:
+    """Return A and b; "auto" is Cholesky, or spectral where that would lose accuracy.
 
-    Rows with weights are scaled by their roots, kernel matrix, labels and coefficients alike; see
-    :mod:`imcc._core.dual`.
+    K is overwritten.  Rows with weights are scaled by their roots, kernel matrix, labels and
+    coefficients alike; see :mod:`imcc._core.dual`.
     """
-    roots = virtual.roots
-    if roots is None:
-        return _solve_scaled(K, K_centers, K_between, signs, virtual, setting, solver)
-    K *= roots[:, None]
-    K *= roots
-    coef, center_coef, intercept = _solve_scaled(
-        K, K_centers * roots, K_between, scaled_rows(signs, roots), virtual, setting, solver
-    )
-    return scaled_rows(coef, roots), center_coef, intercept
-
-
-def _solve_scaled(
-    K: Array,
-    K_centers: Array,
-    K_between: Array | None,
-    signs: Array,
-    virtual: VirtualExamples,
-    setting: Setting,
-    solver: str,
-) -> tuple[Array, Array, Array]:
-    """Solve for scaled rows; "auto" is Cholesky, or spectral where that would lose accuracy."""
-    weights = (setting.alpha, setting.beta, setting.gamma)
+    weights, roots = (setting.alpha, setting.beta, setting.gamma), virtual.roots
+    if roots is not None:
+        K *= roots[:, None]
+        K *= roots
+        K_centers, signs = K_centers * roots, scaled_rows(signs, roots)
+    coef = None
     if solver != "spectral":
         try:
-            solution = solve_dual(K, K_centers, signs, virtual, *weights, K_between)
-            return solution.coef, solution.center_coef, solution.intercept
+            coef, intercept = solve_dual(K, K_centers, signs, virtual, *weights)
         except np.linalg.LinAlgError as error:
             if solver == "cholesky":
                 raise ExplainedLinAlgError(
                     f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
                 ) from error
-    kernel_map = KernelMap.fit(K)
-    warn_if_indefinite(kernel_map.negative)
-    cross = kernel_map.train_sums(signs.T)
-    problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
-    inner, intercept, outer = solve_spectral(problem, *weights)
-    # phi(z) outside the span is phi(z) minus its projection, which is a combination of the rows.
-    inner = inner - problem.factors[: outer.shape[0], :].T @ outer
-    return kernel_map.basis @ inner, outer, intercept
+    if coef is None:
+        kernel_map = KernelMap.fit(K)
+        warn_if_indefinite(kernel_map.negative)
+        cross = kernel_map.train_sums(signs.T)
+        problem = kernel_problem(kernel_map, cross, K_centers, virtual)
+        inner, intercept = solve_spectral(problem, *weights)
+        coef = kernel_map.basis @ inner
+    return (coef if roots is None else scaled_rows(coef, roots)), intercept
 
 
 def _require_room(X: Features, solver: str, kernel: Kernel) -> None:

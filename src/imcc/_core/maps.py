@@ -287,9 +287,7 @@ class NystroemMap:
             width=self.width,
             origin=self.origin,
             rows=self.landmarks,
-            centers=None,
             coef=self.basis @ weights,
-            center_coef=None,
             intercept=intercept,
         )
 
@@ -460,7 +458,7 @@ def mean_distance_width(
 
 
 def check_approximation(
-    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any, span: str
+    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
 ) -> Approximation | None:
     """Check the parameters of an approximation; return None if there is none."""
     by_name = isinstance(landmarks, str)
@@ -480,11 +478,6 @@ def check_approximation(
         raise ValueError(
             "kernel='linear' needs no approximation, because its cost is linear in the number of "
             "rows; use approximation=None"
-        )
-    if span != "train":
-        raise ValueError(
-            f"span={span!r} is for the exact kernel: with approximation={approximation!r} the span "
-            "is that of the features; use span='train'"
         )
     if approximation == "fourier" and not isinstance(kernel, (RBFKernel, LaplacianKernel)):
         raise ValueError(

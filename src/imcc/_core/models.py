@@ -16,7 +16,6 @@ from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 SOLVERS = ("auto", "cholesky", "spectral")
-SPANS = ("train", "augmented")
 #: Remedy if the exact kernel model does not fit into memory.
 REMEDY = (
     "use approximation='nystroem', whose memory is not quadratic in the number of rows, or fewer "
@@ -76,7 +75,7 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class KernelModel:
-    """Scores k(x, X) A + k(x, Z) A_z + b.
+    """Scores k(x, X) A + b.
 
     Attributes
     ----------
@@ -86,10 +85,7 @@ class KernelModel:
         Subtracted from all rows before the kernel is computed.
     rows : array or CSR matrix of shape (n_samples, n_features)
         The training rows minus the origin.
-    centers : array of shape (c, n_features) or None
-        The centres minus the origin; None for the span of the paper, where A_z = 0.
     coef : array of shape (n_samples, q)
-    center_coef : array of shape (c, q) or None
     intercept : array of shape (q,)
     """
 
@@ -97,36 +93,26 @@ class KernelModel:
     width: float | None
     origin: Array | None
     rows: Features
-    centers: Array | None
     coef: Array
-    center_coef: Array | None
     intercept: Array
 
     @property
     def coefficients(self) -> dict[str, Array]:
         """The coefficients, by the names they have as attributes of an estimator."""
-        of_centers = {} if self.center_coef is None else {"center_dual_coef_": self.center_coef}
-        return {"dual_coef_": self.coef, **of_centers}
+        return {"dual_coef_": self.coef}
 
     def scores(self, X: Features) -> Array:
         """Return the scores of rows, (n_samples, q), in the precision of the rows."""
         xp = namespace(self.rows)
         given = xp.result_type(X.dtype, self.rows.dtype)
         dtype = _computing_dtype(self.rows, given)
-        parts = [(self.rows, self.coef)]
-        if self.centers is not None and self.center_coef is not None:
-            parts.append((self.centers, self.center_coef))
-        parts = [
-            (xp.astype(rows, dtype, copy=False), xp.astype(coef, dtype, copy=False))
-            for rows, coef in parts
-        ]
+        rows, coef = (xp.astype(part, dtype, copy=False) for part in (self.rows, self.coef))
         out = xp.tile(xp.astype(self.intercept, given, copy=False), (X.shape[0], 1))
         entries = block_entries(self.rows) or get_config().score_entries
         for block in row_blocks(X.shape[0], self.rows.shape[0], entries):
             moved = moved_by(xp.astype(X[block, :], dtype, copy=False), self.origin)
-            for rows, coef in parts:
-                values = self.kernel.finish(self.kernel.base(moved, rows), self.width)
-                out[block, :] += values @ coef
+            values = self.kernel.finish(self.kernel.base(moved, rows), self.width)
+            out[block, :] += values @ coef
             report_progress(block.stop, X.shape[0])
         return out
 

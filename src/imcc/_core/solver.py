@@ -182,16 +182,12 @@ class SpectralProblem:
     cross : array of shape (q, r)
         (Psi^T Y)^T.
     terms : ClusterTerms
-    outside : array of shape (c, c) or None
-        For the augmented span: K_zz - Psi_z Psi_z^T, the centres' inner products outside the
-        span of the rows.  There B is beta.
     """
 
     eigenvalues: Array
     factors: Array
     cross: Array
     terms: ClusterTerms
-    outside: Array | None = None
 
 
 def kernel_problem(
@@ -199,7 +195,6 @@ def kernel_problem(
     cross: Array,
     K_centers: Array,
     virtual: VirtualExamples,
-    K_between: Array | None = None,
 ) -> SpectralProblem:
     """Set up the exact kernel model.
 
@@ -214,8 +209,6 @@ def kernel_problem(
     K_centers : array of shape (c, n_rows)
         Kernel values of the centres with the training rows.
     virtual : VirtualExamples
-    K_between : array of shape (c, c), optional
-        Kernel values between the centres: asks for the augmented span.
     """
     of_centers = kernel_map.transform(K_centers)
     of_sums = kernel_map.train_sums(virtual.scaled_membership.T)
@@ -224,7 +217,6 @@ def kernel_problem(
         factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),
         cross=cross,
         terms=ClusterTerms.of(virtual),
-        outside=None if K_between is None else K_between - of_centers @ of_centers.T,
     )
 
 
@@ -277,7 +269,7 @@ class Rotation:
 
 def solve_spectral(
     problem: SpectralProblem, alpha: float, beta: float, gamma: float
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array]:
     """Solve one setting in the eigenbasis.
 
     Returns
@@ -285,24 +277,16 @@ def solve_spectral(
     weights : array of shape (r, q)
         W, in the eigenbasis.
     intercept : array of shape (q,)
-    outer : array of shape (c, q)
-        For the augmented span, the weights on phi(z) less its projection on the span of the rows;
-        zero for the paper's span.
     """
     diagonal = (1 + gamma) * problem.eigenvalues + beta
     scaled = problem.factors / diagonal
     gram = scaled @ problem.factors.T
     gram = (gram + gram.T) / 2
-    c = problem.terms.sizes.shape[0]
-    if problem.outside is not None:
-        gram[:c, :c] += problem.outside / beta
     corrections, intercept = eliminate_one(
         problem.terms, gram, scaled @ problem.cross.T, alpha, gamma
     )
     right = problem.cross.T + problem.factors.T @ corrections
-    weights = right / diagonal[:, None]
-    outer = corrections[:c, :] * (0.0 if problem.outside is None else 1 / beta)
-    return weights, intercept, outer
+    return right / diagonal[:, None], intercept
 
 
 def solve_primal(

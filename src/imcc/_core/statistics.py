@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
+
 from imcc._backend.array import Array, dense, namespace, scaled_rows
 from imcc._utils.validation import Features
 
@@ -39,6 +41,25 @@ def constant_labels(totals: Array, n_rows: float) -> Array:
     xp = namespace(totals)
     constant = n_rows - xp.abs(totals) <= SAME_TOTAL * n_rows
     return xp.where(constant, xp.sign(totals), xp.zeros_like(totals))
+
+
+def label_patterns(known: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Group the labels that are known in the same rows.
+
+    Parameters
+    ----------
+    known : ndarray of bool of shape (n_samples, q)
+
+    Returns
+    -------
+    list of (rows, labels)
+        Indices of the rows of each pattern, and of the labels that are known in just these.
+    """
+    patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
+    return [
+        (np.flatnonzero(patterns[:, p]), np.flatnonzero(pattern_of.ravel() == p))
+        for p in range(patterns.shape[1])
+    ]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from imcc._backend.array import is_numpy
-from imcc._ensemble.patterns import patterns_of
+from imcc._core.statistics import label_patterns
 from imcc._ensemble.progress import DEVICE, HOST, Clock, Work
 from imcc._ensemble.records import Options, Trial
 from imcc._ensemble.rows import Rows
@@ -42,7 +42,7 @@ class Job:
         self.trials: list[Trial] = []
         self.order = np.random.RandomState([seed, 11]).permutation(data.n)
         self.all = np.arange(data.n)
-        n_patterns = 1 if data.known is None else len(list(patterns_of(data.known)))
+        n_patterns = 1 if data.known is None else len(label_patterns(data.known))
         q = data.signs.shape[1]
         self.work = Work(
             q,

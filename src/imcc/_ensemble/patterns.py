@@ -19,6 +19,7 @@ import numpy as np
 
 from imcc._backend.array import Array, asarray, namespace, submatrix, take, take_rows, zeros
 from imcc._core.maps import NystroemMap
+from imcc._core.statistics import label_patterns
 from imcc._ensemble.held_out import Held, Labels, Ridge, feature_weights
 from imcc._ensemble.spectrum import Spectrum
 
@@ -120,7 +121,7 @@ class PatternScorer:
     def __init__(self, ridges: Ridges, held: Held, penalties: Sequence[float]) -> None:
         assert held.known is not None
         self._ridges, self._held = ridges, held
-        self._patterns = list(patterns_of(held.known))
+        self._patterns = label_patterns(held.known)
         n, parts = held.known.shape[0], []
         for rows, columns in self._patterns:
             scores = [zeros((n, len(columns)), held.labels.signs) for _ in penalties]
@@ -174,13 +175,6 @@ class PatternScorer:
         order = np.argsort(np.concatenate([columns for _, columns in self._patterns]))
         joined = namespace(parts[0]).concat(parts, axis=1)
         return take(joined, asarray(order, joined), 1)
-
-
-def patterns_of(known: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the different sets of rows in which labels are known, each with its labels."""
-    found, inverse = np.unique(known, axis=1, return_inverse=True)
-    for k in range(found.shape[1]):
-        yield np.flatnonzero(found[:, k]), np.flatnonzero(inverse.ravel() == k)
 
 
 def _placed(values: Array, rows: np.ndarray, n: int) -> Array:

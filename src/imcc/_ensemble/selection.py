@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, at_least, is_numpy, namespace, to_numpy
-from imcc._search.judges import judge_of
-from imcc.metrics import METRICS, Judge
+from imcc._backend.array import (
+    Array,
+    asarray,
+    at_least,
+    is_numpy,
+    namespace,
+    to_numpy,
+    transposed,
+)
+from imcc.metrics import METRICS, LabelMetrics
 
 #: Names of criteria: the five metrics, and the mean log loss per label.
 CRITERIA = (*METRICS, "log_loss")
@@ -68,8 +75,7 @@ class Criterion:
         if self.name == "log_loss":
             return
         self._sign = 1.0 if METRICS[self.name].greater_is_better else -1.0
-        on_host = like is None or is_numpy(like) or weight is not None or known is not None
-        self._judge = Judge(judged, known) if on_host else judge_of(judged, like)
+        self._metrics = LabelMetrics(judged, known, weight, like)
 
     def __call__(self, log_odds: Array) -> float:
         """Return the value of log-odds of shape (n_samples, n_outputs)."""
@@ -79,13 +85,8 @@ class Criterion:
             return -self._log_loss(log_odds)
         if self._binary:
             log_odds = namespace(log_odds).concat([-log_odds, log_odds], axis=1)
-        if self._weight is not None:
-            return self._sign * self._weighted(to_numpy(log_odds))
-        if isinstance(self._judge, Judge):
-            scores = np.ascontiguousarray(to_numpy(log_odds).T)[:, np.newaxis]
-        else:
-            scores = namespace(log_odds).matrix_transpose(log_odds)[:, None, :]
-        return self._sign * float(self._judge.means(scores, [self.name])[0, 0])
+        scores = transposed(log_odds)[:, None, :]
+        return self._sign * float(self._metrics.means(scores, [self.name])[0, 0])
 
     def values(self, candidates: Iterable[Array], like: Array) -> list[float]:
         """Return the values of several log-odds, on their device.
@@ -130,16 +131,6 @@ class Criterion:
         if self._numbers is None or type(self._numbers) is not type(like):
             self._numbers = asarray(self._on, like, "float64")
         return self._numbers
-
-    def _weighted(self, log_odds: np.ndarray) -> float:
-        assert isinstance(self._judge, Judge)
-        assert self._weight is not None
-        values = self._judge.rows(np.ascontiguousarray(log_odds.T)[:, np.newaxis], [self.name])[0][
-            0
-        ]
-        ranked_only = METRICS[self.name].ranked_rows_only
-        counted = self._judge.ranked if ranked_only else self._judge.judged
-        return float(np.average(values[counted], weights=self._weight[counted]))
 
 
 def weighted_mean(members: Iterable[tuple[Array, float]]) -> Any:

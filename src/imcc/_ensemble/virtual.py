@@ -67,7 +67,7 @@ def held_out_grid(
             K_centers = make_kernel(kernel).finish(distances(kernel, virtual.centers, train), width)
             problems[count] = kernel_problem(kernel_map, cross, K_centers, virtual)
         for found, (alpha, beta, gamma, count) in zip(parts, settings, strict=True):
-            W, b, _ = solve_spectral(problems[count], alpha, beta, gamma)
+            W, b = solve_spectral(problems[count], alpha, beta, gamma)
             found.append(tests @ W + b)
     held_out = [fold.test for fold in folds]
     for setting, found in zip(settings, parts, strict=True):
@@ -92,12 +92,11 @@ def fit_one(
     virtual = cluster(rows, signs, count, seed)
     K_centers = make_kernel(kernel).finish(distances(kernel, virtual.centers, rows), width)
     try:
-        solution = solve_dual(K, K_centers, signs, virtual, alpha, beta, gamma, None)
-        return solution.coef, solution.intercept
+        return solve_dual(K, K_centers, signs, virtual, alpha, beta, gamma)
     except np.linalg.LinAlgError:
         kernel_map = KernelMap.fit(K)
     problem = kernel_problem(kernel_map, kernel_map.train_sums(signs.T), K_centers, virtual)
-    W, intercept, _ = solve_spectral(problem, alpha, beta, gamma)
+    W, intercept = solve_spectral(problem, alpha, beta, gamma)
     return kernel_map.basis @ W, intercept
 
 

@@ -14,26 +14,28 @@ from imcc._backend.array import (
     asarray,
     astype,
     dense,
+    namespace,
     scaled_rows,
     side_by_side,
     submatrix,
+    take,
     take_rows,
+    to_numpy,
 )
-from imcc._backend.device import require_memory
+from imcc._backend.device import block_entries, require_memory, synchronize
 from imcc._core.clustering import VirtualExamples, virtual_examples
 from imcc._core.kernels import Kernel, choose_width
 from imcc._core.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
 from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_weighted
 from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
+from imcc._core.statistics import label_patterns
 from imcc._search.folds import Fold
-from imcc._search.grid import EigenProblem, Grid, score_grid
-from imcc._search.judges import BatchJudge, judge_of
-from imcc._search.known import patterns_of, score_known
+from imcc._search.grid import EigenProblem, Grid, Pair, grid_scores
 from imcc._search.labels import DistinctLabels
-from imcc._search.scorers import Scorer, ScorerJudge, Truth
+from imcc._search.scorers import Scorer, ScorerMetrics, Truth
 from imcc._utils.validation import Features
-from imcc.metrics import Judge
+from imcc.metrics import LabelMetrics
 
 # Measured number of n x n matrices in memory for a fold with n training rows: the kernel matrix,
 # the eigenvectors and the workspace of the decomposition.
@@ -73,7 +75,7 @@ class Shared:
         Rows in float64, relative to the origin of the kernel.
     signs : ndarray of shape (n_samples, q)
         Labels as -1 and +1, on the host.
-    judged : ndarray of bool of shape (n_samples, q or 2)
+    evaluated : ndarray of bool of shape (n_samples, q or 2)
         Labels for the metrics, on the host.
     kernel : Kernel
     base : array of shape (n_samples, n_samples), or None
@@ -94,7 +96,7 @@ class Shared:
 
     rows: Features
     signs: np.ndarray
-    judged: np.ndarray
+    evaluated: np.ndarray
     kernel: Kernel
     base: Array | None
     approximation: Approximation | None = None
@@ -109,7 +111,7 @@ class Shared:
         cls,
         X: Features,
         signs: np.ndarray,
-        judged: np.ndarray,
+        evaluated: np.ndarray,
         kernel: Kernel,
         folds: Sequence[Fold],
         approximation: Approximation | None = None,
@@ -117,14 +119,14 @@ class Shared:
     ) -> Shared:
         """Compute the base, unless the model is primal or approximate."""
         if approximation is not None:
-            return cls(X, signs, judged, kernel, None, approximation, seed)
+            return cls(X, signs, evaluated, kernel, None, approximation, seed)
         rows = astype(X, "float64")
         origin = IdentityMap.fit(X).shift if kernel.is_linear else kernel.origin(X)
         if origin is not None:
             rows = rows - origin
         if is_primal(X, kernel, folds):
-            return cls(rows, signs, judged, kernel, None)
-        return cls(rows, signs, judged, kernel, kernel.base(rows))
+            return cls(rows, signs, evaluated, kernel, None)
+        return cls(rows, signs, evaluated, kernel, kernel.base(rows))
 
 
 def is_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
@@ -149,10 +151,13 @@ def search_fold(
     metrics: Sequence[str],
     width: Any,
     width_scale: float,
-    span: str,
     landmarks: Features | None = None,
 ) -> FoldResult:
     """Evaluate the grid on one fold, for one kernel and width.
+
+    As in :func:`imcc._core.fitting.fit_arrays`, each label is fitted on the training rows in which
+    it is known; width, clusters and feature map are computed from all training rows of the fold.
+    Labels that are known in the same rows share an eigenbasis.
 
     Parameters
     ----------
@@ -162,85 +167,147 @@ def search_fold(
         Clusters of the training rows, for each entry of ``grid.n_clusters``.
     grid : Grid
     metrics : sequence of str
-    width, width_scale, span
+    width, width_scale
         As for a single fit.
     landmarks : array or CSR matrix, default=None
         Landmarks of the fold, for a Nyström approximation.
     """
     start = time.perf_counter()
-    if share.known is not None:
-        return _search_known(share, fold, assignments, grid, metrics, width, width_scale, landmarks)
-    rows, labels = take_rows(share.rows, fold.train), DistinctLabels.of(share.signs[fold.train])
-    signs = asarray(labels.signs, rows)
-    weights, of_tests = None, None
-    if share.weights is not None:
-        weights, of_tests = asarray(share.weights[fold.train], rows), share.weights[fold.test]
-    virtuals = [virtual_examples(rows, signs, assignment, weights) for assignment in assignments]
-    if share.approximation is not None:
-        feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
-        problem = _approximate_problem(share, fold, rows, signs, virtuals, feature_map)
-    elif share.base is None:
-        problem = _feature_problem(rows, take_rows(share.rows, fold.test), signs, virtuals)
-    else:
-        problem = _kernel_problem(share, fold, rows, signs, virtuals, width, width_scale, span)
-    ours = judge_of(share.judged[fold.test], problem.held_out, of_tests)
-    judge: Judge | BatchJudge | ScorerJudge = ours
-    if share.truth is not None:
-        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test), of_tests)
-    values, finite, score_seconds = score_grid(problem, judge, grid, metrics, labels)
-    fit_seconds = time.perf_counter() - start - score_seconds
-    return FoldResult(values, finite, fit_seconds, score_seconds, problem.negative)
-
-
-def _search_known(
-    share: Shared,
-    fold: Fold,
-    assignments: list[np.ndarray],
-    grid: Grid,
-    metrics: Sequence[str],
-    width: Any,
-    width_scale: float,
-    landmarks: Features | None,
-) -> FoldResult:
-    """Evaluate the grid if some labels are unknown; see :mod:`imcc._search.known`."""
-    assert share.known is not None
-    start = time.perf_counter()
-    rows, weights = take_rows(share.rows, fold.train), None
-    if share.weights is not None:
-        weights = asarray(share.weights[fold.train], rows)
-    feature_map, chosen = None, width
+    rows = take_rows(share.rows, fold.train)
+    weights = None if share.weights is None else asarray(share.weights[fold.train], rows)
+    feature_map, base = None, None
     if share.approximation is not None:
         feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
     elif share.base is not None:
-        inner = submatrix(share.base, fold.train, fold.train)
-        chosen = choose_width(share.kernel, inner, width, width_scale, weights)
-    solved = []
-    for pattern in patterns_of(share.known[fold.train]):
-        part = Fold(fold.train[pattern.rows], fold.test)
-        labels = DistinctLabels.of(share.signs[np.ix_(part.train, pattern.labels)])
-        own = take_rows(share.rows, part.train)
-        signs = asarray(labels.signs, own)
-        of_own = None if weights is None else take_rows(weights, pattern.rows)
-        virtuals = []
-        for assignment in assignments:
-            kept = assignment[pattern.rows]
-            clusters = np.unique(kept, return_inverse=True)[1].reshape(kept.shape)
-            virtuals.append(virtual_examples(own, signs, clusters, of_own))
+        base = submatrix(share.base, fold.train, fold.train)
+        width = choose_width(share.kernel, base, width, width_scale, weights)
+    problems, pattern_labels = [], []
+    for kept, labels in _patterns(share, fold):
+        part = fold if kept is None else Fold(fold.train[kept], fold.test)
+        own = rows if kept is None else take_rows(rows, kept)
+        of_own = weights if kept is None or weights is None else take_rows(weights, kept)
+        distinct = DistinctLabels.of(share.signs[part.train][:, labels])
+        signs = asarray(distinct.signs, own)
+        virtuals = [
+            virtual_examples(own, signs, _clusters_of(assignment, kept), of_own)
+            for assignment in assignments
+        ]
         if feature_map is not None:
             problem = _approximate_problem(share, part, own, signs, virtuals, feature_map)
-        elif share.base is None:
+        elif base is None:
             problem = _feature_problem(own, take_rows(share.rows, fold.test), signs, virtuals)
         else:
-            problem = _kernel_problem(share, part, own, signs, virtuals, chosen, 1.0, "train")
-        solved.append((pattern, problem, labels))
+            inner = base if kept is None else submatrix(base, kept, kept)
+            problem = _kernel_problem(share, part, own, signs, virtuals, inner, width)
+        problems.append((problem, distinct))
+        pattern_labels.append(labels)
+    like = problems[0][0].held_out
     of_tests = None if share.weights is None else share.weights[fold.test]
-    ours = Judge(share.judged[fold.test], share.known[fold.test], of_tests)
-    judge: Judge | ScorerJudge = ours
+    known = None if share.known is None else share.known[fold.test]
+    computed: LabelMetrics | ScorerMetrics
+    computed = LabelMetrics(share.evaluated[fold.test], known, of_tests, like)
     if share.truth is not None:
-        judge = ScorerJudge(ours, share.scorers, share.truth.rows(fold.test), of_tests)
-    values, finite = score_known(solved, judge, grid, metrics)
-    negative = max(problem.negative for _, problem, _ in solved)
-    return FoldResult(values, finite, time.perf_counter() - start, 0.0, negative)
+        computed = ScorerMetrics(computed, share.scorers, share.truth.rows(fold.test), of_tests)
+    values, finite, score_seconds = _evaluate(problems, pattern_labels, grid, metrics, computed)
+    fit_seconds = time.perf_counter() - start - score_seconds
+    negative = max(problem.negative for problem, _ in problems)
+    return FoldResult(values, finite, fit_seconds, score_seconds, negative)
+
+
+def _patterns(share: Shared, fold: Fold) -> list[tuple[np.ndarray | None, np.ndarray]]:
+    """Return the training rows (None: all) and the labels of each pattern of known labels."""
+    if share.known is None:
+        return [(None, np.arange(share.signs.shape[1]))]
+    known = share.known[fold.train]
+    if not known.any(axis=0).all():
+        label = int(np.flatnonzero(~known.any(axis=0))[0])
+        raise ValueError(
+            f"label {label} (counted from 0) is unknown in all training rows of a fold: use other "
+            "folds, or remove the label"
+        )
+    return list(label_patterns(known))
+
+
+def _clusters_of(assignment: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+    """Return the clusters of some rows, numbered without gaps."""
+    if kept is None:
+        return assignment
+    return np.unique(assignment[kept], return_inverse=True)[1].reshape(len(kept), -1)
+
+
+def _evaluate(
+    problems: Sequence[tuple[EigenProblem, DistinctLabels]],
+    pattern_labels: Sequence[np.ndarray],
+    grid: Grid,
+    metrics: Sequence[str],
+    computed: LabelMetrics | ScorerMetrics,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Compute the metrics of all settings.
+
+    Parameters
+    ----------
+    problems : sequence of (EigenProblem, DistinctLabels)
+        One per pattern of known labels.
+    pattern_labels : sequence of ndarray of int
+        The labels of each pattern.
+    grid : Grid
+    metrics : sequence of str
+    computed : LabelMetrics or ScorerMetrics
+        Computes the metrics of all labels.
+
+    Returns
+    -------
+    values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
+    finite : ndarray of bool of shape (n_alphas, n_betas, n_gammas, n_clusterings)
+        Whether all scores of a setting are finite.
+    seconds : float
+        Time spent on the metrics.
+    """
+    like = problems[0][0].held_out
+    xp, seconds = namespace(like), 0.0
+    # A device computes as many settings at once as its memory allows, a CPU only one pair (beta,
+    # gamma), so that the data stay in its cache; so do the patterns, which then keep in step.
+    entries = (block_entries(like) or 1) if len(problems) == 1 else 1
+    steps = (
+        grid_scores(problem, grid, distinct, entries, computed.entries())
+        for problem, distinct in problems
+    )
+    back = asarray(np.argsort(np.concatenate(pattern_labels)), like)
+    parts: list[Array] = []
+    places: list[tuple[int, list[Pair]]] = []
+    for of_patterns in zip(*steps, strict=True):
+        clustering, pairs, scores = of_patterns[0]
+        if len(problems) > 1:
+            scores = take(xp.concat([part for _, _, part in of_patterns], axis=0), back, 0)
+        synchronize(like)
+        before = time.perf_counter()
+        # The sum is not finite if a score is not.  It is checked on the host, for all settings at
+        # once, with a better message than the warnings of the metrics.
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = xp.sum(scores, axis=(0, 2))
+            if scores.shape[0] < computed.n_labels:
+                # A binary 1-D target: the ranking of its two classes.
+                scores = xp.concat([-scores, scores], axis=0)
+            means = computed.means(scores, metrics)
+        parts.append(xp.concat([means, sums[None, :]], axis=0))
+        places.append((clustering, pairs))
+        synchronize(like)
+        seconds += time.perf_counter() - before
+    table = _as_table(to_numpy(xp.concat(parts, axis=1)), places, grid)
+    return table[:-1], np.isfinite(table[-1]), seconds
+
+
+def _as_table(
+    values: np.ndarray, places: Sequence[tuple[int, list[Pair]]], grid: Grid
+) -> np.ndarray:
+    """Arrange values, (n_values, n_settings), by the axes of the grid."""
+    table = np.empty((len(values), *grid.shape))
+    start, n_alphas = 0, len(grid.alphas)
+    for clustering, pairs in places:
+        for _, i, j in pairs:
+            table[:, :, i, j, clustering] = values[:, start : start + n_alphas]
+            start += n_alphas
+    return table
 
 
 def _fold_map(
@@ -263,18 +330,15 @@ def _kernel_problem(
     rows: Features,
     signs: Array,
     virtuals: list[VirtualExamples],
-    width: Any,
-    width_scale: float,
-    span: str,
+    base: Array,
+    width: float | None,
 ) -> EigenProblem:
-    kernel, base = share.kernel, share.base
-    assert base is not None
-    inner = submatrix(base, fold.train, fold.train)
-    weights, roots = virtuals[0].weights, virtuals[0].roots
-    chosen = choose_width(kernel, inner, width, width_scale, weights)
+    """Set up the exact kernel model; ``base``, of the training rows, is overwritten."""
+    kernel, roots = share.kernel, virtuals[0].roots
+    assert share.base is not None
     # Rows are scaled by the square roots of their weights; see the solver.
-    K = kernel.finish(inner, chosen)
-    K_test = kernel.finish(submatrix(base, fold.test, fold.train), chosen)
+    K = kernel.finish(base, width)
+    K_test = kernel.finish(submatrix(share.base, fold.test, fold.train), width)
     if roots is not None:
         K *= roots[:, None]
         K *= roots
@@ -282,22 +346,13 @@ def _kernel_problem(
         signs = scaled_rows(signs, roots)
     kernel_map = KernelMap.fit(K)
     cross = kernel_map.train_sums(signs.T)
-    held_out = kernel_map.transform(K_test)
-    problems, outside = [], []
+    problems = []
     for virtual in virtuals:
-        centers = virtual.centers
-        K_centers = kernel.finish(kernel.base(centers, rows), chosen)
+        K_centers = kernel.finish(kernel.base(virtual.centers, rows), width)
         if roots is not None:
             K_centers *= roots
-        if span == "train":
-            problems.append(kernel_problem(kernel_map, cross, K_centers, virtual))
-            continue
-        K_between = kernel.finish(kernel.base(centers), chosen)
-        K_test = kernel.finish(kernel.base(centers, take_rows(share.rows, fold.test)), chosen)
-        problem = kernel_problem(kernel_map, cross, K_centers, virtual, K_between)
-        problems.append(problem)
-        outside.append(K_test - problem.factors[: centers.shape[0], :] @ held_out.T)
-    return EigenProblem(problems, held_out, outside or None, kernel_map.negative)
+        problems.append(kernel_problem(kernel_map, cross, K_centers, virtual))
+    return EigenProblem(problems, kernel_map.transform(K_test), kernel_map.negative)
 
 
 def _feature_problem(

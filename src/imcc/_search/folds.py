@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from imcc._backend.array import is_numpy
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features, Target
-from imcc.metrics import METRICS, Judge
+from imcc.metrics import METRICS, LabelMetrics
 
 _IGNORED = "The groups parameter is ignored"
 
@@ -104,7 +104,7 @@ def check_each_once(folds: Sequence[Fold], n_rows: int) -> None:
         )
 
 
-def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
+def evaluated_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     """Return the labels for the metrics.
 
     A binary 1-D target has one score; the metrics use the ranking of its two classes.
@@ -115,14 +115,15 @@ def judged_labels(signs: np.ndarray, kind: str) -> np.ndarray:
 
 def check_defined(
     metrics: Sequence[str],
-    judged: np.ndarray,
+    evaluated: np.ndarray,
     folds: Sequence[Fold],
     known: np.ndarray | None = None,
 ) -> None:
     """Raise an error if a metric is undefined on all folds, before the search starts."""
     ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
     parts = (
-        Judge(judged[fold.test], None if known is None else known[fold.test]) for fold in folds
+        LabelMetrics(evaluated[fold.test], None if known is None else known[fold.test])
+        for fold in folds
     )
     if ranking and not any(part.ranked.any() for part in parts):
         raise ValueError(

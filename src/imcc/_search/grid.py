@@ -1,4 +1,4 @@
-r"""All settings of a grid in one eigenbasis: solve, score the held-out rows, compute metrics.
+r"""The scores of the held-out rows for all settings of a grid, in one eigenbasis.
 
 The computation is ordered by what its parts depend on (see :mod:`imcc._core.solver`):
 
@@ -17,24 +17,20 @@ A device processes as many at a time as its memory allows.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from imcc._backend.array import Array, asarray, is_numpy, multiplied, namespace, take_rows, to_numpy
-from imcc._backend.device import block_entries, synchronize
+from imcc._backend.array import Array, asarray, is_numpy, multiplied, namespace, take_rows
 from imcc._core.solver import SpectralProblem, eliminate
-from imcc._search.judges import BatchJudge
 from imcc._search.labels import DistinctLabels
-from imcc._search.scorers import ScorerJudge
 from imcc._utils.validation import check_number
 
 # Index of a rho in its batch, and indices of a beta and a gamma.
-_Pair = tuple[int, int, int]
+Pair = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -62,8 +58,6 @@ class EigenProblem:
         One per clustering; eigenvalues and cross are the same in all.
     held_out : array of shape (n_test, r)
         Features of the held-out rows in the eigenbasis.
-    outside : list of array of shape (c, n_test), or None
-        For the augmented span: k(Z, x) minus its projection on the span of the training rows.
     negative : float
         How far the kernel matrix is from being positive semidefinite (see
         :class:`imcc._core.maps.KernelMap`).
@@ -71,47 +65,37 @@ class EigenProblem:
 
     problems: list[SpectralProblem]
     held_out: Array
-    outside: list[Array] | None = None
     negative: float = 0.0
 
 
-class AnyJudge(Protocol):
-    """Interface of :class:`imcc.metrics.Judge` and similar classes."""
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-
-    def means(self, scores: Array, names: Sequence[str]) -> Array:
-        """Return the metrics of each setting, shape (n_metrics, n_settings)."""
-
-
-def score_grid(
+def grid_scores(
     fold: EigenProblem,
-    judge: AnyJudge,
     grid: Grid,
-    metrics: Sequence[str],
     distinct: DistinctLabels,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Solve and evaluate all settings of a grid.
+    entries: int = 1,
+    entries_of_metrics: int = 0,
+) -> Iterator[tuple[int, list[Pair], Array]]:
+    """Solve all settings of a grid and score the held-out rows.
 
     Parameters
     ----------
     fold : EigenProblem
         Problem of the distinct labels, ``distinct.signs``.
-    judge : Judge, BatchJudge or ScorerJudge
-        Metrics of all labels.
     grid : Grid
-    metrics : sequence of str
     distinct : DistinctLabels
+    entries : int
+        Number of array entries that may be in memory at once; 1 means one rho and one pair (beta,
+        gamma) at a time.
+    entries_of_metrics : int
+        Number of entries that the metrics of a setting need.
 
-    Returns
-    -------
-    values : ndarray of shape (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings)
-    finite : ndarray of bool of shape (n_alphas, n_betas, n_gammas, n_clusterings)
-        Whether all scores of a setting are finite.
-    seconds : float
-        Time spent on the metrics.
+    Yields
+    ------
+    clustering : int
+        Index of an entry of ``grid.n_clusters``.
+    pairs : list of (rho, beta, gamma)
+        Indices of the pairs (beta, gamma).
+    scores : array of shape (q, n_pairs * n_alphas, n_test)
     """
     xp, like = namespace(fold.held_out), fold.held_out
     eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
@@ -119,11 +103,7 @@ def score_grid(
     stacked = xp.concat([problem.factors for problem in fold.problems], axis=0)
     ends = np.cumsum([problem.factors.shape[0] for problem in fold.problems])
     buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
-    judged: list[tuple[int, list[_Pair], Array]] = []
-    seconds = 0.0
     n_factors, rank = stacked.shape
-    # One rho and one pair at a time on the CPU.
-    entries = block_entries(like) or 1
     n_rho = max(1, entries // ((n_factors + like.shape[0]) * rank))
     for rhos, pairs in _batches(grid, n_rho):
         scale = 1 / xp.sqrt(eigenvalues + asarray(np.array(rhos), like)[:, None])[:, None, :]
@@ -139,40 +119,13 @@ def score_grid(
             block = slice(int(end) - problem.factors.shape[0], int(end))
             own = factors[:, block, :]
             gram = own @ xp.matrix_transpose(own)
-            outside = None if fold.outside is None else fold.outside[k]
-            step = max(1, entries // _entries_of_pair(problem, judge, len(grid.alphas)))
+            of_pair = _entries_of_pair(problem, entries_of_metrics, len(grid.alphas))
+            step = max(1, entries // of_pair)
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
                 # Scores that overflow are an error with the setting's name, not a warning.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    scores = _scores(problem, grid, some, gram, products.of(block), outside)
-                scores = distinct.expand(scores)
-                synchronize(like)
-                before = time.perf_counter()
-                # The sum is not finite if a score is not.  It is checked on the host, for all
-                # settings at once, with a better message than the warnings of the metrics.
-                with np.errstate(invalid="ignore", over="ignore"):
-                    means = judge.means(_as_judged(scores, judge), metrics)
-                    sums = xp.sum(scores, axis=(0, 2))
-                judged.append((k, some, xp.concat([means, sums[None, :]], axis=0)))
-                synchronize(like)
-                seconds += time.perf_counter() - before
-    table = _as_table(judged, grid, len(metrics) + 1)
-    return table[:-1], np.isfinite(table[-1]), seconds
-
-
-def _as_table(
-    judged: list[tuple[int, list[_Pair], Array]], grid: Grid, n_values: int
-) -> np.ndarray:
-    """Copy the values of all settings to the host at once and arrange them as a table."""
-    values = np.empty((n_values, *grid.shape))
-    parts = [part for _, _, part in judged]
-    found = to_numpy(namespace(parts[0]).concat(parts, axis=1))
-    start = 0
-    for k, pairs, _ in judged:
-        for _, i, j in pairs:
-            values[:, :, i, j, k] = found[:, start : start + len(grid.alphas)]
-            start += len(grid.alphas)
-    return values
+                    scores = _scores(problem, grid, some, gram, products.of(block))
+                yield k, some, distinct.expand(scores)
 
 
 @dataclass(frozen=True)
@@ -198,7 +151,7 @@ class _Products:
         return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
 
 
-def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]]:
+def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
     """Yield ``n_rho`` values of rho at a time, with their pairs (beta, gamma)."""
     groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
     for start in range(0, len(groups), n_rho):
@@ -209,38 +162,30 @@ def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[_Pair]]
         )
 
 
-def _entries_of_pair(problem: SpectralProblem, judge: AnyJudge, n_alphas: int) -> int:
+def _entries_of_pair(problem: SpectralProblem, of_metrics: int, n_alphas: int) -> int:
     """Return the approximate number of entries needed for a pair (beta, gamma)."""
-    # With NumPy, pairs are processed one at a time in any case.
-    of_judge = judge.entries() if isinstance(judge, (BatchJudge, ScorerJudge)) else judge.n_labels
     n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
-    of_alpha = n_factors * (n_factors + 4 * q) + of_judge
-    return 4 * n_factors**2 + n_alphas * of_alpha
+    return 4 * n_factors**2 + n_alphas * (n_factors * (n_factors + 4 * q) + of_metrics)
 
 
 def _scores(
     problem: SpectralProblem,
     grid: Grid,
-    pairs: list[_Pair],
+    pairs: list[Pair],
     gram: Array,
     products: _Products,
-    outside: Array | None,
 ) -> Array:
     """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test)."""
     xp = namespace(gram)
-    numbers, of_beta, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
-    betas, gammas = grid.betas[of_beta], grid.gammas[of_gamma]
-    by_beta, by_gamma = (asarray(x, gram)[:, None, None] for x in (1 / betas, 1 + gammas))
+    numbers, _, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
+    gammas = grid.gammas[of_gamma]
+    by_gamma = asarray(1 + gammas, gram)[:, None, None]
 
     def of_pairs(x: Array) -> Array:
         # A single rho is broadcast to all pairs.
         return x if x.shape[0] == 1 else take_rows(x, numbers)
 
     gram = of_pairs(gram) / by_gamma
-    if problem.outside is not None:
-        # The part of the centres outside the span of the rows, where B is beta.
-        c = problem.outside.shape[0]
-        gram[:, :c, :c] += problem.outside * by_beta
     corrections, intercepts = eliminate(
         problem.terms, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
     )
@@ -249,8 +194,6 @@ def _scores(
     weights = xp.permute_dims(corrections, (0, 3, 1, 2))
     weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
     scores = (weights / by_gamma) @ of_pairs(products.reach)
-    if outside is not None:
-        scores += (weights[:, :, : outside.shape[0]] * by_beta) @ outside
     scores = xp.reshape(scores, (n_pairs, q, n_alphas, -1))
     scores += (of_pairs(products.plain) / by_gamma)[:, :, None, :]
     scores += xp.permute_dims(intercepts, (0, 2, 1))[..., None]
@@ -264,12 +207,6 @@ def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tup
         for j, gamma in enumerate(gammas):
             groups[float(f"{beta / (1 + gamma):.13g}")].append((i, j))
     return groups
-
-
-def _as_judged(scores: Array, judge: AnyJudge) -> Array:
-    if scores.shape[0] == judge.n_labels:
-        return scores
-    return namespace(scores).concat([-scores, scores], axis=0)
 
 
 def check_list(name: str, values: Any) -> list[Any]:

@@ -28,9 +28,8 @@ from sklearn.metrics import (
 )
 
 from imcc._backend.array import Array, asarray, namespace, to_numpy
-from imcc._search.judges import BatchJudge
 from imcc._utils.validation import Target, check_choice
-from imcc.metrics import METRICS, Judge
+from imcc.metrics import METRICS, LabelMetrics
 
 Scorer = Callable[[Any, Any, Any], float]
 # With average="macro", these are means over labels of a metric of a single label.
@@ -157,7 +156,7 @@ def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
     return classes[scores.argmax(axis=1)]
 
 
-class KnownScores(ClassifierMixin, BaseEstimator):
+class GivenScores(ClassifierMixin, BaseEstimator):
     """A classifier that returns given scores, whatever rows it is called with."""
 
     def __init__(self, scores: np.ndarray, classes: np.ndarray, kind: str) -> None:
@@ -178,12 +177,12 @@ class KnownScores(ClassifierMixin, BaseEstimator):
         return _decided(self.scores, self.classes, self.kind)
 
 
-class ScorerJudge:
+class ScorerMetrics:
     """Computes metrics and scorers of many score matrices.
 
     Parameters
     ----------
-    judge : Judge or BatchJudge
+    metrics : LabelMetrics
         Computes the metrics of ``METRICS``.
     scorers : mapping of str to scorer
     truth : Truth
@@ -194,20 +193,20 @@ class ScorerJudge:
 
     def __init__(
         self,
-        judge: Judge | BatchJudge,
+        metrics: LabelMetrics,
         scorers: Mapping[str, Scorer],
         truth: Truth,
         weights: np.ndarray | None = None,
     ) -> None:
-        self.judge = judge
+        self._metrics = metrics
         self._weights = weights
-        self.n_rows, self.n_labels = judge.n_rows, judge.n_labels
+        self.n_labels = metrics.n_labels
         self._scorers = scorers
         self._truth = truth
 
     def entries(self) -> int:
         """Return the approximate number of entries needed for one setting."""
-        return 1 if isinstance(self.judge, Judge) else self.judge.entries()
+        return self._metrics.entries()
 
     def means(self, scores: Array, names: Sequence[str]) -> Array:
         """Return the metrics of each setting, shape (n_metrics, n_settings).
@@ -219,7 +218,7 @@ class ScorerJudge:
         """
         xp = namespace(scores)
         ours = [name for name in names if name not in self._scorers]
-        of_ours = self.judge.means(scores, ours) if ours else None
+        of_ours = self._metrics.means(scores, ours) if ours else None
         known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
         on_host = to_numpy(scores)
         # A binary 1-D target has two labels here, of which the second has its score.
@@ -242,7 +241,7 @@ class ScorerJudge:
             try:
                 if truth.known is not None:
                     return self._mean_over_labels(scorer, scores, truth.known)
-                estimator = KnownScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
+                estimator = GivenScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
                 return _call(scorer, estimator, truth.y, self._weights)
             except (AttributeError, ValueError) as error:
                 raise ValueError(
@@ -261,13 +260,13 @@ class ScorerJudge:
             # A single column would be treated as two classes, so the column is used twice, which
             # does not change the mean.
             twice = np.ix_(rows, [j, j])
-            estimator = KnownScores(scores[twice], np.arange(2), "multilabel")
+            estimator = GivenScores(scores[twice], np.arange(2), "multilabel")
             weights = None if self._weights is None else self._weights[rows]
             found.append(_call(scorer, estimator, self._truth.y[twice], weights))
         return float(np.mean(found)) if found else np.nan
 
 
-def _call(scorer: Scorer, estimator: KnownScores, y: np.ndarray, weights: Any) -> float:
+def _call(scorer: Scorer, estimator: GivenScores, y: np.ndarray, weights: Any) -> float:
     """Call a scorer with given scores."""
     options = {}
     if weights is not None and takes_weights(scorer):
@@ -302,7 +301,7 @@ def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -
                 "not a mean over labels; use 'f1_macro', 'roc_auc' or one of "
                 f"{', '.join(METRICS)}"
             )
-    judge = ScorerJudge(Judge(np.zeros((1, 1), dtype=bool)), scorers, truth)
+    computed = ScorerMetrics(LabelMetrics(np.zeros((1, 1), dtype=bool)), scorers, truth)
     scores = np.zeros((len(truth.y), n_outputs))
     for name in scorers:
-        judge._score(name, scores)
+        computed._score(name, scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from imcc._core.fitting import warn_of_patterns
 from imcc._core.kernels import Kernel
 from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
+from imcc._core.statistics import label_patterns
 from imcc._search.fold import FoldResult, Shared, require_room, search_fold
-from imcc._search.folds import Fold, check_defined, judged_labels
+from imcc._search.folds import Fold, check_defined, evaluated_labels
 from imcc._search.grid import Grid
 from imcc._search.scorers import Scoring, Truth, check_scorers
 from imcc._utils.progress import is_watched, report_progress
@@ -74,10 +76,9 @@ def search(
     width: Any,
     width_scales: Sequence[float],
     clusterer: Any,
-    span: str,
     seed: int,
     n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
+    verbose: bool,
     weights: np.ndarray | None = None,
 ) -> SearchOutcome:
     """Evaluate all settings on all folds.
@@ -90,14 +91,14 @@ def search(
     folds : sequence of Fold
     grid : Grid
     scoring : Scoring
-    kernels, width, width_scales, clusterer, span, seed
+    kernels, width, width_scales, clusterer, seed
         As for a single fit; ``width_scales`` is for kernels with a width.
     approximations : sequence of Approximation or None
         Approximation of each kernel, if any.
     n_jobs : int or None
         Passed to joblib; ignored for rows on a device.
-    progress : callable or None
-        Called as ``progress(done, total)`` after each fold and width.
+    verbose : bool
+        Whether to print a line to standard error after each fold and width.
     weights : ndarray of shape (n_samples,), default=None
         Row weights > 0, on the host.
 
@@ -108,16 +109,17 @@ def search(
     if approximations[0] is None:
         for kernel in kernels:
             require_room(X, kernel, folds)
-    judged = judged_labels(target.signs, target.kind)
-    check_defined(scoring.names, judged, folds, target.known)
+    evaluated = evaluated_labels(target.signs, target.kind)
+    check_defined(scoring.names, evaluated, folds, target.known)
     if target.known is not None:
-        _check_known(target.known, span)
+        n_patterns = len(label_patterns(target.known))
+        warn_of_patterns(n_patterns, " in every fold", stacklevel=4)
     truth = Truth.of(target) if scoring.scorers else None
     if truth is not None:
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
-    followed = progress is not None or is_watched()
+    followed = verbose or is_watched()
     report_progress(0.0, what="clustering rows")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if followed else "list")
     clustered = dict(
@@ -146,11 +148,11 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time, because its base is an n x n matrix.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, target.signs, judged, kernel, folds, approximations[k], seed)
+        share = Shared.of(X, target.signs, evaluated, kernel, folds, approximations[k], seed)
         share = replace(
             share, scorers=scoring.scorers, truth=truth, weights=weights, known=target.known
         )
-        found = parallel(
+        unordered = parallel(
             delayed(_keyed)(
                 (w, i),
                 _search_fold,
@@ -161,32 +163,22 @@ def search(
                 scoring.names,
                 width,
                 scale,
-                span,
                 clusters[i].landmarks,
             )
             for w, scale in enumerate(scales)
             for i, fold in enumerate(folds)
         )
         results: dict[tuple[int, int], FoldResult] = {}
-        for key, result in found:
+        for key, result in unordered:
             results[key] = result
             done += 1
-            if progress:
-                progress(done, total)
+            if verbose:
+                print(f"imcc search: {done} of {total} parts done", file=sys.stderr, flush=True)
             report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]
         warn_if_indefinite(max(result.negative for result in results.values()))
     return SearchOutcome(outcomes, clusters)
-
-
-def _check_known(known: np.ndarray, span: str) -> None:
-    """Check and warn about what is unsupported or slow with unknown labels."""
-    if span != "train":
-        raise ValueError(
-            f"span={span!r} is not supported with unknown labels (NaN in y): use span='train'"
-        )
-    warn_of_patterns(np.unique(known, axis=1).shape[1], " in every fold", stacklevel=5)
 
 
 def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ from imcc._search.folds import (
     Fold,
     check_defined,
     check_each_once,
-    judged_labels,
+    evaluated_labels,
     make_folds,
     renumbered,
 )
@@ -58,7 +58,7 @@ from imcc.baselines._sparse_linear import (
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.llsf import LLSF
 from imcc.estimators.base_search import SearchClassifier
-from imcc.metrics import METRICS, Judge
+from imcc.metrics import METRICS, LabelMetrics
 
 POWERS_OF_2 = tuple(2.0**k for k in range(-10, 11))
 POWERS_OF_4 = tuple(4.0**k for k in range(-5, 6))
@@ -113,7 +113,7 @@ class SparseLinearCV(SearchClassifier):
         X, target, weights = weighted.X, weighted.target, weighted.weights
         cv = renumbered(self.cv, weighted.kept, n_rows)
         folds = make_folds(cv, X, target, weighted.part(groups))
-        judged = judged_labels(target.signs, target.kind)
+        judged = evaluated_labels(target.signs, target.kind)
         check_defined(metrics, judged, folds)
         if calibrate:
             check_each_once(folds, X.shape[0])
@@ -642,8 +642,8 @@ def search_settings(
             ridges = {candidates[int(k)].ridge for k in remaining}
             starts = {ridge: problem.ridge(ridge) for ridge in ridges}
         of_tests = None if weights is None else weights[fold.test]
-        judge = Judge(judged[fold.test], weights=of_tests)
-        held_out = _HeldOut(i, X[fold.test], judge, metrics, labels)
+        computed = LabelMetrics(judged[fold.test], weights=of_tests)
+        held_out = _HeldOut(i, X[fold.test], computed, metrics, labels)
         # Each path writes its own columns.
         parallel(
             delayed(_follow)(path, problem, starts, candidates, held_out, max_iter, tol, outcome)
@@ -669,7 +669,7 @@ class _HeldOut:
 
     fold: int
     rows: Features
-    judge: Judge
+    computed: LabelMetrics
     metrics: Sequence[str]
     labels: LearnedLabels
 
@@ -683,9 +683,10 @@ class _HeldOut:
             scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
         if not np.isfinite(scores).all():
             return None
-        if len(scores) < self.judge.n_labels:  # a binary 1-D target: the ranking of its two classes
+        if len(scores) < self.computed.n_labels:
+            # A binary 1-D target: the ranking of its two classes.
             scores = np.concatenate([-scores, scores])
-        return self.judge.means(scores[:, np.newaxis], self.metrics)[:, 0]
+        return self.computed.means(scores[:, np.newaxis], self.metrics)[:, 0]
 
 
 def _follow(

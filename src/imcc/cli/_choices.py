@@ -15,7 +15,6 @@ ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 
 # imcc.estimators
 KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
-SPANS = ("train", "augmented")
 GRIDS = ("default", "paper")
 
 # What `imcc tune` fits.

@@ -11,7 +11,7 @@ import click
 
 from imcc._utils.files import save
 from imcc._utils.text import defused
-from imcc.cli._choices import GRIDS, KERNELS, METHODS, METRICS, SPANS
+from imcc.cli._choices import GRIDS, KERNELS, METHODS, METRICS
 from imcc.cli._inputs import check_output, load, shown_setting
 from imcc.cli._options import (
     CALIBRATE,
@@ -272,13 +272,6 @@ def tune(
 @click.option(
     "--width-scale", type=float, default=1.0, show_default=True, help="Factor on the width."
 )
-@click.option(
-    "--span",
-    type=click.Choice(SPANS),
-    default="train",
-    show_default=True,
-    help="Span of the solution: training rows, or training rows and centres.",
-)
 @CALIBRATE
 @THRESHOLDS
 @FOLDS
@@ -300,7 +293,6 @@ def fit(
     kernel: str,
     width: float | None,
     width_scale: float,
-    span: str,
     calibrate: bool,
     thresholds: str | None,
     folds: int,
@@ -337,7 +329,6 @@ def fit(
             kernel=kernel,
             width="mean_distance" if width is None else width,
             width_scale=width_scale,
-            span=span,
             random_state=seed,
         )
         shuffled = KFold(folds, shuffle=True, random_state=seed)

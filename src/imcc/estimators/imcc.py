@@ -14,7 +14,7 @@ from imcc._core.clustering import split_n_clusters
 from imcc._core.fitting import FitSettings, FittedModel, fit_arrays
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
-from imcc._core.models import SOLVERS, SPANS, KernelModel, Setting
+from imcc._core.models import SOLVERS, KernelModel, Setting
 from imcc._stream.fitting import StreamState, add_rows, find_source, fit_stream
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
@@ -100,10 +100,6 @@ default=None
     lloyd_passes : int, default=0
         For streams only.  k-means is initialised with mini-batches on a sample of the rows; this is
         the number of passes over all rows that then move the centres to the means of their rows.
-    span : {"train", "augmented"}, default="train"
-        Whether the model is a combination of the training rows (as in the paper), or of training
-        rows and centres, for which the minimum of the objective is never larger.  Makes no
-        difference for the linear kernel.
     solver : {"auto", "cholesky", "spectral"}, default="auto"
         How the closed form is computed.  "cholesky" is fast, "spectral" handles ill-conditioned and
         indefinite kernel matrices, and "auto" uses the first and falls back to the second where
@@ -134,8 +130,6 @@ default=None
         (``approximation="fourier"``).
     dual_coef_ : ndarray of shape (n_samples, n_labels) or (n_components, n_labels)
         Coefficients of the training rows, or of the landmarks, for other kernels.
-    center_dual_coef_ : ndarray of shape (n_clusters, n_labels)
-        Coefficients of the centres, for other kernels with ``span="augmented"``.
     landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
         Landmarks of the Nyström approximation.
     intercept_ : ndarray of shape (n_labels,)
@@ -174,7 +168,7 @@ default=None
     and approximation are computed from all rows; ``soft_labels_`` is 0 where the label is unknown
     in all rows of a cluster.  Labels that are known in the same rows share a factorisation; each
     further pattern of known rows needs another one (with a warning for more than 20).  Unknown
-    labels are not supported with ``span="augmented"`` or on streams.
+    labels are not supported on streams.
 
     The classes of a 1-D y are encoded as one label per class; the class with the highest score is
     predicted.
@@ -215,7 +209,6 @@ default=None
         landmarks: Any = "kmeans",
         clusterer: Any = None,
         lloyd_passes: int = 0,
-        span: str = "train",
         solver: str = "auto",
         random_state: Any = None,
         device: str | None = None,
@@ -233,7 +226,6 @@ default=None
         self.landmarks = landmarks
         self.clusterer = clusterer
         self.lloyd_passes = lloyd_passes
-        self.span = span
         self.solver = solver
         self.random_state = random_state
         self.device = device
@@ -340,19 +332,17 @@ default=None
         )
         split_n_clusters(self.n_clusters)
         kernel = check_kernel(self.kernel, self.kernel_params, self.width, self.width_scale)
-        span = check_choice("span", self.span, SPANS)
         return FitSettings(
             setting=setting,
             kernel=kernel,
             width=self.width,
             width_scale=self.width_scale,
             approximation=check_approximation(
-                self.approximation, kernel, self.width, self.n_components, self.landmarks, span
+                self.approximation, kernel, self.width, self.n_components, self.landmarks
             ),
             n_clusters=self.n_clusters,
             clusterer=self.clusterer,
             lloyd_passes=check_count("lloyd_passes", self.lloyd_passes, at_least=0),
-            span=span,
             solver=check_choice("solver", self.solver, SOLVERS),
             seed=draw_seed(self.random_state),
             device=self.device,
@@ -360,10 +350,7 @@ default=None
 
     def _store(self, fitted: FittedModel) -> IMCCClassifier:
         # A second fit may be of another kind: remove all attributes of the first one.
-        for name in (
-            *("coef_", "dual_coef_", "center_dual_coef_", "assignment_"),
-            "feature_names_in_",
-        ):
+        for name in ("coef_", "dual_coef_", "assignment_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.n_features_in_ = int(fitted.centers.shape[1])
         if fitted.feature_names is not None:

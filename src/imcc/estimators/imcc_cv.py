@@ -17,7 +17,7 @@ from imcc._core.clustering import split_n_clusters
 from imcc._core.fitting import FitSettings
 from imcc._core.kernels import check_kernel
 from imcc._core.maps import check_approximation
-from imcc._core.models import REMEDY, SPANS
+from imcc._core.models import REMEDY
 from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._search.grid import Grid, check_axis, check_list
 from imcc._search.out_of_fold import out_of_fold_scores
@@ -138,16 +138,11 @@ class IMCCClassifierCV(SearchClassifier):
         Number of folds and widths to compute in parallel, through joblib
         (``joblib.parallel_config`` applies).  None means 1, with several threads of the linear
         algebra where matrices are large.  Ignored on a device.
-    progress : bool or callable, default=False
-        True prints a line after each part of the search; a callable is called as
-        ``progress(done, total)``.
     verbose : int, default=0
         1 prints the size of the search and the selected setting to standard error; 2 or more also
-        prints a line after each part, as ``progress=True`` does.
+        prints a line after each part.
     clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None, \
 default=None
-        As for :class:`IMCCClassifier`.
-    span : {"train", "augmented"}, default="train"
         As for :class:`IMCCClassifier`.
     random_state : int, RandomState instance or None, default=None
         As for :class:`IMCCClassifier`.
@@ -238,10 +233,8 @@ default=None
         refit: bool | str = True,
         calibrate: bool = False,
         n_jobs: int | None = None,
-        progress: bool | Callable[[int, int], None] = False,
         verbose: int = 0,
         clusterer: Any = None,
-        span: str = "train",
         random_state: Any = None,
         device: str | None = None,
     ) -> None:
@@ -262,10 +255,8 @@ default=None
         self.refit = refit
         self.calibrate = calibrate
         self.n_jobs = n_jobs
-        self.progress = progress
         self.verbose = verbose
         self.clusterer = clusterer
-        self.span = span
         self.random_state = random_state
         self.device = device
 
@@ -312,16 +303,11 @@ default=None
         width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit, scorers=True)
         calibrate = self._check_calibrate()
-        check_choice("span", self.span, SPANS)
-        options = (self.width, self.n_components, self.landmarks, self.span)
+        options = (self.width, self.n_components, self.landmarks)
         approximations = [
             check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
         ]
         check_count("verbose", self.verbose, at_least=0)
-        progress = self.progress or (self.verbose > 1) or None
-        progress = _print_progress if progress is True else progress
-        if progress is not None and not callable(progress):
-            raise ValueError(f"progress must be True, False or a callable, got {progress!r}")
         refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
@@ -357,10 +343,9 @@ default=None
                 width=self.width,
                 width_scales=width_scales,
                 clusterer=self.clusterer,
-                span=self.span,
                 seed=seed,
                 n_jobs=self.n_jobs,
-                progress=progress,
+                verbose=self.verbose > 1,
                 weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
@@ -434,7 +419,6 @@ default=None
             n_components=self.n_components,
             landmarks=self.landmarks,
             clusterer=self.clusterer,
-            span=self.span,
             random_state=self.random_state,
             device=self.device,
         )
@@ -483,10 +467,6 @@ def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds
     axes = parameter_grids(grid, kernels, width_scales)
     n_settings = sum(len(ParameterGrid(part)) for part in axes)
     _print(f"{n_settings} settings on {n_folds} folds")
-
-
-def _print_progress(done: int, total: int) -> None:
-    _print(f"{done} of {total} parts done")
 
 
 def _print(text: str) -> None:

@@ -16,9 +16,9 @@ from sklearn.model_selection import GroupKFold
 from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.fitting import warn_of_patterns
+from imcc._core.statistics import label_patterns
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel, small_indices
-from imcc._ensemble.patterns import patterns_of
 from imcc._ensemble.records import Fitted, Options
 from imcc._ensemble.rows import restricted
 from imcc._ensemble.search import N_LANDMARKS, RECIPE, fit_ensemble
@@ -378,7 +378,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 "scoring must be a name if some labels are unknown (NaN in y), which a function "
                 f"cannot ignore: use one of {', '.join(CRITERIA)}"
             )
-        warn_of_patterns(len(list(patterns_of(known))), " for every kernel", stacklevel=4)
+        warn_of_patterns(len(label_patterns(known)), " for every kernel", stacklevel=4)
 
     def _folds(self, X: Features, target: Target, groups: Any) -> list[Fold] | None:
         cv = self.cv

@@ -42,9 +42,6 @@ class EvidenceProblem:
         P^T Psi.
     terms : ClusterTerms
     setting : Setting
-    outside : ndarray of shape (c, c) or None
-        For the augmented span: inner products of the centres' components outside the span of the
-        rows.
     """
 
     eigenvalues: np.ndarray
@@ -53,19 +50,14 @@ class EvidenceProblem:
     sums: np.ndarray
     terms: ClusterTerms
     setting: Setting
-    outside: np.ndarray | None = None
 
-    def weights(
-        self, new: np.ndarray, outside_new: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights of rows and centres in the scores of new rows.
 
         Parameters
         ----------
         new : ndarray of shape (m, r)
             psi of the new rows.
-        outside_new : ndarray of shape (c, m), optional
-            For the augmented span: inner products of the components outside the span of the rows.
 
         Returns
         -------
@@ -80,17 +72,12 @@ class EvidenceProblem:
         gram = scaled @ factors.T
         gram = (gram + gram.T) / 2
         cross = scaled @ new.T
-        if self.outside is not None and outside_new is not None:
-            gram[:c, :c] += self.outside / beta
-            cross[:c] += outside_new / beta
         # The right-hand side is psi(x) and a one: zero soft labels, and a sum of labels of 1.
         terms = replace(self.terms, soft_labels=np.zeros((c, m)), label_totals=np.ones(m))
         corrections, intercept = eliminate_one(terms, gram, cross, alpha, gamma)
         solution = (new.T + factors.T @ corrections) / diagonal[:, np.newaxis]
         at_rows = self.rows @ solution + intercept
         at_centers = self.centers @ solution + intercept
-        if self.outside is not None and outside_new is not None:
-            at_centers += (outside_new + self.outside @ corrections[:c]) / beta
         return at_rows.T, alpha * at_centers.T
 
 
@@ -99,7 +86,6 @@ def kernel_evidence(
     K_centers: np.ndarray,
     virtual: VirtualExamples,
     setting: Setting,
-    K_between: np.ndarray | None = None,
 ) -> EvidenceProblem:
     """Set up the exact kernel model; see :func:`imcc._core.solver.kernel_problem`."""
     of_centers = kernel_map.transform(K_centers)
@@ -110,7 +96,6 @@ def kernel_evidence(
         sums=kernel_map.train_sums(virtual.membership.T),
         terms=ClusterTerms.of(virtual),
         setting=setting,
-        outside=None if K_between is None else K_between - of_centers @ of_centers.T,
     )
 
 

@@ -356,9 +356,6 @@ class Explainer:
         names = {kind: [f"landmark {i}" for i in range(model.rows.shape[0])]}
         weights = {kind: _similarities(model, moved, model.rows)}
         values = {kind: model.coef[:, j]}
-        if model.centers is not None and model.center_coef is not None:
-            weights["center"] = _similarities(model, moved, model.centers)
-            values["center"] = model.center_coef[:, j]
         return float(model.intercept[j]), weights, values, names if kind == "landmark" else {}
 
     def _features(self, row: Features, j: int) -> Any:
@@ -421,20 +418,11 @@ def _prepare_kernel(
         return model.kernel.finish(base, model.width)
 
     kernel_map = KernelMap.fit(values(rows))
-    augmented = model.centers is not None
-    problem = kernel_evidence(
-        kernel_map,
-        values(centers, rows),
-        virtual,
-        setting,
-        values(centers) if augmented else None,
-    )
+    problem = kernel_evidence(kernel_map, values(centers, rows), virtual, setting)
 
     def weigh(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moved = _moved(row, model.origin)
-        new = kernel_map.transform(values(moved, rows))
-        outside = values(centers, moved) - problem.centers @ new.T if augmented else None
-        return problem.weights(new, outside)
+        return problem.weights(kernel_map.transform(values(moved, rows)))
 
     return weigh
 
@@ -497,9 +485,8 @@ def explain(
           labels of all virtual examples.  The weights sum to one; some may be negative.  It shows
           how the score would change if a label were different.  Not for approximations, streams,
           sample weights and unknown labels.
-        - "support": similarity times coefficient of each training row (and of each centre, with
-          ``span="augmented"``), for kernel models; of each landmark with
-          ``approximation="nystroem"``.
+        - "support": similarity times coefficient of each training row, for kernel models; of each
+          landmark with ``approximation="nystroem"``.
         - "features": coefficient times the difference between the row and the mean row, for the
           linear kernel.
         - "members": weight times log-odds of each member of an ensemble.

@@ -75,7 +75,7 @@ class Inspection:
     Attributes
     ----------
     facts : dict
-        Kernel, width, alpha, beta, gamma, span, and the numbers of rows, features, labels, clusters
+        Kernel, width, alpha, beta, gamma, and the numbers of rows, features, labels, clusters
         and clusterings.
     label_names : tuple of str
         Names of the labels.
@@ -281,7 +281,6 @@ def _facts(inside: Unwrapped) -> dict[str, Any]:
         "alpha": float(clf.alpha),
         "beta": float(clf.beta),
         "gamma": float(clf.gamma),
-        "span": clf.span,
         "rows": inside.n_rows,
         "features": int(clf.n_features_in_),
         "labels": int(clf.soft_labels_.shape[1]),

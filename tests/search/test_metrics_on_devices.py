@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imcc._search.judges import BatchJudge, judge_of
-from imcc.metrics import METRICS, Judge
+from imcc.metrics import METRICS, LabelMetrics
 from tests.backends import BACKENDS, array, backend, host
 from tests.naive import metrics as naive
 
@@ -18,13 +17,14 @@ def library(request):
 
 
 def means(library, relevant, scores, names=tuple(METRICS)):
-    """Judge scores given as (n_settings, n_rows, n_labels)."""
+    """Return the metrics of scores of shape (n_settings, n_rows, n_labels)."""
     given = array(library, scores.transpose(2, 0, 1))
-    return host(library, BatchJudge(relevant, given).means(given, names))
+    return host(library, LabelMetrics(relevant, like=given).means(given, names))
 
 
 def expected(relevant, scores):
-    return Judge(relevant).means(np.ascontiguousarray(scores.transpose(2, 0, 1)), list(METRICS))
+    scores = np.ascontiguousarray(scores.transpose(2, 0, 1))
+    return LabelMetrics(relevant).means(scores, list(METRICS))
 
 
 @pytest.mark.parametrize("density", [0.0, 0.1, 0.6, 1.0])
@@ -77,7 +77,12 @@ def test_some_of_the_metrics_in_any_order(library):
     )
 
 
-def test_numpy_keeps_its_own():
-    assert isinstance(judge_of(np.ones((2, 2), dtype=bool), np.zeros(1)), Judge)
-    like = array("torch", [0.0])
-    assert isinstance(judge_of(np.ones((2, 2), dtype=bool), like), BatchJudge)
+def test_weights_and_unknown_labels(library):
+    rng = np.random.default_rng(4)
+    known = rng.random((12, 4)) < 0.7
+    relevant = (rng.random((12, 4)) < 0.5) & known
+    scores, weights = rng.normal(size=(4, 3, 12)), rng.random(12)
+    on_host = LabelMetrics(relevant, known, weights).means(scores, list(METRICS))
+    given = array(library, scores)
+    computed = LabelMetrics(relevant, known, weights, like=given).means(given, list(METRICS))
+    np.testing.assert_allclose(host(library, computed), on_host, atol=1e-14)
