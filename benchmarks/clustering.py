@@ -64,6 +64,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from imcc._search.judges import judge_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
@@ -78,7 +79,6 @@ from imcc._core.solver import SpectralProblem, kernel_problem
 from imcc._search.fold import Shared
 from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, score_grid
-from imcc._search.judges import judge_of
 from imcc._search.labels import DistinctLabels
 from imcc._search.results import rank_settings
 from imcc._utils.validation import draw_seed

@@ -6,10 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imcc._core.clustering import virtual_examples
-from imcc._core.dual import solve_dual
 from imcc._core.kernels import LinearKernel, RBFKernel
 from imcc._core.maps import IdentityMap, KernelMap, feature_sums, warn_if_indefinite
-from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
+from imcc._core.solver import (
+    ClusterTerms,
+    Rotation,
+    kernel_problem,
+    solve_dual,
+    solve_primal,
+    solve_spectral,
+)
 from tests.naive import imcc as naive
 
 WEIGHTS = [(1.0, 1.0, 0.1), (0.0, 1.0, 0.0), (10.0, 0.1, 0.0), (0.0, 0.01, 5.0), (1e3, 1e-3, 1e3)]

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 from imcc import KernelEnsembleClassifier
 from imcc._core.logistic import fit_logistic_maps
 from imcc._core.maps import NystroemMap
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import label_patterns
 from imcc._ensemble.held_out import Held, Labels
 from imcc._ensemble.model import make_kernel
 from imcc._ensemble.patterns import FeatureRidges, KernelRidges, PatternScorer

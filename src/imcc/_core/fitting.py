@@ -27,7 +27,6 @@ from imcc._backend.array import (
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._backend.threads import limited_threads
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
-from imcc._core.dual import solve_dual
 from imcc._core.kernels import Kernel, LinearKernel, choose_width
 from imcc._core.maps import (
     Approximation,
@@ -39,8 +38,17 @@ from imcc._core.maps import (
 )
 from imcc._core.models import REMEDY, KernelModel, Model, Setting, moved_by
 from imcc._core.sampling import sample_weighted
-from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, solve_primal, solve_spectral
-from imcc._core.statistics import Statistics, constant_labels, label_patterns
+from imcc._core.solver import (
+    ClusterTerms,
+    Rotation,
+    constant_labels,
+    kernel_problem,
+    label_patterns,
+    solve_dual,
+    solve_primal,
+    solve_spectral,
+)
+from imcc._core.statistics import Statistics
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import (
     ExplainedLinAlgError,
@@ -148,7 +156,7 @@ def finished(
     model, centers, soft_labels, sizes
         Of labels less the constants.
     constants : array of shape (q,)
-        See :func:`imcc._core.statistics.constant_labels`.
+        See :func:`imcc._core.solver.constant_labels`.
     like : array
         NumPy's rows give NumPy's results, wherever these were computed.
     target, feature_names, assignment
@@ -492,7 +500,7 @@ def _solve_kernel(
     """Return A and b; "auto" is Cholesky, or spectral where that would lose accuracy.
 
     K is overwritten.  Rows with weights are scaled by their roots, kernel matrix, labels and
-    coefficients alike; see :mod:`imcc._core.dual`.
+    coefficients alike; see :mod:`imcc._core.solver`.
     """
     weights, roots = (setting.alpha, setting.beta, setting.gamma), virtual.roots
     if roots is not None:

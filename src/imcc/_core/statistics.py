@@ -13,53 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
-
 from imcc._backend.array import Array, dense, namespace, scaled_rows
 from imcc._utils.validation import Features
-
-# Maximum relative difference of sums of the same weights in another order.  Different counts of up
-# to 10^11 rows differ by more.
-SAME_TOTAL = 1e-11
-
-
-def constant_labels(totals: Array, n_rows: float) -> Array:
-    """Return -1.0 or +1.0 for labels of no row or of all rows, and 0.0 for all others.
-
-    The optimum for a constant label has zero coefficients and the constant as intercept.  The
-    closed form is linear in the labels, so a fit subtracts the constants from the labels (the
-    columns are then exactly zero) and adds them to the intercept.  Otherwise, the scores of these
-    labels would have rounding errors, and their order would depend on the number of threads.
-
-    Parameters
-    ----------
-    totals : array of shape (q,)
-        1^T Y, the sums of labels that are -1 and +1, or of their weights.
-    n_rows : float
-        Number of rows, or the sum of their weights.
-    """
-    xp = namespace(totals)
-    constant = n_rows - xp.abs(totals) <= SAME_TOTAL * n_rows
-    return xp.where(constant, xp.sign(totals), xp.zeros_like(totals))
-
-
-def label_patterns(known: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Group the labels that are known in the same rows.
-
-    Parameters
-    ----------
-    known : ndarray of bool of shape (n_samples, q)
-
-    Returns
-    -------
-    list of (rows, labels)
-        Indices of the rows of each pattern, and of the labels that are known in just these.
-    """
-    patterns, pattern_of = np.unique(known, axis=1, return_inverse=True)
-    return [
-        (np.flatnonzero(patterns[:, p]), np.flatnonzero(pattern_of.ravel() == p))
-        for p in range(patterns.shape[1])
-    ]
 
 
 @dataclass(frozen=True)
@@ -124,7 +79,7 @@ class Statistics:
         )
 
     def without(self, constants: Array) -> Statistics:
-        """Return the sums for labels minus the constants of :func:`constant_labels`."""
+        """Return the sums for labels minus the constants of ``solver.constant_labels``."""
         varied = namespace(constants).astype(constants == 0, constants.dtype)
         return replace(self, cross=self.cross * varied, cluster_labels=self.cluster_labels * varied)
 

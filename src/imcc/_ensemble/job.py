@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from imcc._backend.array import is_numpy
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import label_patterns
 from imcc._ensemble.progress import DEVICE, HOST, Clock, Work
 from imcc._ensemble.records import Options, Trial
 from imcc._ensemble.rows import Rows

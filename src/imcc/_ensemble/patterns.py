@@ -19,7 +19,7 @@ import numpy as np
 
 from imcc._backend.array import Array, asarray, namespace, submatrix, take, take_rows, zeros
 from imcc._core.maps import NystroemMap
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import label_patterns
 from imcc._ensemble.held_out import Held, Labels, Ridge, feature_weights
 from imcc._ensemble.spectrum import Spectrum
 

@@ -10,9 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from imcc._backend.array import Array, divided, is_numpy, namespace, take_rows
 from imcc._core.clustering import VirtualExamples, assign_rows, virtual_examples
-from imcc._core.dual import solve_dual
 from imcc._core.maps import KernelMap
-from imcc._core.solver import kernel_problem, solve_spectral
+from imcc._core.solver import kernel_problem, solve_dual, solve_spectral
 from imcc._ensemble.held_out import FoldRidge, put_rows
 from imcc._ensemble.model import distances, make_kernel
 from imcc._search.folds import Fold

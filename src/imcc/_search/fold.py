@@ -28,8 +28,7 @@ from imcc._core.kernels import Kernel, choose_width
 from imcc._core.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
 from imcc._core.models import REMEDY
 from imcc._core.sampling import sample_weighted
-from imcc._core.solver import ClusterTerms, Rotation, kernel_problem
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import ClusterTerms, Rotation, kernel_problem, label_patterns
 from imcc._search.folds import Fold
 from imcc._search.grid import EigenProblem, Grid, Pair, grid_scores
 from imcc._search.labels import DistinctLabels

@@ -19,7 +19,7 @@ from imcc._core.fitting import warn_of_patterns
 from imcc._core.kernels import Kernel
 from imcc._core.maps import Approximation, warn_if_indefinite
 from imcc._core.sampling import sample_rows
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import label_patterns
 from imcc._search.fold import FoldResult, Shared, require_room, search_fold
 from imcc._search.folds import Fold, check_defined, evaluated_labels
 from imcc._search.grid import Grid

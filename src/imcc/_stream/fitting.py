@@ -45,8 +45,7 @@ from imcc._core.clustering import (
 )
 from imcc._core.fitting import FitSettings, FittedModel, check_model, finished, solve_features
 from imcc._core.maps import FeatureMap, IdentityMap
-from imcc._core.solver import ClusterTerms
-from imcc._core.statistics import constant_labels
+from imcc._core.solver import ClusterTerms, constant_labels
 from imcc._stream.dask import DaskSource
 from imcc._stream.passes import (
     MergeSummaries,

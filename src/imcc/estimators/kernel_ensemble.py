@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold
 from imcc._backend.array import Array, asarray, is_numpy, to_numpy
 from imcc._backend.device import explained_memory_errors, on_device, require_memory
 from imcc._core.fitting import warn_of_patterns
-from imcc._core.statistics import label_patterns
+from imcc._core.solver import label_patterns
 from imcc._ensemble.held_out import check_folds
 from imcc._ensemble.model import KERNELS, EnsembleModel, small_indices
 from imcc._ensemble.records import Fitted, Options
