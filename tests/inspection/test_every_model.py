@@ -53,7 +53,6 @@ ENSEMBLE_WAYS = {"support", "members", "member", "draw_members"}
 # What works in addition to explain_columns and nearest_rows, which are for every model.
 MODELS = {
     "exact": (lambda: EXACT.fit(X, Y), EXACT_WAYS),
-    "augmented": (lambda: IMCCClassifier(**GIVEN, span="augmented").fit(X, Y), EXACT_WAYS),
     "sparse": (lambda: IMCCClassifier(**GIVEN).fit(sp.csr_array(X), Y), EXACT_WAYS),
     "linear": (lambda: LINEAR.fit(X, Y), LINEAR_WAYS),
     "nystroem": (lambda: NYSTROEM.fit(X, Y), {"support"}),

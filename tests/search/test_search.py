@@ -150,7 +150,7 @@ def test_several_clusterings_on_the_axis(small_problem):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_class_a_row(small_problem, n_classes):
-    """Judged as a ranking of classes; split by class, as GridSearchCV does."""
+    """Evaluated as a ranking of classes; split by class, as GridSearchCV does."""
     X, _, X_new, _ = small_problem
     y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [0.0, 2.0][: n_classes - 1])]
     found = IMCCClassifierCV(**SMALL, cv=3, scoring="one_error", random_state=0).fit(X, y)
