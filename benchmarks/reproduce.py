@@ -49,6 +49,7 @@ from benchmarks.reproduction import (
     short,
     tests,
 )
+from benchmarks.reproduction.ranked import differences
 from benchmarks.reproduction.rows import (
     CONTROL,
     RESULTS,
@@ -65,7 +66,6 @@ from imcc.comparison import ScoreTable
 from imcc.experiment import Store
 from imcc.metrics import METRICS
 from imcc.report import draw_time
-from imcc.report._ranked import differences
 
 PAGE = ROOT / "docs" / "reproduction.md"
 IMAGES = ROOT / "docs" / "images" / "reproduction"
@@ -149,7 +149,7 @@ def section(store: Store, built: Built) -> Iterator[str]:
             "not significantly different by Nemenyi's test."
         )
         for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
-            yield f"**{TITLES[metric]}**\n\n![{picture.seen}](images/reproduction/{file})\n"
+            yield f"**{TITLES[metric]}**\n\n![{picture.description}](images/reproduction/{file})\n"
     yield f"\n### Where `{CONTROL}` is not first\n"
     yield from behind.cells(tables, compared)
     if name == "paper":
@@ -177,7 +177,7 @@ def costs(store: Store, built: Built) -> Iterator[str]:
             "good. Circles are times on a CPU, squares on a GPU; open ones are over fewer data "
             "sets, whose number is given."
         )
-        yield f"![{picture.seen}](images/reproduction/cost.svg)\n"
+        yield f"![{picture.description}](images/reproduction/cost.svg)\n"
     yield ""
     yield from cost.growth(store)
 

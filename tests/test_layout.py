@@ -176,18 +176,6 @@ def test_imports_point_back_inside_a_package(path):
     assert used <= set(allowed)
 
 
-@pytest.mark.parametrize("path", INNER, ids=str)
-def test_no_private_module_of_another_package(path):
-    others = {
-        name
-        for name in imported(path, anywhere=True)
-        if name.startswith("imcc.")
-        and name.split(".")[1] != package(path)
-        and any(part.startswith("_") for part in name.split(".")[2:])
-    }
-    assert not others
-
-
 @pytest.mark.parametrize("path", [p for p in modules() if package(p) in PURE], ids=str)
 def test_pure_packages_stay_pure(path):
     tree = parsed(path)

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.not_first import AT_LEAST, DATA, METHODS
 from benchmarks.reproduction.per_set import interval
+from benchmarks.reproduction.ranked import behind
 from benchmarks.reproduction.rows import CONTROL, RESULTS, TITLES, WORDS, listed, prose, table
 from benchmarks.reproduction.tests import Tables
 from imcc.comparison import Comparison
-from imcc.report._ranked import behind
 
 FILE = RESULTS / "not_first.csv"
 # An interval over fewer splits says nothing.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.reproduction.ranked import FEW, differences
 from benchmarks.reproduction.rows import CONTROL, TITLES, listed, prose, table
 from benchmarks.reproduction.tests import Tables
 from imcc.comparison import ScoreTable, effect_size
 from imcc.experiment import CALIBRATED
-from imcc.report._ranked import FEW, differences, shared
 
 _WHY = (
     "Average precision, ranking loss and coverage compare the scores of different labels of one "
@@ -78,7 +78,7 @@ def _cell(scores: ScoreTable, gap: np.ndarray) -> str:
 
 def _leads(scores: ScoreTable, plain: str, name: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the lead over the plain method and over its calibrated form, by data set."""
-    runs = shared(scores, (CONTROL, plain, name))
+    runs = scores.common_runs((CONTROL, plain, name))
     if len(runs.datasets) < FEW:
         return None
     sign = 1 if scores.greater_is_better else -1

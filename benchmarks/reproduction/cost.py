@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from benchmarks.reproduction.rows import listed, prose, table
+from benchmarks.reproduction.times import PLACES, Times, gather_times, place, ratio
 from imcc.comparison import Comparison
 from imcc.experiment import Store
-from imcc.report._cost import PLACES, Times, gather_times, place, ratio
 
 #: What the other times are divided by, data set by data set.
 REFERENCE = "brsvm"

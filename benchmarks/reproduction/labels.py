@@ -6,12 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.reproduction.ranked import FEW, differences, not_different
 from benchmarks.reproduction.rows import CONTROL, listed, present, prose, table
 from benchmarks.reproduction.tests import largest_group
 from imcc.comparison import Comparison, ScoreTable, compare, effect_size
 from imcc.experiment import LABEL_RANGES, Store
-from imcc.report._labels import RANGE_TITLES
-from imcc.report._ranked import FEW, differences, not_different, shared
+
+#: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
+RANGE_TITLES = {
+    "label_ap_to_1": "at most 1 %",
+    "label_ap_1_to_5": "1 to 5 %",
+    "label_ap_5_to_20": "5 to 20 %",
+    "label_ap_above_20": "more than 20 %",
+}
 
 
 def tables(store: Store) -> dict[str, ScoreTable]:
@@ -33,7 +40,7 @@ def compared(found: dict[str, ScoreTable]) -> dict[str, Comparison]:
         datasets, methods = largest_group(some)
         if len(methods) < 2:
             continue
-        runs = shared(scores.select(datasets=datasets), methods)
+        runs = scores.select(datasets=datasets).common_runs(methods)
         if len(runs.datasets) >= 2:
             result[name] = compare(runs)
     return result

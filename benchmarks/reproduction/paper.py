@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.reproduction.ranked import FEWEST
 from benchmarks.reproduction.rows import TITLES, WORDS, listed, present, prose, table
 from imcc.experiment import EACH, Run, Store
 from imcc.metrics import METRICS
 from imcc.published import DECIMALS, Cell, compare_with_published
 from imcc.published import table as published_table
-from imcc.report._ranked import FEWEST, shared
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}
@@ -42,7 +42,7 @@ def cells(
     for metric in METRICS:
         scores = store.scores(metric, selection)
         if beside is not None and beside != method:
-            scores = shared(scores, (method, beside))
+            scores = scores.common_runs((method, beside))
         tables[metric] = replace(scores.select(methods=[method]), methods=(column,))
     return [cell for cell in compare_with_published(tables).cells if cell.method == column]
 

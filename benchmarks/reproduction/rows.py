@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.reproduction.ranked import calibrated
 from imcc.comparison import Comparison, ScoreTable
 from imcc.experiment import Store, load_experiment, merge
 from imcc.metrics import METRICS
-from imcc.report._ranked import calibrated
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from benchmarks.reproduction import cost, labels, paper
+from benchmarks.reproduction.labels import RANGE_TITLES
+from benchmarks.reproduction.ranked import behind, gaps, not_different
 from benchmarks.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
 from benchmarks.reproduction.tests import Tables
+from benchmarks.reproduction.times import PLACES, Times, gather_times, ratio
 from imcc.comparison import Comparison, bayesian_signed_rank
 from imcc.experiment import EACH, Store
-from imcc.report._cost import PLACES, Times, gather_times, ratio
-from imcc.report._labels import RANGE_TITLES
-from imcc.report._ranked import DECIMALS, FEWEST, behind, gaps, not_different
 
 METRIC = "average_precision"
 
@@ -50,13 +50,14 @@ def _who(found: Comparison) -> str:
 
 
 def _how_much(tables: Tables) -> str:
-    nearest = [gap for gap in gaps(tables[METRIC], CONTROL) if gap.n >= FEWEST][:3]
+    nearest = gaps(tables[METRIC], CONTROL)[:3]
     parts = []
     for gap in nearest:
-        found = bayesian_signed_rank(gap.values, rope=ROPES[METRIC], decimals=DECIMALS)
+        chances = bayesian_signed_rank(gap.values, rope=ROPES[METRIC])
         parts.append(
-            f"{gap.size.mean:+.4f} ± {gap.half:.4f} against {gap.method} "
-            f"({gap.n} data sets; probability of more than {ROPES[METRIC]:g}: {found.greater:.2f})"
+            f"{gap.mean:+.4f} ± {gap.half:.4f} against {gap.method} "
+            f"({len(gap.values)} data sets; probability of more than {ROPES[METRIC]:g}: "
+            f"{chances.better:.2f})"
         )
     return (
         f"**By how much?** In average precision `{CONTROL}` is nearest to "

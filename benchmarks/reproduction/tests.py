@@ -7,6 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.reproduction.ranked import (
+    DECIMALS,
+    FEW,
+    FEWEST,
+    calibrated,
+    differences,
+    rank_among,
+    split_methods,
+)
 from benchmarks.reproduction.rows import CONTROL, ROPES, TITLES, listed, prose, splits_text, table
 from imcc.comparison import (
     Comparison,
@@ -16,16 +25,6 @@ from imcc.comparison import (
     effect_size,
     holm,
     wilcoxon_p,
-)
-from imcc.report._ranked import (
-    DECIMALS,
-    FEW,
-    FEWEST,
-    calibrated,
-    differences,
-    rank_among,
-    shared,
-    split_methods,
 )
 
 Tables = Mapping[str, ScoreTable]
@@ -38,7 +37,7 @@ def compare_complete(tables: Tables) -> dict[str, Comparison]:
         methods = split_methods(scores).complete
         if len(methods) < 2:
             continue
-        runs = shared(scores, methods)
+        runs = scores.common_runs(methods)
         if len(runs.datasets) >= 2:
             control = CONTROL if CONTROL in methods else None
             found[metric] = compare(runs, control=control, rope=ROPES[metric])
@@ -55,7 +54,7 @@ def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
             "tests."
         )
         return
-    runs = shared(some, split.complete)
+    runs = some.common_runs(split.complete)
     dropped = [d for d in some.datasets if d not in runs.datasets]
     yield prose(
         f"The {len(split.complete)} methods that have rows on all {len(some.datasets)} data sets "
@@ -112,8 +111,7 @@ def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]
     for method in partial:
         cells, n = [], 0
         for scores in tables.values():
-            found = rank_among(scores, complete, method)
-            n, by_name = len(found.datasets), found.ranks
+            n, by_name = rank_among(scores, complete, method)
             if not by_name:
                 cells.append("no split in common")
                 continue
@@ -147,7 +145,7 @@ def _together(tables: Tables, complete: tuple[str, ...]) -> Iterator[str]:
     if set(methods) <= set(complete) or len(datasets) < FEW:
         return
     found = {
-        metric: compare(shared(scores.select(datasets=datasets), methods))
+        metric: compare(scores.select(datasets=datasets).common_runs(methods))
         for metric, scores in tables.items()
     }
     some = next(iter(found.values()))
@@ -211,10 +209,10 @@ def against(tables: Tables, control: str, detailed: Sequence[str]) -> Iterator[s
     if not any(details.values()):
         return
     yield "\n" + prose(
-        f"In more detail, positive where `{control}` is better: mean and Hodges and Lehmann's "
-        "estimate with 95 % intervals, the rank-biserial correlation r, the p of Wilcoxon's test "
-        "with Holm's adjustment for the number of methods in the table, and the probabilities of "
-        "the Bayesian signed-rank test that it is better, practically equivalent and worse. "
+        f"In more detail, positive where `{control}` is better: mean with its 95 % interval, the "
+        "p of Wilcoxon's test with Holm's adjustment for the number of methods in the table, and "
+        "the probabilities of the Bayesian signed-rank test that it is better, practically "
+        "equivalent and worse. "
         f"Equivalent are differences up to {ROPES['average_precision']:g}"
         + (
             f", of Hamming loss up to {ROPES['hamming_loss']:g}"
@@ -229,7 +227,7 @@ def against(tables: Tables, control: str, detailed: Sequence[str]) -> Iterator[s
             yield f"**{TITLES[metric]}**\n"
             yield table(
                 [
-                    *("against", "data sets", "better on", "mean", "Hodges-Lehmann", "r", "p"),
+                    *("against", "data sets", "better on", "mean", "p"),
                     *("P(better)", "P(equivalent)", "P(worse)"),
                 ],
                 rows,
@@ -248,15 +246,14 @@ def _detail(metric: str, scores: ScoreTable, control: str) -> list[list[str]]:
     adjusted = holm([wilcoxon_p(np.round(gap, DECIMALS)) for gap in gaps.values()])
     rows = []
     for (method, gap), p in zip(gaps.items(), adjusted, strict=True):
-        size = effect_size(gap, decimals=DECIMALS)
-        found = bayesian_signed_rank(gap, rope=ROPES[metric], decimals=DECIMALS)
+        size = effect_size(gap)
+        chances = bayesian_signed_rank(gap, rope=ROPES[metric])
         rows.append(
             [
                 *(method, str(len(gap)), str(int((gap > 0).sum()))),
                 _with_ends(size.mean, size.mean_interval),
-                _with_ends(size.median, size.median_interval),
-                *(f"{size.rank_biserial:+.2f}", f"{p:.2g}"),
-                *(f"{v:.2f}" for v in (found.greater, found.equivalent, found.less)),
+                f"{p:.2g}",
+                *(f"{chance:.2f}" for chance in chances),
             ]
         )
     return rows

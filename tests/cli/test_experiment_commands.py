@@ -196,9 +196,9 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
     assert "b is significantly better" in text
     strict = json.loads(call("compare", tmp_path / "x.sqlite", "--alpha", "0.2", "--json").stdout)
     assert strict[0]["alpha"] == 0.2
-    assert strict[0]["effects"]["level"] == 0.8
+    assert strict[0]["against_control"]["critical_difference"] > 0
     wide = call("compare", tmp_path / "x.sqlite", "--rope", "1", "--metric", "coverage", "--json")
-    assert json.loads(wide.stdout)[0]["bayesian"]["equivalent"] == [1, 1, 1]
+    assert json.loads(wide.stdout)[0]["against_control"]["equivalent"] == [1, 1, 1]
     call("compare", tmp_path / "x.sqlite", "--rope", "-1", code=2)
 
 
@@ -210,7 +210,7 @@ def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypat
     assert max(len(line) for line in text.splitlines()) <= 100
     assert all(name in text for name in methods)
     assert text.count("pets") == 3
-    assert "top 3 in" in text
+    assert "first in" in text
     assert "continued" in text
 
 
@@ -220,9 +220,9 @@ def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
     call("experiment", "run", toml, "-o", path, "--methods", "dice", HERE)
     told = call("compare", path, code=2).stderr
     assert "runs are missing in 1 cell" in told
-    assert "--missing drop_datasets" in told
-    text = call("compare", path, "--missing", "drop_repetitions").stdout
-    assert "left out because runs are missing" in text
+    assert "--missing drop" in told
+    text = call("compare", path, "--missing", "drop").stdout
+    assert "Left out: 1 run: repetitions that not all" in text
 
 
 def test_compare_with_the_papers_numbers(tmp_path, pets):
@@ -345,7 +345,7 @@ def test_through_the_real_entry_point(store):
         ("experiment", "status", "STORE"),
         ("experiment", "status", "STORE", "--json"),
         ("experiment", "list", "FOLDER"),
-        ("compare", "STORE", "--missing", "drop_repetitions"),
+        ("compare", "STORE", "--missing", "drop"),
         ("compare", "STORE", "--published"),
         ("report", "STORE", "-o", "out.html"),
         ("report", "STORE", "--tables", "markdown", "-o", "-"),

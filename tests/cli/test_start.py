@@ -168,9 +168,6 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert choices.DEFAULT_DATASET in choices.dataset_names()
     table = imcc.published.table("coverage").to_scores()
     assert offered(imcc.comparison.compare, table, missing="?") == choices.MISSING
-    assert offered(imcc.report.format_tables, tmp_path, format="?") == choices.TABLE_FORMATS
     assert (
         offered(imcc.report.write_figures, tmp_path, tmp_path, format="?") == choices.FIGURE_FORMATS
     )
-    wrong = {"format": "latex", "selection": "?"}
-    assert {choices.OWN, choices.EACH} <= set(offered(imcc.report.format_tables, tmp_path, **wrong))

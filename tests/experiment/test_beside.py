@@ -69,7 +69,7 @@ def test_only_the_own_method_is_computed(mine, rows, tmp_path):
         np.testing.assert_allclose(table.values[:, 1, :2], expected)
         seeds = {(run.key.repetition, run.seed) for run in store.runs()}
         assert len(seeds) == 3  # the same splits for all methods
-        found = compare(table, control="mine", missing="drop_repetitions")
+        found = compare(table, control="mine", missing="drop")
         assert found.methods == ("mine", "dice", "grid")
     # Again: everything is known.
     assert join_rows(experiment, ["mine"], [rows], path).n_known == 6
@@ -167,7 +167,7 @@ def test_methods_without_rows_on_all_data_sets_are_left_out(pets, tmp_path):
         table = scores_beside(store, ["mine"], "one_error")
         assert table.methods == ("mine", "whole", "one")
         assert table.counts.tolist() == [[2, 2, 1]] * 2
-        found = compare(table, control="mine", missing="drop_repetitions")
+        found = compare(table, control="mine", missing="drop")
         assert found.counts.tolist() == [[1, 1, 1]] * 2
         assert scores_beside(store, ["half"], "one_error").datasets == ("pets",)
         assert scores_beside(store, ["half", "one"], "one_error").counts.max() == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from imcc.experiment import DatasetSpec, Store, TaskKey, export, merge, run
-from imcc.report import build_report
+from imcc.report import write_report
 from tests.data.make_store import make_data
 
 DATA = Path(__file__).parents[1] / "data"
@@ -32,7 +32,7 @@ def test_it_can_be_read(store, tmp_path):
         assert np.isnan(scores.values).sum() == 1
         for path in export(opened, tmp_path / "store_1.csv"):
             assert path.read_text() == (DATA / path.name).read_text()
-    assert "kernel_ridge" in build_report(store)
+    assert "kernel_ridge" in write_report(store, tmp_path / "r.html").read_text("utf-8")
 
 
 def test_its_export_can_be_merged(store):

@@ -113,7 +113,7 @@ def test_looking_at_a_store_runs_nothing(tmp_path, trace, way, where):
         export(store, tmp_path / "out.csv")
     if way in ("itself", "in ours"):  # which takes a while
         imcc.report.write_report(path, tmp_path / "out.html")
-    imcc.report.format_tables(path, format="markdown")
+    imcc.report.write_tables(path, tmp_path / "out.md")
     assert not trace.exists()
 
 

@@ -71,44 +71,15 @@ def wins(values, greater_is_better):
 
 
 def signed_rank_posterior(differences, rope, weights):
-    """How often each region has most of the weighted Walsh averages, pair by pair.
+    """How often differences are mostly above, within and below the region, pair by pair.
 
     ``weights`` has a row for each draw, the prior's difference of 0 first.
     """
     values = [0.0, *differences]
-    won = [0.0, 0.0, 0.0]
-    for w in weights:
-        share = [0.0, 0.0, 0.0]
-        for i, j in itertools.product(range(len(values)), repeat=2):
-            total = values[i] + values[j]
-            where = 0 if total < -2 * rope else 2 if total > 2 * rope else 1
-            share[where] += w[i] * w[j]
-        best = [math.isclose(s, max(share), rel_tol=1e-9) for s in share]
-        for region in range(3):
-            won[region] += best[region] / sum(best)
-    return [count / len(weights) for count in won]
-
-
-def hodges_lehmann(differences, level):
-    """The median of all Walsh averages, and the shifts that Wilcoxon's test does not reject.
-
-    A shift is tried between each two neighbouring averages, where the p does not change.
-    """
-    n = len(differences)
-    walsh = sorted((differences[i] + differences[j]) / 2 for i in range(n) for j in range(i, n))
-    kept = []
-    edges = [-math.inf, *walsh, math.inf]
-    for low, high in itertools.pairwise(edges):
-        if low == high:
-            continue
-        inside = high - 1 if low == -math.inf else low + 1 if high == math.inf else (low + high) / 2
-        if wilcoxon_p([d - inside for d in differences]) > 1 - level:
-            kept.append((low, high))
-    return float(np.median(walsh)), (min(low for low, _ in kept), max(high for _, high in kept))
-
-
-def rank_biserial(differences):
-    """The share of the rank sum of positive differences, minus that of negative ones."""
-    kept = [d for d in differences if d != 0]
-    sizes = ranks([abs(d) for d in kept], greater_is_better=False)
-    return sum(math.copysign(r, d) for d, r in zip(kept, sizes, strict=True)) / sum(sizes)
+    share = np.zeros((len(weights), 3))
+    for i, j in itertools.product(range(len(values)), repeat=2):
+        total = values[i] + values[j]
+        where = 0 if total > 2 * rope else 2 if total < -2 * rope else 1
+        share[:, where] += weights[:, i] * weights[:, j]
+    best = np.isclose(share, share.max(axis=1, keepdims=True), rtol=1e-9, atol=0)
+    return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)

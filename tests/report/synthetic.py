@@ -17,6 +17,8 @@ from imcc.experiment import (
     greater_is_better,
 )
 from imcc.metrics import METRICS
+from imcc.report._page import render
+from imcc.report._results import gather
 
 METHODS = ("imcc", "kernel_ridge", "extra_trees")
 FIFTEEN = (
@@ -111,6 +113,11 @@ def make_store(
     with Store.create(path, experiment) as store:
         store.add_all(rows)
     return path
+
+
+def build_page(store, title=None, **options):
+    """Return the page that ``write_report`` writes."""
+    return render(gather(store, **options), title)
 
 
 def _source(dataset):

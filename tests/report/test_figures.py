@@ -11,23 +11,15 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from imcc.published import compare_with_published
-from imcc.report import (
-    draw_against_paper,
-    draw_critical_difference,
-    draw_curve,
-    draw_spread,
-    draw_surface,
-    draw_time,
-    write_figures,
-)
+from imcc.comparison import compare
+from imcc.report import draw_critical_difference, draw_time, write_figures
 from imcc.report._picture import ACCENT, INK, style
 from imcc.report._results import gather
-from imcc.report._sensitivity import luminance
-from imcc.report._spread import spread_out
+from imcc.report._runs import draw_spread, spread_out
+from imcc.report._sensitivity import draw_curve, draw_surface, luminance
 from tests.report.synthetic import HOSTILE
 
-KINDS = ("control", "pairs", "surface", "beta", "clusters", "spread", "time", "paper")
+KINDS = ("control", "pairs", "surface", "beta", "clusters", "spread", "time")
 _gathered = {}
 
 
@@ -42,7 +34,7 @@ def results(stores):
 
 
 def draw(results, kind):
-    scores, comparison = results.main.compared.scores, results.main.compared.comparison
+    scores, comparison = results.main.scores, results.main.comparison
     if kind == "control":
         return draw_critical_difference(comparison)
     if kind == "pairs":
@@ -51,10 +43,6 @@ def draw(results, kind):
         return draw_spread(scores, scores.datasets[0], control="imcc")
     if kind == "time":
         return draw_time(comparison, results.runs)
-    if kind == "paper":
-        return draw_against_paper(
-            compare_with_published({scores.metric: scores}), "average_precision"
-        )
     if kind == "surface":
         return draw_surface(results.studies[0], "ranking_loss")
     return draw_curve(
@@ -93,8 +81,8 @@ def inside(whole, box):
     ("name", "kind"),
     [
         *(("three", kind) for kind in KINDS),
-        *(("fifteen", kind) for kind in ("control", "pairs", "spread", "time", "paper")),
-        *(("hostile", kind) for kind in KINDS if kind != "paper"),
+        *(("fifteen", kind) for kind in ("control", "pairs", "spread", "time")),
+        *(("hostile", kind) for kind in KINDS),
     ],
 )
 def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
@@ -119,7 +107,7 @@ def test_inline_svg(results, kind):
     used = set(re.findall(r'href="#([^"]+)"', svg)) | set(re.findall(r"url\(#([^)]+)\)", svg))
     assert used <= set(ids)
     assert root.attrib["role"] == "img"
-    assert root.attrib["aria-label"] == picture.seen
+    assert root.attrib["aria-label"] == picture.description
     assert "<style" not in svg  # it would be the page's
     assert "http" not in svg
     assert "var(--ink)" in svg or "var(--muted)" in svg
@@ -162,12 +150,6 @@ def test_letters_that_a_picture_lacks_are_reported(results, tmp_path):
         picture.save(tmp_path / "cd.png")
 
 
-def test_dpi(results, tmp_path):
-    picture = draw(results("three"), "control")
-    small, large = (picture.save(tmp_path / f"{d}.png", dpi=d) for d in (50, 200))
-    assert small.stat().st_size < large.stat().st_size
-
-
 def markers(axes):
     """Return (x, y, marker, filled) of the single points of a diagram."""
     found = []
@@ -179,35 +161,31 @@ def markers(axes):
 
 
 def test_critical_difference_shows_the_ranks(results):
-    comparison = results("fifteen").main.compared.comparison
+    comparison = results("fifteen").main.comparison
     picture = draw_critical_difference(comparison)
     found = sorted(markers(picture.figure.axes[0]))
     ranks = np.sort(comparison.mean_ranks)
     places = np.array([x for x, _, _ in found])
     line = np.polyfit(ranks, places, 1)
     np.testing.assert_allclose(np.polyval(line, ranks), places, atol=1e-9)
-    control = comparison.control_ranks
+    control = comparison.against_control
     order = np.argsort(comparison.mean_ranks, kind="stable")
     for (_, marker, full), method in zip(found, order, strict=True):
         assert marker == ("D" if method == control.control else "o")
         if method != control.control:
-            assert full == control.bonferroni_dunn_significant[method]
-    assert f"CD = {control.bonferroni_dunn_critical_difference:.2f}" in picture.caption
+            assert full == control.ranks_differ[method]
+    assert f"CD = {control.critical_difference:.2f}" in picture.caption
 
 
 def test_pairs_have_a_bar_for_each_group(results):
-    comparison = results("fifteen").main.compared.comparison
+    comparison = results("fifteen").main.comparison
     axes = draw_critical_difference(comparison, control=False).figure.axes[0]
     bars = [line for line in axes.lines if line.get_linewidth() == pytest.approx(3.2)]
     assert len(bars) == len(comparison.nemenyi.cliques) > 1
 
 
 def test_a_critical_difference_longer_than_the_axis(results):
-    from dataclasses import replace
-
-    from imcc.comparison import compare
-
-    scores = results("fifteen").main.compared.scores
+    scores = results("fifteen").main.scores
     few = compare(scores.select(scores.datasets[:2], ["imcc", "ecc"]), control="imcc")
     placed, whole = boxes(draw_critical_difference(few))
     assert any("longer than the axis" in text for text, _ in placed)
@@ -258,14 +236,10 @@ def test_curve_shows_mean_and_spread(results):
     assert band.min() == pytest.approx((mean - std)[at[0], :, at[2], at[3]].min())
     other = draw_curve(study, "coverage", "alpha").figure.axes[0].lines[0]
     np.testing.assert_allclose(other.get_ydata(), mean[:, at[1], at[2], at[3]])
-    with pytest.raises(ValueError, match="parameter"):
-        draw_curve(study, "coverage", "kernel")
-    with pytest.raises(ValueError, match="metric"):
-        draw_surface(study, "macro_f1")
 
 
 def test_spread_has_every_run(results):
-    scores = results("three").main.compared.scores
+    scores = results("three").main.scores
     axes = draw_spread(scores, "yeast").figure.axes[0]
     points = [line for line in axes.lines if line.get_marker() == "o"]
     drawn = np.sort(np.concatenate([line.get_xdata() for line in points]))
@@ -275,88 +249,56 @@ def test_spread_has_every_run(results):
     axes = draw_spread(scores, "yeast", control="imcc").figure.axes[0]
     points = [line for line in axes.lines if line.get_marker() == "o"]
     assert sum(to_hex(line.get_color()) == ACCENT for line in points) == 1
-    empty = scores.select(["yeast"])
-    with pytest.raises(ValueError, match="no runs on 'yeast'"):
-        draw_spread(type(empty)(*_with_nan(empty)), "yeast")
-
-
-def _with_nan(scores):
-    values = np.full_like(scores.values, np.nan)
-    return scores.metric, scores.greater_is_better, scores.datasets, scores.methods, values
 
 
 def test_times_on_a_gpu_are_points_of_their_own(results):
-    found = results("three")
-    comparison = found.main.compared.comparison
-    plain = draw_time(comparison, found.runs)
+    gathered = results("three")
+    comparison = gathered.main.comparison
+    plain = draw_time(comparison, gathered.runs)
     assert "GPU" not in plain.caption
-    assert "divided by" not in plain.figure.axes[0].get_xlabel()
-    first, *rest = found.runs
+    first, *rest = gathered.runs
     moved = replace(first, environment={**first.environment, "device": "cuda: a GPU"})
     drawn = draw_time(comparison, [moved, *rest])
     assert "Circles are times on a CPU, squares on a GPU" in drawn.caption
     assert "fewer data sets" in drawn.caption  # the GPU has one
-    assert "divided by" in drawn.figure.axes[0].get_xlabel()
     markers = [line.get_marker() for line in drawn.figure.axes[0].lines]
     assert sorted(markers) == ["o"] * len(comparison.methods) + ["s"]
 
 
 def test_times_are_those_of_equal_threads(results):
-    found = results("three")
-    comparison = found.main.compared.comparison
-    runs = [replace(r, environment={**r.environment, "threads": 1}) for r in found.runs]
+    gathered = results("three")
+    comparison = gathered.main.comparison
+    runs = [replace(r, environment={**r.environment, "threads": 1}) for r in gathered.runs]
     slow = [replace(r, environment={"threads": 8}, fit_seconds=1e6) for r in runs[:4]]
     drawn = draw_time(comparison, [*runs, *slow])
     assert "All with 1 thread (4 runs with another number left out)." in drawn.caption
     same = draw_time(comparison, runs)
-    assert drawn.seen == same.seen
+    assert drawn.description == same.description
 
 
-def test_times_divided_by_those_of_a_method(results):
-    found = results("three")
-    comparison = found.main.compared.comparison
-    axes = draw_time(comparison, found.runs, reference="extra_trees").figure.axes[0]
-    drawn = sorted(line.get_xdata()[0] for line in axes.lines)
-    seconds = sorted(
-        line.get_xdata()[0] for line in draw_time(comparison, found.runs).figure.axes[0].lines
-    )
-    assert drawn[-1] == pytest.approx(1)  # the slowest
-    np.testing.assert_allclose(drawn, np.array(seconds) / seconds[-1])
-    with pytest.raises(ValueError, match="reference must be a method with runs"):
-        draw_time(comparison, found.runs, reference="nobody")
-
-
-def test_time_is_the_geometric_mean_of_the_data_sets(results):
-    found = results("three")
-    comparison = found.main.compared.comparison
-    axes = draw_time(comparison, found.runs).figure.axes[0]
-    drawn = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
-    expected = set()
-    for j, method in enumerate(comparison.methods):
-        logs = [
-            np.log(np.median([r.fit_seconds for r in found.runs if r.key[1:3] == (d, method)]))
-            for d in comparison.datasets
+def test_times_are_geometric_means_of_ratios(results):
+    gathered = results("three")
+    comparison = gathered.main.comparison
+    seconds = np.array(
+        [
+            [
+                np.median([r.fit_seconds for r in gathered.runs if r.key[1:3] == (d, m)])
+                for d in comparison.datasets
+            ]
+            for m in comparison.methods
         ]
-        expected.add((np.exp(np.mean(logs)), comparison.mean_ranks[j]))
-    np.testing.assert_allclose(sorted(drawn), sorted(expected))
-    low, high = axes.get_ylim()
-    assert low > high  # the best rank is on top
-
-
-def test_against_the_paper_reaches_zero_exactly_where_reproduced(results):
-    scores = results("three").main.compared.scores
-    beside = compare_with_published({"average_precision": scores})
-    axes = draw_against_paper(beside, "average_precision").figure.axes[0]
-    n_crossing = 0
-    for line in axes.lines:
-        xs = np.asarray(line.get_xdata(), dtype=float)
-        if len(xs) % 3 == 0 and line.get_linewidth() == pytest.approx(1.4):
-            ends = xs.reshape(-1, 3)
-            n_crossing += int(((ends[:, 0] <= 0) & (ends[:, 1] >= 0)).sum())
-    counts = beside.counts(method="imcc")
-    assert n_crossing == counts["reproduced"]
-    with pytest.raises(ValueError, match="metric"):
-        draw_against_paper(beside, "macro_f1")
+    )
+    for reference, unit in ((None, seconds[0]), ("extra_trees", seconds[2])):  # the fastest
+        picture = draw_time(comparison, gathered.runs, reference=reference)
+        axes = picture.figure.axes[0]
+        drawn = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines]
+        ratios = np.exp(np.log(seconds / unit).mean(axis=1))
+        expected = zip(ratios, comparison.mean_ranks, strict=True)
+        np.testing.assert_allclose(sorted(drawn), sorted(expected))
+        low, high = axes.get_ylim()
+        assert low > high  # the best rank is on top
+    with pytest.raises(ValueError, match="reference"):
+        draw_time(comparison, gathered.runs, reference="nobody")
 
 
 def test_names_are_spread_out_as_little_as_needed():
@@ -378,12 +320,11 @@ def test_write_figures(stores, tmp_path):
     names = {path.name for path in written}
     assert len(names) == len(written)
     for name in (
-        "cd_average_precision_own_control.svg",
+        "cd_control_average_precision_own.svg",
         "cd_coverage_each.svg",
         "time_macro_f1_own.svg",
         "sensitivity_1_yeast_coverage_alpha_gamma.svg",
         "spread_4_yeast.svg",
-        "paper_one_error_each.svg",
     ):
         assert name in names
     with pytest.raises(ValueError, match="format"):
@@ -402,7 +343,7 @@ def test_figures_of_hostile_names_get_harmless_file_names(stores, tmp_path):
 def test_control_and_alpha_reach_the_figures(stores, tmp_path):
     def one(folder, **options):
         write_figures(stores("narrow"), tmp_path / folder, **options)
-        return (tmp_path / folder / "cd_average_precision_own_control.svg").read_text()
+        return (tmp_path / folder / "cd_control_average_precision_own.svg").read_text()
 
     plain = one("a")
     assert one("b", control=HOSTILE[0]) != plain

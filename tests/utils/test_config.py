@@ -7,7 +7,6 @@ import pytest
 
 from imcc import IMCCClassifier
 from imcc._utils.config import Config, config_context, get_config
-from imcc.comparison import bayesian_signed_rank
 from imcc.metrics import evaluate
 
 
@@ -53,6 +52,3 @@ def test_no_size_of_blocks_changes_the_result():
                 found = clf.decision_function(X)
                 scores.append(np.append(found.ravel(), list(evaluate(X > 0, found).values())))
         np.testing.assert_allclose(*scores, rtol=1e-8)
-    whole = bayesian_signed_rank(X[:9, 0], n_samples=50)
-    with config_context(**small):
-        assert bayesian_signed_rank(X[:9, 0], n_samples=50) == whole

@@ -38,9 +38,8 @@ DEFAULT_DATASET = "yeast"
 TIMEOUT = 30.0
 
 # imcc.comparison, imcc.experiment and imcc.report
-MISSING = ("raise", "drop_datasets", "drop_methods", "drop_repetitions")
+MISSING = ("raise", "drop")
 EACH = "each"
-OWN = "own"
 TABLE_FORMATS = ("markdown", "latex")
 FIGURE_FORMATS = ("svg", "pdf", "png")
 

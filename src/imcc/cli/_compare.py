@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     "compare",
     epilog=examples(
         "imcc compare quick.sqlite",
-        "imcc compare paper.sqlite --metric coverage --selection each --missing drop_datasets",
+        "imcc compare paper.sqlite --metric coverage --selection each --missing drop",
         "imcc compare paper.sqlite --published",
     ),
 )
@@ -128,11 +128,9 @@ def show_comparison(result: Comparison) -> None:
             for mean, std, rank in zip(means, stds, ranks, strict=True)
         ]
         rows.append((dataset, *cells))
-    podium = result.podium
+    n_sets = len(result.datasets)
     rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
-    rows.append(("first in", *(f"{share:.0%}" for share in podium.first)))
-    if len(result.methods) > podium.places:
-        rows.append((f"top {podium.places} in", *(f"{share:.0%}" for share in podium.top)))
+    rows.append(("first in", *(f"{n / n_sets:.0%}" for n in result.n_first)))
     print_wide_table(
         f"{result.metric} ({better} is better), mean ± std (rank), {n_runs}",
         [("", "left"), *((method, "right") for method in result.methods)],
@@ -140,49 +138,34 @@ def show_comparison(result: Comparison) -> None:
     )
     for line in _tests(result):
         say(line)
-    if result.effects is None:
-        for line in _wins(result):
-            say(line)
-    else:
+    if result.against_control is not None:
         click.echo()
         _show_against(result)
+    for name, reason in result.left_out:
+        say(f"Left out: {name}: {reason}")
     for note in result.notes:
         say(f"Note: {note}")
     click.echo()
 
 
-def _wins(result: Comparison) -> list[str]:
-    """Return how often the control beats the others."""
-    if result.control is None:
-        return []
-    i, won = result.methods.index(result.control), result.wins
-    against = [
-        f"{name} {won.wins[i, j]}/{won.ties[i, j]}/{won.losses[i, j]}"
-        for j, name in enumerate(result.methods)
-        if j != i
-    ]
-    return [f"Wins/ties/losses of {result.control}: {', '.join(against)}."] if against else []
-
-
 def _show_against(result: Comparison) -> None:
     """Print the control against each other method: sizes, p and probabilities."""
-    effects, tested, bayesian = result.effects, result.wilcoxon_control, result.bayesian
-    assert effects is not None
-    assert tested is not None
-    assert bayesian is not None
-    won, i = result.wins, effects.control
+    against = result.against_control
+    assert against is not None
+    i, n_sets = against.control, len(result.datasets)
     rows = []
     for j, name in enumerate(result.methods):
         if j == i:
             continue
-        half = effects.mean_interval[j, 1] - effects.mean[j]
+        won, lost = result.wins[i, j], result.wins[j, i]
+        half = against.mean_interval[j, 1] - against.mean[j]
         rows.append(
             (
                 name,
-                f"{won.wins[i, j]}/{won.ties[i, j]}/{won.losses[i, j]}",
-                f"{effects.mean[j]:+.4f} ± {half:.4f}",
-                f"{tested.holm_p[j]:.2g}",
-                f"{bayesian.better[j]:.2f}/{bayesian.equivalent[j]:.2f}/{bayesian.worse[j]:.2f}",
+                f"{won}/{n_sets - won - lost}/{lost}",
+                f"{against.mean[j]:+.4f} ± {half:.4f}",
+                f"{against.wilcoxon_p[j]:.2g}",
+                f"{against.better[j]:.2f}/{against.equivalent[j]:.2f}/{against.worse[j]:.2f}",
             )
         )
     headings = ("against", "won/tied/lost", "difference", "p", "better/equal/worse")
@@ -192,15 +175,14 @@ def _show_against(result: Comparison) -> None:
         rows,
     )
     say(
-        f"Difference: mean over data sets, {effects.level:.0%} interval. p: Wilcoxon with Holm. "
+        f"Difference: mean over data sets, {1 - result.alpha:.0%} interval. p: Wilcoxon with Holm. "
         "better/equal/worse: probabilities by the Bayesian signed-rank test, where equal means "
-        f"within {bayesian.rope:g}."
+        f"within {against.rope:g}."
     )
 
 
 def _tests(result: Comparison) -> list[str]:
     """Return what the tests say, a line each; where there is none, why."""
-    names = result.methods
     lines = []
     if result.friedman is None:
         lines.append(f"No test: {result.reasons['friedman']}.")
@@ -211,23 +193,20 @@ def _tests(result: Comparison) -> list[str]:
         f"Friedman: F_F = {test.f:.2f}, critical {test.f_critical:.2f}, p = {test.f_p:.2g}: the "
         f"methods {verdict}."
     )
-    if result.nemenyi is not None:
-        lines.append(
-            "Nemenyi: mean ranks differ significantly where they are "
-            f"{result.nemenyi.critical_difference:.2f} or more apart."
-        )
-    if result.control_ranks is not None and result.control is not None:
-        by_rank = result.control_ranks
-        for word, sign in (("better", 1), ("worse", -1)):
-            found = [
-                name
-                for name, differs, by in zip(
-                    names, by_rank.nemenyi_significant, by_rank.difference, strict=True
-                )
-                if differs and sign * by > 0
-            ]
-            if found or word == "better":
-                listed = ", ".join(found) or "none"
+    if result.nemenyi is None:
+        return lines
+    lines.append(
+        "Nemenyi: mean ranks differ significantly where they are "
+        f"{result.nemenyi.critical_difference:.2f} or more apart."
+    )
+    if result.control is not None:
+        own = result.methods.index(result.control)
+        differs = result.nemenyi.significant[own]
+        behind = result.mean_ranks > result.mean_ranks[own]
+        for word, which in (("better", differs & behind), ("worse", differs & ~behind)):
+            names = [name for name, yes in zip(result.methods, which, strict=True) if yes]
+            if names or word == "better":
+                listed = ", ".join(names) or "none"
                 lines.append(f"{result.control} is significantly {word} than: {listed} (Nemenyi).")
     return lines
 

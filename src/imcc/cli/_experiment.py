@@ -280,7 +280,7 @@ def _compare_beside(path: Path, methods: list[str]) -> tuple[list[Comparison], l
             compare(
                 table,
                 control=methods[0],
-                missing="drop_repetitions",
+                missing="drop",
                 test_size=opened.experiment.protocol.test_size,
             )
             for table in tables

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from imcc.cli._choices import EACH, FIGURE_FORMATS, OWN, TABLE_FORMATS
+from imcc.cli._choices import FIGURE_FORMATS, TABLE_FORMATS
 from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, problems_reported
@@ -29,8 +29,9 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="File to write, - for the standard output; with --figures, the folder.  [default: the "
-    "store's name, .html; for tables .md or .tex; for figures the folder NAME-figures]",
+    help="File to write; with --tables, - for the standard output; with --figures, the folder.  "
+    "[default: the store's name, .html; for tables .md or .tex; for figures the folder "
+    "NAME-figures]",
 )
 @click.option("--title", help="Title of the page.  [default: the experiment's name]")
 @CONTROL
@@ -46,14 +47,6 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     type=click.Choice(FIGURE_FORMATS),
     help="Write only the figures, as files of this format.",
 )
-@click.option(
-    "--selection",
-    type=click.Choice([OWN, EACH]),
-    default=OWN,
-    show_default=True,
-    help="For --tables: settings chosen by the experiment's metric, or by each metric itself.",
-)
-@click.option("--all-metrics", is_flag=True, help="For --tables: all metrics, not only five.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(
@@ -65,8 +58,6 @@ def report(
     rope: float,
     tables: str | None,
     figures: str | None,
-    selection: str,
-    all_metrics: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -80,8 +71,6 @@ def report(
 
     if tables is not None and figures is not None:
         raise click.UsageError("Give --tables or --figures, not both.")
-    if tables is None:
-        refuse_options(["selection", "all_metrics"], "--tables")
     if title is not None and (tables is not None or figures is not None):
         raise click.UsageError("--title is for the page, not for --tables or --figures.")
     if as_json and output == Path("-"):
@@ -95,24 +84,24 @@ def report(
         refuse_options(["force"], "single files")
     if output == Path("-"):
         refuse_options(["force"], "files")
+        if tables is None:
+            raise click.UsageError("-o - is for --tables.")
     page: dict[str, Any] = {"control": control, "alpha": alpha}
-    table: dict[str, Any] = {
-        "format": tables,
-        "selection": selection,
-        "metrics": "all" if all_metrics else "paper",
-    }
     text, written = "", []
     with problems_reported(), working("writing the report"):
         if figures is not None:
             folder = output or store.with_name(f"{store.stem}-figures")
             written = reports.write_figures(store, folder, format=figures, **page)
         elif output == Path("-"):
-            text = _text(
-                store, page | {"rope": rope, "title": title}, None if tables is None else table
-            )
+            formatter = reports.to_latex if tables == "latex" else reports.to_markdown
+            text = formatter(reports.tables(store))
         elif tables is not None:
             path = output or store.with_suffix(_SUFFIXES[tables])
-            written = [reports.write_tables(store, path, **table, overwrite=force)]
+            if path.suffix != _SUFFIXES[tables]:
+                raise click.UsageError(
+                    f"-o must end in {_SUFFIXES[tables]} with --tables {tables}."
+                )
+            written = [reports.write_tables(store, path, overwrite=force)]
         else:
             path = output or store.with_suffix(".html")
             written = [
@@ -126,14 +115,3 @@ def report(
     else:
         for path in written:
             click.echo(str(path))  # a path is copied, so it stands alone
-
-
-def _text(store: Path, page: dict[str, Any], table: dict[str, Any] | None) -> str:
-    """Return what would be written."""
-    import imcc.report as reports
-
-    return (
-        reports.build_report(store, **page)
-        if table is None
-        else reports.format_tables(store, **table)
-    )

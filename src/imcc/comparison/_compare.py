@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
+from scipy.stats import t as student
 
-from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_choice, check_number, check_share
-from imcc.comparison._bayes import ROPE, BayesianControl, bayesian_control
-from imcc.comparison._effects import EffectControl, effect_control
-from imcc.comparison._friedman import Friedman, friedman
-from imcc.comparison._missing import Dropped, complete
-from imcc.comparison._posthoc import ControlRanks, Nemenyi, against_control, nemenyi
-from imcc.comparison._ranks import Podium, mean_ranks, podium, rank_methods, round_as_printed
-from imcc.comparison._table import ScoreTable
-from imcc.comparison._wilcoxon import (
-    WilcoxonControl,
-    WilcoxonPairs,
-    wilcoxon_control,
-    wilcoxon_pairs,
-)
-from imcc.comparison._wins import WinTieLoss, significant_win_tie_loss, win_tie_loss
+from imcc.comparison._pairs import effect_size, holm, probabilities, wilcoxon_p
+from imcc.comparison._ranks import Friedman, Nemenyi, bonferroni_dunn, cliques, friedman, nemenyi
+from imcc.comparison._table import ScoreTable, check_complete, drop_missing
 
 # Means of the same runs in a different order differ in their last bits, but count as equal.
 _DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
+class Wilcoxon:
+    """Result of Wilcoxon's test of all pairs; see :class:`Comparison`."""
+
+    p: np.ndarray
+    holm_p: np.ndarray
+    significant: np.ndarray
+    cliques: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstControl:
+    """A control compared with each other method; see :class:`Comparison`."""
+
+    control: int
+    critical_difference: float
+    ranks_differ: np.ndarray
+    wilcoxon_p: np.ndarray
+    mean: np.ndarray
+    mean_interval: np.ndarray
+    better: np.ndarray
+    equivalent: np.ndarray
+    worse: np.ndarray
+    rope: float
+
+
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """Comparison of methods on data sets by one metric, the result of :func:`compare`.
 
-    Indices of methods in arrays and groups refer to ``methods``.  A statistic that cannot be
-    computed is None, and ``reasons`` gives the reason.
+    Indices of methods in arrays and groups refer to ``methods``.  A test that cannot be computed is
+    None, and ``reasons`` gives the reason.
 
     Attributes
     ----------
@@ -49,44 +67,42 @@ class Comparison:
         The method that the others are compared with.
     alpha : float
         Significance level.
-    decimals : int or None
-        Number of decimals to which the values were rounded first.
-    over : {"datasets", "runs"}
-        Whether a row of the ranks is a data set or a run.
-    rows : tuple of str
-        Names of the rows: data sets, or "data set/repetition".
     counts : ndarray of int, shape (n_datasets, n_methods)
         Numbers of runs.
     means, stds : ndarray of shape (n_datasets, n_methods)
-        Means and standard deviations over the runs, not rounded; the standard deviation is NaN for
-        a single run.
-    ranks : ndarray of shape (n_rows, n_methods)
-        Ranks per row; 1 is best, ties get the mean rank.
+        Means and standard deviations over the runs; the standard deviation is NaN for a single run.
+    ranks : ndarray of shape (n_datasets, n_methods)
+        Ranks per data set; 1 is best, ties get the mean rank.
     mean_ranks : ndarray of shape (n_methods,)
-        Mean ranks over the rows.
-    friedman : Friedman or None
-        Test of whether the methods differ.
-    nemenyi : Nemenyi or None
-        Test of all pairs by their mean ranks.
-    control_ranks : ControlRanks or None
-        Tests of the control against the others by their mean ranks.
-    wilcoxon : WilcoxonPairs or None
-        Wilcoxon's test of all pairs with Holm's adjustment.
-    wilcoxon_control : WilcoxonControl or None
-        Wilcoxon's test of the control against the others with Holm's adjustment.
-    bayesian : BayesianControl or None
-        Probabilities that the control is better, equivalent or worse.
-    effects : EffectControl or None
-        Effect sizes of the differences between the control and the others.
-    wins : WinTieLoss
-        Wins, ties and losses of all pairs over the rows.
-    significant_wins : WinTieLoss or None
-        The same over the data sets, counting only differences that are significant by a t test over
-        the repetitions.
-    podium : Podium
-        How often each method is first, and among the first three.
-    dropped : Dropped
-        What was left out because of missing runs.
+        Mean ranks over the data sets.
+    n_first : ndarray of int, shape (n_methods,)
+        Number of data sets on which each method is best, alone or in a tie.
+    wins : ndarray of int, shape (n_methods, n_methods)
+        ``wins[i, j]`` is the number of data sets on which method i is better than j.
+    significant_wins : ndarray of int, shape (n_methods, n_methods), or None
+        The same, counting only differences that are significant by a two-sided paired t test over
+        the repetitions of a data set.  The tests are not adjusted for their number.
+    friedman : object or None
+        Friedman's test of whether the methods differ: the statistic ``chi_square``; Iman and
+        Davenport's statistic ``f`` (infinite if all data sets rank the methods in the same way)
+        with its degrees of freedom ``f_df``, critical value ``f_critical`` and p-value ``f_p``; and
+        whether that is ``significant``.
+    nemenyi : object or None
+        Nemenyi's test of all pairs: the ``critical_difference`` of mean ranks, which pairs differ
+        significantly (``significant``, a matrix), and ``cliques``, the maximal groups of methods
+        that do not differ significantly, best first.
+    wilcoxon : object or None
+        Wilcoxon's test of all pairs: matrices of p-values ``p``, adjusted p-values ``holm_p`` and
+        ``significant`` pairs, and ``cliques`` as above.
+    against_control : object or None
+        The control against each method.  Bonferroni and Dunn's ``critical_difference`` of mean
+        ranks and the methods whose mean ranks differ by at least that (``ranks_differ``);
+        ``wilcoxon_p``, p-values of Wilcoxon's test with Holm's adjustment; the ``mean`` difference,
+        positive if the control is better, with its ``mean_interval`` of confidence level
+        ``1 - alpha``; the probabilities that the control is ``better``, practically ``equivalent``
+        (up to ``rope``) or ``worse``; and ``control``, the index of the control.
+    left_out : tuple of (str, str)
+        What was left out because of missing runs, and why.
     reasons : dict of str to str
         For each of the above that is None, the reason.
     notes : tuple of str
@@ -99,25 +115,19 @@ class Comparison:
     methods: tuple[str, ...]
     control: str | None
     alpha: float
-    decimals: int | None
-    over: str
-    rows: tuple[str, ...]
     counts: np.ndarray
     means: np.ndarray
     stds: np.ndarray
     ranks: np.ndarray
     mean_ranks: np.ndarray
+    n_first: np.ndarray
+    wins: np.ndarray
+    significant_wins: np.ndarray | None
     friedman: Friedman | None
     nemenyi: Nemenyi | None
-    control_ranks: ControlRanks | None
-    wilcoxon: WilcoxonPairs | None
-    wilcoxon_control: WilcoxonControl | None
-    bayesian: BayesianControl | None
-    effects: EffectControl | None
-    wins: WinTieLoss
-    significant_wins: WinTieLoss | None
-    podium: Podium
-    dropped: Dropped
+    wilcoxon: Wilcoxon | None
+    against_control: AgainstControl | None
+    left_out: tuple[tuple[str, str], ...]
     reasons: dict[str, str]
     notes: tuple[str, ...]
 
@@ -137,12 +147,10 @@ def compare(
     control: str | None = None,
     alpha: float = 0.05,
     missing: str = "raise",
-    decimals: int | None = None,
-    over: str = "datasets",
     test_size: float | None = None,
-    rope: float = ROPE,
+    rope: float = 0.01,
 ) -> Comparison:
-    """Compare methods on data sets by ranks, tests, effect sizes and wins.
+    """Compare methods on data sets by ranks, tests, differences and wins.
 
     Parameters
     ----------
@@ -152,21 +160,17 @@ def compare(
         Name of a method to compare the others with.
     alpha : float, default=0.05
         Significance level.
-    missing : {"raise", "drop_datasets", "drop_methods", "drop_repetitions"}, default="raise"
+    missing : {"raise", "drop"}, default="raise"
         What to do if a method lacks runs that another method has on the same data set: raise an
-        error that lists them; leave out the data sets or the methods with missing runs; or leave
-        out the repetitions that not every method has.  ``dropped`` of the result lists what was
-        left out.
-    decimals : int, default=None
-        Number of decimals to which the means are rounded first, to compare the values of a printed
-        table.  By default, means are compared to 12 significant digits.
-    over : {"datasets", "runs"}, default="datasets"
-        Whether to compare the means over the runs of each data set, or the single runs.  The tests
-        assume independent rows; runs on the same data set are not independent, so "runs" gives
-        p-values that are too small.
+        error that lists them, or compare the methods with runs on all data sets on the repetitions
+        that all of them have.  If no two methods have all data sets, those that at least half of
+        the methods lack are left out, or else those that any method lacks.  ``left_out`` of the
+        result lists what was left out.
     test_size : float, default=None
-        Fraction of the rows in each test set.  If given, the t tests of ``significant_wins`` take
-        into account that the splits overlap (see :func:`significant_win_tie_loss`).
+        Fraction of the rows in each test set.  The random splits of a data set overlap, so a plain
+        t test finds too many differences.  If given, ``significant_wins`` uses Nadeau and Bengio's
+        corrected variance of the mean, ``(1/n + r) s^2`` with the ratio r of test to training rows,
+        instead of ``s^2 / n``.
     rope : float, default=0.01
         Differences of means up to this size are negligible in practice, in units of the metric; the
         region of practical equivalence of the Bayesian test (see :func:`bayesian_signed_rank`).
@@ -181,15 +185,24 @@ def compare(
     MissingRunsError
         If runs are missing and ``missing`` is "raise".
 
+    References
+    ----------
+    J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine
+    Learning Research 7, 2006.
+
+    C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52, 2003.
+
     Examples
     --------
-    >>> from imcc.comparison import compare
-    >>> from imcc.published import table
-    >>> result = compare(table("average_precision").to_scores(), control="imcc")
-    >>> round(result.friedman.f, 2), round(result.nemenyi.critical_difference, 3)
-    (11.93, 2.326)
-    >>> [result.methods[i] for i in result.order[:3]]
-    ['imcc', 'llsf', 'jfsc']
+    >>> from imcc.comparison import ScoreTable, compare
+    >>> skill = {"new": 0.8, "old": 0.7, "other": 0.6}
+    >>> runs = [(f"set {i}", method, 0, level - 0.01 * i)
+    ...         for i in range(8) for method, level in skill.items()]
+    >>> result = compare(ScoreTable.from_records(runs, metric="average_precision"))
+    >>> result.mean_ranks.tolist(), round(result.nemenyi.critical_difference, 3)
+    ([1.0, 2.0, 3.0], 1.172)
+    >>> [result.methods[i] for i in result.order]
+    ['new', 'old', 'other']
     """
     if not isinstance(table, ScoreTable):
         raise TypeError(f"table must be a ScoreTable, got {type(table).__name__}")
@@ -197,31 +210,55 @@ def compare(
     if test_size is not None:
         check_share("test_size", test_size)
     check_number("rope", rope, at_least=0)
-    check_choice("over", over, ("datasets", "runs"))
+    check_choice("missing", missing, ("raise", "drop"))
     if control is not None and control not in table.methods:
         raise InvalidArgumentError(
             "control", f"must be one of the methods {', '.join(table.methods)}, got {control!r}"
         )
-    if not table.datasets or not table.methods:
-        raise ValueError("table must have at least one data set and one method")
-    table, dropped = complete(table, missing)
-    if control in dropped.methods:
+    left_out: tuple[tuple[str, str], ...] = ()
+    if missing == "drop":
+        table, left_out = drop_missing(table)
+    else:
+        check_complete(table)
+    if control is not None and control not in table.methods:
         raise InvalidArgumentError(
-            "control",
-            f"{control!r} lacks runs and would be left out with "
-            + given("missing", missing)
-            + "; complete its runs, choose another control or another value",
+            "control", f"{control!r} is left out: {dict(left_out)[control]}; choose another one"
         )
-    rows, scores = _rows(table, over)
-    values = _clean(scores, decimals)
-    ranks = rank_methods(values, greater_is_better=table.greater_is_better)
-    means = mean_ranks(ranks)
-    position = None if control is None else table.methods.index(control)
-    tests = _tests(values, ranks, means, position, alpha, decimals)
-    tests |= _sizes(values, position, table.greater_is_better, alpha, decimals, rope)
-    reasons = {name: test for name, test in tests.items() if isinstance(test, str)}
+    if not table.datasets or not table.methods:
+        raise ValueError(f"table has no runs by {table.metric} that all methods have in common")
+    means = table.mean()
+    values = np.array([[float(f"{v:.{_DIGITS}g}") for v in row] for row in means])
+    better = values if table.greater_is_better else -values
+    ranks = np.asarray(rankdata(-better, axis=1), dtype=np.float64)
+    mean_ranks = ranks.mean(axis=0)
+    n, k = values.shape
+    tests: dict[str, Any] = {
+        "friedman": None,
+        "nemenyi": None,
+        "wilcoxon": None,
+        "against_control": None,
+        "significant_wins": None,
+    }
+    reasons = {}
+    notes = []
+    if n < 2 or k < 2:
+        reason = f"at least two {'methods' if k < 2 else 'data sets'} are needed"
+        reasons = dict.fromkeys(list(tests)[:4], reason)
+    else:
+        tests["friedman"] = friedman(ranks, alpha)
+        tests["nemenyi"] = nemenyi(mean_ranks, n, alpha)
+        tests["wilcoxon"] = _wilcoxon(values, mean_ranks, alpha)
+        notes = _notes(n, k, tests["friedman"], alpha)
+        if control is None:
+            reasons["against_control"] = "no control given"
+        else:
+            tests["against_control"] = _against_control(
+                table.methods.index(control), better, mean_ranks, tests["wilcoxon"], alpha, rope
+            )
     if table.counts.min() < 2:
         reasons["significant_wins"] = "a t test needs at least two repetitions per data set"
+    else:
+        tests["significant_wins"] = _significant_wins(table, alpha, test_size)
     return Comparison(
         metric=table.metric,
         greater_is_better=table.greater_is_better,
@@ -229,139 +266,98 @@ def compare(
         methods=table.methods,
         control=control,
         alpha=float(alpha),
-        decimals=decimals,
-        over=over,
-        rows=rows,
         counts=table.counts,
-        means=table.mean(),
+        means=means,
         stds=table.std(),
         ranks=ranks,
-        mean_ranks=means,
-        **{name: None if name in reasons else test for name, test in tests.items()},
-        wins=win_tie_loss(values, greater_is_better=table.greater_is_better),
-        significant_wins=None
-        if "significant_wins" in reasons
-        else significant_win_tie_loss(table, alpha=alpha, test_size=test_size),
-        podium=podium(values, greater_is_better=table.greater_is_better),
-        dropped=dropped,
+        mean_ranks=mean_ranks,
+        n_first=(better == better.max(axis=1, keepdims=True)).sum(axis=0),
+        wins=(better[:, :, np.newaxis] > better[:, np.newaxis]).sum(axis=0),
+        **tests,
+        left_out=left_out,
         reasons=reasons,
-        notes=_notes(values.shape, tests["friedman"], alpha, over, dropped),
+        notes=tuple(notes),
     )
 
 
-def _rows(table: ScoreTable, over: str) -> tuple[tuple[str, ...], np.ndarray]:
-    if over == "datasets":
-        return table.datasets, table.mean()
-    names, scores = [], []
-    for dataset, runs in zip(table.datasets, table.values, strict=True):
-        for repetition in np.flatnonzero(~np.isnan(runs[0])):
-            names.append(f"{dataset}/{repetition}")
-            scores.append(runs[:, repetition])
-    return tuple(names), np.array(scores)
-
-
-def _clean(values: np.ndarray, decimals: int | None) -> np.ndarray:
-    if decimals is not None:
-        return round_as_printed(values, decimals)
-    return np.array([[float(f"{v:.{_DIGITS}g}") for v in row] for row in values])
-
-
-def _tests(
-    values: np.ndarray,
-    ranks: np.ndarray,
-    means: np.ndarray,
-    control: int | None,
-    alpha: float,
-    decimals: int | None,
-) -> dict[str, Any]:
-    """Return the result of each test, or the reason why it cannot be computed."""
-    n, k = values.shape
-    if n < 2 or k < 2:
-        reason = (
-            "at least two methods are needed"
-            if k < 2
-            else "at least two rows (data sets) are needed"
-        )
-        names = ("friedman", "nemenyi", "control_ranks", "wilcoxon", "wilcoxon_control")
-        return dict.fromkeys(names, reason)
-    decimals = _decimals(values, decimals)
-    tests: dict[str, Any] = {
-        "friedman": friedman(ranks, alpha=alpha),
-        "nemenyi": nemenyi(means, n, alpha=alpha),
-        "wilcoxon": wilcoxon_pairs(values, means, alpha=alpha, decimals=decimals),
-    }
-    if control is None:
-        return {**tests, **dict.fromkeys(("control_ranks", "wilcoxon_control"), "no control given")}
-    return {
-        **tests,
-        "control_ranks": against_control(means, n, control, alpha=alpha),
-        "wilcoxon_control": wilcoxon_control(values, control, alpha=alpha, decimals=decimals),
-    }
-
-
-def _decimals(values: np.ndarray, decimals: int | None) -> int:
-    """Return the number of significant decimals of differences."""
-    if decimals is not None:
-        return decimals
-    # The number of decimals that the largest value has if it is given to 12 digits.
+def _wilcoxon(values: np.ndarray, mean_ranks: np.ndarray, alpha: float) -> Wilcoxon:
+    """Compare all pairs of methods by Wilcoxon's test, with Holm's adjustment."""
+    # The number of decimals that the largest value has if it is given to 12 digits.  Rounding
+    # removes floating-point noise, because of which 0.3 - 0.2 differs from 0.2 - 0.1.
     largest = float(np.abs(values).max())
-    return _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    decimals = _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    k = values.shape[1]
+    first, second = np.triu_indices(k, k=1)
+    differences = np.round(values[:, first] - values[:, second], decimals)
+    single = [wilcoxon_p(column) for column in differences.T]
+    p, holm_p = np.ones((k, k)), np.ones((k, k))
+    p[first, second] = p[second, first] = single
+    holm_p[first, second] = holm_p[second, first] = holm(single)
+    significant = holm_p < alpha
+    return Wilcoxon(p, holm_p, significant, cliques(significant, mean_ranks))
 
 
-def _sizes(
-    values: np.ndarray,
-    control: int | None,
-    greater: bool,
+def _against_control(
+    control: int,
+    better: np.ndarray,
+    mean_ranks: np.ndarray,
+    wilcoxon: Wilcoxon,
     alpha: float,
-    decimals: int | None,
     rope: float,
-) -> dict[str, Any]:
-    """Return the Bayesian test and the effect sizes, or the reason why there are none."""
-    n, k = values.shape
-    names = ("bayesian", "effects")
-    if k < 2:
-        return dict.fromkeys(names, "at least two methods are needed")
-    if n < 2:
-        return dict.fromkeys(names, "at least two rows (data sets) are needed")
-    if control is None:
-        return dict.fromkeys(names, "no control given")
-    decimals = _decimals(values, decimals)
-    return {
-        "bayesian": bayesian_control(
-            values, control, greater_is_better=greater, rope=rope, decimals=decimals
-        ),
-        "effects": effect_control(
-            values, control, greater_is_better=greater, level=1 - alpha, decimals=decimals
-        ),
-    }
+) -> AgainstControl:
+    n, k = better.shape
+    critical = bonferroni_dunn(n, k, alpha)
+    others = np.arange(k) != control
+    holm_p = np.ones(k)
+    holm_p[others] = holm(wilcoxon.p[control, others])
+    ahead = better[:, [control]] - better
+    sizes = [effect_size(column, level=1 - alpha) for column in ahead.T]
+    chances = probabilities(ahead, rope)
+    return AgainstControl(
+        control=control,
+        critical_difference=critical,
+        ranks_differ=np.abs(mean_ranks - mean_ranks[control]) >= critical,
+        wilcoxon_p=holm_p,
+        mean=np.array([size.mean for size in sizes]),
+        mean_interval=np.array([size.mean_interval for size in sizes]),
+        better=chances[0],
+        equivalent=chances[1],
+        worse=chances[2],
+        rope=float(rope),
+    )
 
 
-def _notes(
-    shape: tuple[int, ...], test: Friedman | str, alpha: float, over: str, dropped: Dropped
-) -> tuple[str, ...]:
-    n, k = shape
+def _significant_wins(table: ScoreTable, alpha: float, test_size: float | None) -> np.ndarray:
+    """Count the data sets on which a method is significantly better than each other one."""
+    overlap = 0.0 if test_size is None else test_size / (1 - test_size)
+    k = len(table.methods)
+    wins = np.zeros((k, k), dtype=np.int64)
+    for values in table.values if table.greater_is_better else -table.values:
+        runs = values[:, ~np.isnan(values).any(axis=0)]
+        differences = runs[:, np.newaxis] - runs
+        n = runs.shape[1]
+        error = differences.std(axis=2, ddof=1) * math.sqrt(1 / n + overlap)
+        # Values that only differ in their last bits are equal.
+        noise = 1e-12 * float(np.abs(runs).max())
+        wins += differences.mean(axis=2) > np.maximum(error * _critical_t(alpha, n - 1), noise)
+    return wins
+
+
+@lru_cache(maxsize=128)  # SciPy takes longer for this than the rest of a comparison
+def _critical_t(alpha: float, freedom: int) -> float:
+    return float(student.isf(alpha / 2, freedom))
+
+
+def _notes(n: int, k: int, test: Friedman, alpha: float) -> list[str]:
     notes = []
-    if dropped:
-        parts = [
-            f"{what} {', '.join(names)}"
-            for what, names in (("data sets", dropped.datasets), ("methods", dropped.methods))
-            if names
-        ]
-        parts += [f"{lost} runs on {name}" for name, lost in dropped.runs.items()]
-        notes.append("left out because runs are missing: " + "; ".join(parts))
-    if over == "runs":
-        notes.append("runs on one data set are not independent: the p-values are too small")
-    if isinstance(test, Friedman):
-        if math.isinf(test.f):
-            notes.append(
-                "all rows rank the methods in the same way: F_F is infinite, its p-value exact"
-            )
-        if test.chi_square_tied is None:
-            notes.append("all methods are tied on every row")
-        smallest = min(1.0, k * (k - 1) / 2 * 2.0 ** (1 - n))
-        if smallest >= alpha:
-            notes.append(
-                f"with {n} rows and {k} methods, no pair can differ significantly by Wilcoxon's "
-                f"test with Holm's adjustment: the smallest possible p-value is {smallest:.3g}"
-            )
-    return tuple(notes)
+    if math.isinf(test.f):
+        notes.append(
+            "all data sets rank the methods in the same way: F_F is infinite, its p-value exact"
+        )
+    smallest = min(1.0, k * (k - 1) / 2 * 2.0 ** (1 - n))
+    if smallest >= alpha:
+        notes.append(
+            f"with {n} data sets and {k} methods, no pair can differ significantly by Wilcoxon's "
+            f"test with Holm's adjustment: the smallest possible p-value is {smallest:.3g}"
+        )
+    return notes

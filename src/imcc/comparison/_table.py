@@ -1,14 +1,19 @@
-"""Scores of several methods on several data sets."""
+"""Scores of several methods on several data sets, and what is compared if runs are missing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from imcc._utils.errors import ImccError, Message, given
 from imcc.metrics import METRICS
+
+#: With fewer data sets, Wilcoxon's test cannot be significant at the level 0.05.
+FEWEST = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,25 +167,143 @@ class ScoreTable:
             self.values[np.ix_(rows, columns)],
         )
 
-    def missing(self) -> list[tuple[str, str, int, int]]:
-        """Return the cells with missing runs.
+    def common_runs(self, methods: Sequence[str] | None = None) -> ScoreTable:
+        """Return the runs of the repetitions that all of the methods have.
 
-        These are the cells without any run, and those that lack a repetition that another method
-        has on the same data set: their means would be over different splits.
+        The means of different methods are then over the same splits.  Data sets without common
+        repetitions are left out.
+
+        Parameters
+        ----------
+        methods : sequence of str, default=None
+            Names of the methods; all by default.
 
         Returns
         -------
-        list of (dataset, method, n_runs, n_expected)
-            ``n_expected`` is the number of repetitions of the data set that at least one method
-            has.
+        ScoreTable
         """
-        have = ~np.isnan(self.values)
-        expected = have.any(axis=1).sum(axis=1)
-        counts = self.counts
-        return [
-            (self.datasets[i], self.methods[j], int(counts[i, j]), int(expected[i]))
-            for i, j in np.argwhere((counts < expected[:, np.newaxis]) | (counts == 0))
-        ]
+        picked = self.select(methods=methods)
+        common = ~np.isnan(picked.values).any(axis=1)
+        values = np.where(common[:, np.newaxis], picked.values, np.nan)
+        kept = [d for d, any_ in zip(picked.datasets, common.any(axis=1), strict=True) if any_]
+        return replace(picked, values=values).select(datasets=kept)
+
+    def differences(self, method: str, other: str) -> np.ndarray:
+        """Return by how much a method is better than another one, per data set.
+
+        Parameters
+        ----------
+        method, other : str
+            Names of two methods.
+
+        Returns
+        -------
+        ndarray of shape (n_common_datasets,)
+            Differences of the means over the common repetitions, positive where ``method`` is
+            better, whatever the direction of the metric.  Data sets without common repetitions are
+            left out.
+        """
+        means = self.common_runs((method, other)).mean()
+        ahead = means[:, 0] - means[:, 1]
+        return ahead if self.greater_is_better else -ahead
+
+
+class MissingRunsError(ImccError, ValueError):
+    """Runs are missing, and ``missing`` is "raise".
+
+    Attributes
+    ----------
+    cells : list of (dataset, method, n_runs, n_expected)
+        The cells with missing runs.
+    metric : str
+        Name of the metric.
+    """
+
+    def __init__(self, cells: list[tuple[str, str, int, int]], metric: str) -> None:
+        super().__init__(cells, metric)  # the arguments that pickle passes
+        self.cells = cells
+        self.metric = metric
+
+    @property
+    def message(self) -> Message:
+        """The missing runs, and what to do about them."""
+        lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in self.cells]
+        text = "\n".join([f"{self.metric}: runs are missing in {len(lines)} cells:", *lines])
+        return (
+            text + "\nadd these runs, or leave out what is missing with " + given("missing", "drop")
+        )
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+def check_complete(table: ScoreTable) -> None:
+    """Raise an error that lists the cells with missing runs, if there are any.
+
+    These are the cells without any run, and those that lack a repetition that another method has on
+    the same data set: their means would be over different splits.
+    """
+    expected = (~np.isnan(table.values)).any(axis=1).sum(axis=1)
+    counts = table.counts
+    cells = [
+        (table.datasets[i], table.methods[j], int(counts[i, j]), int(expected[i]))
+        for i, j in np.argwhere((counts < expected[:, np.newaxis]) | (counts == 0))
+    ]
+    if cells:
+        raise MissingRunsError(cells, table.metric)
+
+
+def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], ...]]:
+    """Return the methods that can be compared, on their common runs, and what was left out.
+
+    These are the methods with runs on all data sets.  A method that lacks data sets does not remove
+    them for the others.  Only if no two methods have all data sets, the data sets that at least
+    half of the methods lack are left out, which an unfinished experiment has just started; if that
+    is not enough, all methods are compared on their common data sets.  Methods with few data sets
+    (see :func:`few_datasets`) do not count.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The scores.
+
+    Returns
+    -------
+    table : ScoreTable
+        A table without missing runs; without data sets if there are no common runs.
+    left_out : tuple of (str, str)
+        Names of methods and data sets that were left out, and why.
+    """
+    have = table.counts > 0
+    begun = have.any(axis=1)
+    enough = have.sum(axis=0) >= few_datasets(int(begun.sum()))
+    if not enough.any():
+        enough = have.any(axis=0)
+    complete = enough & have[begun].all(axis=0)
+    if complete.sum() < 2 <= enough.sum():
+        kept = have[:, enough].mean(axis=1) > 0.5
+        complete = enough & have[kept].all(axis=0)
+    if complete.sum() < 2 <= enough.sum():
+        complete = enough
+    part = table.common_runs([m for m, c in zip(table.methods, complete, strict=True) if c])
+    left_out = []
+    for method, n in zip(table.methods, have.sum(axis=0).tolist(), strict=True):
+        if method not in part.methods:
+            where = f"runs on {n} of {begun.sum()} data sets" if n else "no runs"
+            left_out.append((method, where))
+    why = "no repetition that all of the ranked methods have"
+    left_out += [(dataset, why) for dataset in table.datasets if dataset not in part.datasets]
+    n_all = int(table.select(part.datasets, part.methods).counts.sum())
+    lost = n_all - int(part.counts.sum())
+    if lost:
+        name = "1 run" if lost == 1 else f"{lost} runs"
+        left_out.append((name, "repetitions that not all of the ranked methods have"))
+    return part, tuple(left_out)
+
+
+def few_datasets(n_datasets: int) -> int:
+    """Return how many of the data sets a method needs to be ranked: half of them, or six."""
+    return max(1, min(FEWEST, math.ceil(n_datasets / 2)))
 
 
 def _names(argument: str, names: Any) -> tuple[str, ...]:
@@ -193,9 +316,9 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
     return names
 
 
-def _index(argument: str, wanted: Sequence[str] | None, found: list[str]) -> dict[str, int]:
-    names = dict.fromkeys(found if wanted is None else _names(argument, wanted))
-    unknown = list(dict.fromkeys(name for name in found if name not in names))
+def _index(argument: str, wanted: Sequence[str] | None, used: list[str]) -> dict[str, int]:
+    names = dict.fromkeys(used if wanted is None else _names(argument, wanted))
+    unknown = [name for name in used if name not in names]
     if unknown:
         raise ValueError(f"records has runs of {unknown[0]!r}, which is not among {argument}")
     return {name: i for i, name in enumerate(names)}

@@ -25,6 +25,7 @@ from imcc.published._tables import (
     datasets,
     table,
 )
+from imcc.published._ties import friedman_range
 
 __all__ = [
     "CITATION",
@@ -43,5 +44,6 @@ __all__ = [
     "compare_with_published",
     "datasets",
     "doubtful",
+    "friedman_range",
     "table",
 ]

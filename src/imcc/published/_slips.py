@@ -2,8 +2,7 @@
 
 The tables have three decimals.  Methods with equal printed values need not be equal, so a statistic
 that depends on their order is proven wrong only if no order gives it;
-:func:`imcc.comparison.friedman_range` and :func:`imcc.comparison.rank_difference_range` compute the
-possible values.
+:func:`friedman_range` computes the possible values of one.
 """
 
 from __future__ import annotations

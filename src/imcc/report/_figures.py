@@ -1,63 +1,59 @@
-"""The figures of a report, each with a unique name."""
+"""All figures of a report, by their names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from imcc._utils.progress import report_progress
 from imcc.metrics import METRICS
-from imcc.published import PublishedComparison
-from imcc.report._against_paper import draw_against_paper
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
 from imcc.report._results import Panel, Results
+from imcc.report._runs import draw_spread, draw_time
 from imcc.report._sensitivity import draw_curve, draw_surface
-from imcc.report._spread import draw_spread, draw_time
 
 
-def critical_differences(panel: Panel) -> Iterator[tuple[str, Picture]]:
-    """Yield the critical-difference diagrams, with the control (if any) and of all pairs."""
-    comparison = panel.compared.comparison
-    if comparison is None or comparison.nemenyi is None:
+def draw_figures(results: Results) -> Iterator[tuple[str, Picture]]:
+    """Yield name and figure of each figure of a report."""
+    n_steps = len(results.panels) + len(results.studies) + len(results.experiment.datasets)
+    for number, panel in enumerate(results.panels):
+        report_progress(number, n_steps)
+        comparison = panel.comparison
+        if comparison is not None and comparison.nemenyi is not None:
+            if comparison.against_control is not None:
+                yield panel_figure("cd_control", panel), draw_critical_difference(comparison)
+            yield panel_figure("cd", panel), draw_critical_difference(comparison, control=False)
+        if comparison is not None and len(comparison.methods) > 1:
+            yield panel_figure("time", panel), draw_time(comparison, results.runs)
+    for number, study in enumerate(results.studies):
+        report_progress(len(results.panels) + number, n_steps)
+        name = dataset_figure("sensitivity", number, study.key[1])
+        for metric in METRICS:
+            if metric in study.metrics:
+                yield f"{name}_{metric}_alpha_gamma", draw_surface(study, metric)
+                for parameter in ("beta", "n_clusters"):
+                    yield f"{name}_{metric}_{parameter}", draw_curve(study, metric, parameter)
+    if results.main is None:
         return
-    name = f"cd_{panel.metric}_{panel.selections[0]}"
-    if comparison.control_ranks is not None:
-        yield f"{name}_control", draw_critical_difference(comparison)
-    yield name, draw_critical_difference(comparison, control=False)
+    scores = results.main.scores
+    for number, dataset in enumerate(scores.datasets):
+        report_progress(n_steps - len(scores.datasets) + number, n_steps)
+        if scores.counts[number].any():
+            picture = draw_spread(scores, dataset, results.control)
+            yield dataset_figure("spread", number, dataset), picture
 
 
-def time_against_quality(results: Results, panel: Panel) -> Iterator[tuple[str, Picture]]:
-    """Yield the plot of quality against training time, if two methods can be compared."""
-    comparison = panel.compared.comparison
-    if comparison is not None and len(comparison.methods) > 1:
-        yield f"time_{panel.metric}_{panel.selections[0]}", draw_time(comparison, results.runs)
+def panel_figure(kind: str, panel: Panel) -> str:
+    """Return the name of a figure of a panel."""
+    return f"{kind}_{panel.metric}_{panel.selections[0]}"
 
 
-def sensitivities(results: Results, metric: str) -> Iterator[tuple[str, list[Picture]]]:
-    """Yield the heat map and the curves of a metric per study."""
-    for study in results.studies:
-        if metric in study.metrics:
-            yield (
-                study.key[1],
-                [
-                    draw_surface(study, metric),
-                    draw_curve(study, metric, "beta"),
-                    draw_curve(study, metric, "n_clusters"),
-                ],
-            )
+def dataset_figure(kind: str, number: int, dataset: str) -> str:
+    """Return the name of a figure of a data set, which is valid on any file system.
 
-
-def spread(results: Results, panel: Panel, dataset: str) -> Picture | None:
-    """Return the plot of all runs on a data set; None if there are none."""
-    scores = panel.compared.scores
-    if dataset not in scores.datasets or not scores.select([dataset]).counts.any():
-        return None
-    return draw_spread(scores, dataset, control=results.control)
-
-
-def against_paper(
-    beside: PublishedComparison, selection: str
-) -> Iterator[tuple[str, str, Picture]]:
-    """Yield metric, name and figure of the comparisons with the paper."""
-    for metric in METRICS:
-        if any(cell.metric == metric and cell.mean is not None for cell in beside.cells):
-            yield metric, f"paper_{metric}_{selection}", draw_against_paper(beside, metric)
+    >>> dataset_figure("spread", 3, "a/b: c")
+    'spread_4_a-b-c'
+    """
+    short = re.sub(r"[^A-Za-z0-9]+", "-", dataset).strip("-")[:40] or "data"
+    return f"{kind}_{number + 1}_{short}"

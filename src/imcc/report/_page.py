@@ -4,204 +4,43 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
+import json
+import math
+import shlex
+from collections import Counter
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
+
+import numpy as np
 
 import imcc
 from imcc._utils.optional import require
-from imcc._utils.progress import report_progress
-from imcc.experiment import EACH
+from imcc.experiment import Experiment, Run
 from imcc.metrics import METRICS
-from imcc.published import CITATION, VERDICTS, PublishedComparison
-from imcc.report import _figures as figures
-from imcc.report import _sections as sections
-from imcc.report._labels import frequency_section
-from imcc.report._picture import Picture
-from imcc.report._reproduce import reproduction
-from imcc.report._results import OWN, Results, compare_with_paper
-from imcc.report._tables import paper_table, table_values, templates
-from imcc.report._words import capital, direction, metric_title, one_line
+from imcc.report import _words as words
+from imcc.report._figures import dataset_figure, draw_figures, panel_figure
+from imcc.report._paper import paper_section
+from imcc.report._results import OWN, Panel, Results
+from imcc.report._tables import paper_table
+from imcc.report._verdict import verdict, when_not
+from imcc.report._words import TIMES, counted, joined, metric_title, one_line, setting_value
 
 #: Mark of pages written by this module, which may be overwritten.
 MARK = '<meta name="generator" content="imcc report'
-
-PAPER_TEST_SIZE = 0.2
-_SYMBOLS = {"reproduced": "≈", "better": "▲", "worse": "▼"}
-
-
-# How much of the time the figures of metrics, and of data sets, take.
-_PANELS, _DATASETS = 0.5, 0.25
-
-
-class _Page:
-    """Computes the values of the template and numbers the figures."""
-
-    def __init__(self, results: Results, markup: Any) -> None:
-        self.results = results
-        self._markup = markup
-        self._numbers = itertools.count(1)
-
-    def figure(self, picture: Picture) -> dict[str, Any]:
-        return {
-            "svg": self._markup(picture.inline(f"f{next(self._numbers)}")),
-            "caption": picture.caption,
-            "width": round(72 * float(picture.figure.get_size_inches()[0])),
-        }
-
-    def panels(self) -> Iterator[dict[str, Any]]:
-        for number, panel in enumerate(self.results.panels):
-            report_progress(_PANELS * number / len(self.results.panels))
-            about = self._about(panel.metric, panel.selections)
-            yield {
-                **_switch(panel.metric, panel.selections),
-                **table_values(paper_table(panel.compared), about),
-                "cd": [self.figure(p) for _, p in figures.critical_differences(panel)],
-                "no_cd": _no_diagram(panel.compared),
-                "against": sections.against_control(panel),
-                "time": [
-                    self.figure(p) for _, p in figures.time_against_quality(self.results, panel)
-                ],
-            }
-
-    def _about(self, metric: str, selections: tuple[str, ...]) -> str:
-        scoring = metric_title(self.results.scoring)
-        if len(self.results.selections) < 2:
-            return ""
-        if OWN in selections:
-            return f"Settings chosen by {scoring}"
-        return f"Settings chosen by {metric_title(metric)} itself"
-
-    def sensitivity(self) -> Iterator[dict[str, Any]]:
-        for metric in METRICS:
-            studies = [
-                {"dataset": one_line(dataset), "figures": [self.figure(p) for p in pictures]}
-                for dataset, pictures in figures.sensitivities(self.results, metric)
-            ]
-            if studies:
-                yield {
-                    **_switch(metric, (OWN, EACH)),
-                    "title": capital(metric_title(metric)),
-                    "studies": studies,
-                }
-
-    def datasets(self) -> Iterator[dict[str, Any]]:
-        main = self.results.main
-        specs = self.results.experiment.datasets
-        for number, spec in enumerate(specs):
-            report_progress(_PANELS + _DATASETS * number / len(specs))
-            picture = None if main is None else figures.spread(self.results, main, spec.name)
-            if main is None or picture is None:
-                yield {"name": one_line(spec.name), "facts": (), "methods": (), "figure": None}
-                continue
-            yield {
-                "name": one_line(spec.name),
-                "facts": sections.dataset_facts(self.results, spec.name),
-                "methods": sections.dataset_methods(self.results, spec.name, main),
-                "best": "max" if main.compared.scores.greater_is_better else "min",
-                "figure": self.figure(picture),
-            }
-
-    def paper(self) -> dict[str, Any] | None:
-        report_progress(_PANELS + _DATASETS)
-        by_selection = {
-            selection: beside
-            for selection in self.results.selections
-            if (beside := compare_with_paper(self.results, selection)) is not None
-        }
-        if not by_selection:
-            return None
-        blocks = []
-        for selection, beside in by_selection.items():
-            for metric, _, picture in figures.against_paper(beside, selection):
-                both = metric == self.results.scoring and len(self.results.selections) > 1
-                if both and selection != OWN:
-                    continue  # the same numbers
-                selections = (OWN, EACH) if both else (selection,)
-                blocks.append(
-                    {
-                        **_switch(metric, selections),
-                        "title": f"{capital(metric_title(metric))}",
-                        "about": self._about(metric, selections),
-                        "figure": self.figure(picture),
-                        **_beside(beside, metric),
-                    }
-                )
-        return {
-            "citation": CITATION,
-            "test_size": _other_share(self.results.experiment.protocol.test_size),
-            "summary": list(_summary(by_selection, self.results.scoring)),
-            "blocks": blocks,
-        }
-
-
-def _other_share(test_size: float) -> str:
-    """Return the test size in percent, or "" if it is that of the paper."""
-    return "" if test_size == PAPER_TEST_SIZE else f"{100 * test_size:g} %"
-
-
-def _no_diagram(compared: Any) -> str:
-    """Return why there is no critical-difference diagram."""
-    if compared.comparison is None:
-        return f"Nothing can be compared: {compared.reason}."
-    return capital(compared.comparison.reasons.get("nemenyi", "")) + "."
-
-
-def _switch(metric: str, selections: tuple[str, ...]) -> dict[str, str]:
-    return {"metric": metric, "selections": " ".join(selections)}
-
-
-def _beside(beside: PublishedComparison, metric: str) -> dict[str, Any]:
-    """Return the table of new and published results."""
-    cells = [cell for cell in beside.cells if cell.metric == metric]
-    methods = [
-        m
-        for m in dict.fromkeys(cell.method for cell in cells)
-        if any(cell.method == m and cell.mean is not None for cell in cells)
-    ]
-    datasets = [
-        d
-        for d in dict.fromkeys(cell.dataset for cell in cells)
-        if any(cell.dataset == d and cell.mean is not None for cell in cells)
-    ]
-    found = {(cell.dataset, cell.method): cell for cell in cells}
-    rows = []
-    for dataset in datasets:
-        shown: list[dict[str, str] | None] = []
-        for method in methods:
-            cell = found[dataset, method]
-            if cell.mean is None:
-                shown.append(None)
-                continue
-            shown.append(
-                {
-                    "value": f"{cell.difference:.6g}",
-                    "ours": f"{cell.mean:.3f}",
-                    "paper": f"{cell.published_mean:.3f}",
-                    "verdict": cell.verdict,
-                    "symbol": _SYMBOLS[cell.verdict],
-                    "doubtful": cell.doubtful or "",
-                }
-            )
-        rows.append({"name": dataset, "cells": shown})
-    best = "max" if METRICS[metric].greater_is_better else "min"
-    return {"methods": methods, "rows": rows, "best": best, "n": len(datasets)}
-
-
-def _summary(
-    by_selection: dict[str, PublishedComparison], scoring: str
-) -> Iterator[dict[str, Any]]:
-    """Yield the number of cells per verdict for each method and selection."""
-    for selection, beside in by_selection.items():
-        chosen = metric_title(scoring) if selection == OWN else "each metric itself"
-        methods = dict.fromkeys(cell.method for cell in beside.cells if cell.mean is not None)
-        for method in methods:
-            counts = beside.counts(method=method)
-            yield {
-                "method": method,
-                "chosen": chosen,
-                "counts": [counts[name] for name in VERDICTS],
-            }
+#: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
+_RANGE_TITLES = {
+    "label_ap_to_1": "at most 1 %",
+    "label_ap_1_to_5": "1 to 5 %",
+    "label_ap_5_to_20": "5 to 20 %",
+    "label_ap_above_20": "more than 20 %",
+}
+# Functions of _words that the templates use.
+_FILTERS = (
+    *("arrow", "bytes_text", "capital", "counted", "direction", "metric_title", "number"),
+    *("one_line", "p_text", "rank_text", "seconds_text", "shorten", "signed"),
+)
+_TEMPLATES = ("report.html", "macros.html", "report.css", "report.js")
 
 
 def render(results: Results, title: str | None = None) -> str:
@@ -214,13 +53,19 @@ def render(results: Results, title: str | None = None) -> str:
     title : str, default=None
         Title; the name of the experiment by default.
     """
-    environment, texts = templates()
+    environment, texts = _templates()
     markup = require("markupsafe", "Writing a report").Markup
-    page = _Page(results, markup)
-    scoring, main = results.scoring, results.main
+    figures = {
+        name: {
+            "svg": markup(picture.inline(f"f{number}")),
+            "caption": picture.caption,
+            "width": round(72 * float(picture.figure.get_size_inches()[0])),
+        }
+        for number, (name, picture) in enumerate(draw_figures(results), 1)
+    }
     script = texts["report.js"].strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    panels = list(page.panels())
+    own = [panel for panel in results.panels if OWN in panel.selections]
     return environment.get_template("report.html").render(
         title=one_line(title or results.experiment.name),
         version=imcc.__version__,
@@ -229,41 +74,215 @@ def render(results: Results, title: str | None = None) -> str:
         # Only this script may run, and nothing may be fetched, even if a name from a data file
         # were included as markup by mistake.
         script_hash=digest,
-        scoring=metric_title(scoring),
-        # The metric of the experiment, unless it is undefined on all data sets.
-        main="" if main is None else metric_title(main.metric),
-        main_direction="" if main is None else direction(main.compared.scores.greater_is_better),
-        main_is_own=main is not None and main.metric == scoring,
-        finished=sections.last_finished(results),
-        about=sections.about(results),
-        progress=sections.progress(results),
-        headline=sections.headline(results),
-        overview=sections.overview(results),
-        left_out=() if main is None else main.compared.left_out,
-        alpha=f"{results.alpha:g}",
-        metrics=_options(panels),
-        several=len(results.selections) > 1,
-        panels=panels,
-        sensitivity=list(page.sensitivity()),
-        labels=frequency_section(results.labels),
-        datasets=list(page.datasets()),
-        paper=page.paper(),
-        verdicts=VERDICTS,
-        failures=[
+        results=results,
+        finished=max((record.finished for record in results.records), default=""),
+        n_tasks=len(results.experiment.tasks()),
+        waiting=_waiting(results),
+        about=_about(results.experiment),
+        verdicts=[(panel, verdict(panel)) for panel in own],
+        when_not=when_not(own[0], own[1:], results.runs) if own else None,
+        panels=[
             {
-                "task": one_line(str(failure.key)),
-                "error": failure.error,
-                "traceback": failure.traceback,
-                "finished": failure.finished,
+                "metric": panel.metric,
+                "greater_is_better": panel.scores.greater_is_better,
+                "selections": panel.selections,
+                "table": paper_table(panel),
+                "comparison": panel.comparison,
+                "cd": _existing(
+                    figures, panel_figure("cd_control", panel), panel_figure("cd", panel)
+                ),
+                "time": _existing(figures, panel_figure("time", panel)),
             }
-            for failure in results.failures
+            for panel in results.panels
         ],
-        warnings=sections.warnings_seen(results),
-        environments=sections.environments(results),
+        sensitivity=list(_sensitivity(results, figures)),
+        labels=_labels(results),
+        datasets=list(_datasets(results, figures)),
+        paper=paper_section(results),
+        environments=_environments(results),
+        warnings=_warnings(results),
         reproduction=reproduction(results.experiment, results.path.name),
     )
 
 
-def _options(panels: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the metrics that can be selected."""
-    return list({panel["metric"]: (panel["metric"], panel["title"]) for panel in panels}.values())
+def _templates() -> tuple[Any, dict[str, str]]:
+    """Return a Jinja environment that escapes everything, and the texts of the templates."""
+    jinja2 = require("jinja2", "Writing a report")
+    folder = resources.files("imcc.report") / "templates"
+    texts = {name: (folder / name).read_text("utf-8") for name in _TEMPLATES}
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(texts),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {name: getattr(words, name) for name in _FILTERS}
+    environment.filters["sort_key"] = lambda value: "" if math.isnan(value) else f"{value:.6g}"
+    return environment, texts
+
+
+def _existing(figures: dict[str, Any], *names: str) -> list[Any]:
+    return [figures[name] for name in names if name in figures]
+
+
+def _waiting(results: Results) -> list[str]:
+    """Return the tasks that are neither done nor failed."""
+    failed = {failure.key for failure in results.failures}
+    return [one_line(str(key)) for key in results.missing if key not in failed]
+
+
+def _about(experiment: Experiment) -> dict[str, str]:
+    """Return the properties of the experiment."""
+    protocol = experiment.protocol
+    train = 100 - round(100 * protocol.test_size)
+    splits = f"{counted(experiment.n_repeats, 'random split')}, {train} % for training"
+    facts = {
+        "data sets": str(len(experiment.datasets)),
+        "methods": joined(one_line(method.name) for method in experiment.methods) or "none",
+        "splits": splits + (", stratified" if protocol.stratified else ""),
+        "settings": f"{protocol.cv}-fold cross-validation by {metric_title(protocol.scoring)}",
+    }
+    if experiment.studied_datasets:
+        facts["sensitivity"] = joined(one_line(spec.name) for spec in experiment.studied_datasets)
+    return facts
+
+
+def _sensitivity(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for metric in METRICS:
+        studies = []
+        for number, study in enumerate(results.studies):
+            name = f"{dataset_figure('sensitivity', number, study.key[1])}_{metric}_"
+            parts = (name + part for part in ("alpha_gamma", "beta", "n_clusters"))
+            if metric in study.metrics:
+                studies.append((study.key[1], _existing(figures, *parts)))
+        if studies:
+            yield {"metric": metric, "studies": studies}
+
+
+def _labels(results: Results) -> dict[str, Any]:
+    """Return who is best for rare and frequent labels, and the means and ranks of all methods."""
+    cells: dict[str, dict[str, tuple[float, float, bool]]] = {}
+    for name, panel in results.labels.items():
+        assert panel.comparison is not None
+        means = panel.comparison.means.mean(axis=0)
+        for method, mean, rank in zip(
+            panel.comparison.methods, means, panel.comparison.mean_ranks, strict=True
+        ):
+            cells.setdefault(method, {})[name] = (mean, rank, mean == means.max())
+    return {
+        "ranges": [
+            (_RANGE_TITLES[name], panel.comparison, verdict(panel))
+            for name, panel in results.labels.items()
+        ],
+        "methods": {
+            method: [cells[method].get(name) for name in results.labels]
+            for method in sorted(cells, key=lambda m: min(rank for _, rank, _ in cells[m].values()))
+        },
+    }
+
+
+def _datasets(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the figure, the facts and the methods of each data set."""
+    for number, spec in enumerate(results.experiment.datasets):
+        runs = [run for run in results.runs if run.key[1] == spec.name]
+        figure = _existing(figures, dataset_figure("spread", number, spec.name))
+        if results.main is None or not figure:
+            yield {"name": spec.name, "figure": None}
+            continue
+        run = runs[0]
+        yield {
+            "name": spec.name,
+            "figure": figure[0],
+            "facts": {
+                "rows": f"{run.n_train + run.n_test:,}",
+                "of them for training": f"{run.n_train:,}",
+                "features": f"{run.n_features:,}",
+                "labels": f"{run.n_labels:,}",
+            },
+            "methods": list(_methods(results.main, spec.name, runs, results.scoring)),
+        }
+
+
+def _methods(panel: Panel, dataset: str, runs: list[Run], scoring: str) -> Iterator[dict[str, Any]]:
+    """Yield score, time, memory and chosen settings of each method with runs on a data set."""
+    scores = panel.scores.select([dataset])
+    for method, mean, std in zip(scores.methods, scores.mean()[0], scores.std()[0], strict=True):
+        own = [run for run in runs if run.key[2] == method]
+        if own:
+            memory = [run.peak_memory for run in own if run.peak_memory is not None]
+            yield {
+                "name": method,
+                "mean": mean,
+                "std": std,
+                "fit": float(np.mean([run.fit_seconds for run in own])),
+                "predict": float(np.mean([run.predict_seconds for run in own])),
+                "memory": max(memory, default=math.nan),
+                "settings": "; ".join(_settings(own, scoring)) or "no search",
+            }
+
+
+def _settings(runs: list[Run], scoring: str) -> Iterator[str]:
+    """Yield the chosen values of each parameter with their counts."""
+    chosen: dict[str, Counter[str]] = {}
+    for run in runs:
+        for selection in run.selections:
+            if selection.selection == scoring:
+                for name, value in selection.setting.items():
+                    chosen.setdefault(name, Counter())[setting_value(value)] += 1
+    for name, values in chosen.items():
+        texts = values if len(runs) == 1 else _with_counts(values)
+        yield f"{one_line(name)}: {', '.join(texts)}"
+
+
+def _with_counts(values: Counter[str]) -> list[str]:
+    return [f"{one_line(value)} ({n}{TIMES})" for value, n in values.most_common()]
+
+
+def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
+    """Return the distinct environments of the results with their counts, the most common first."""
+    environments = {repr(sorted(r.environment.items())): r.environment for r in results.records}
+    counts = Counter(repr(sorted(r.environment.items())) for r in results.records)
+    return [
+        (
+            n,
+            {
+                k.replace("_gib", " (GiB)").replace("_", " "): v
+                for k, v in environments[text].items()
+            },
+        )
+        for text, n in counts.most_common()
+    ]
+
+
+def _warnings(results: Results) -> dict[str, str]:
+    """Return the distinct warnings with the methods that gave them."""
+    methods: dict[str, Counter[str]] = {}
+    for record in results.records:
+        for text in record.warnings:
+            methods.setdefault(text, Counter())[record.key[2]] += 1
+    return {text: ", ".join(_with_counts(counts)) for text, counts in methods.items()}
+
+
+def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
+    """Return how to rerun an experiment into a store of the given name.
+
+    Returns
+    -------
+    dict
+        ``description``, the experiment as JSON; ``commands`` to run with it as ``file``; and
+        ``in_memory``, the names of data sets that the description does not contain.
+    """
+    file = "experiment.json"
+    specs = (*experiment.datasets, *experiment.studied_datasets)
+    # Allowed packages are part of the command, where they are visible, not of the file.
+    allowed = [word for package in experiment.packages() for word in ("--allow", package)]
+    return {
+        "file": file,
+        "description": json.dumps(experiment.to_dict(), indent=2, ensure_ascii=False),
+        "in_memory": list(dict.fromkeys(spec.name for spec in specs if spec.in_memory)),
+        "commands": [
+            shlex.join(["imcc", "experiment", "run", file, *allowed, "-o", store]),
+            shlex.join(["imcc", "report", store, "-o", "report.html"]),
+        ],
+    }

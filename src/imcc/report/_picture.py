@@ -118,23 +118,21 @@ class Picture:
         The figure.
     caption : str
         Caption.
-    seen : str
+    description : str
         Text alternative for readers who cannot see the figure.
     """
 
     figure: Any
     caption: str
-    seen: str
+    description: str
 
-    def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the figure as an SVG, PDF or PNG file with white background.
 
         Parameters
         ----------
         path : path-like
-            File to write; its suffix determines the format.
-        dpi : float, default=200
-            Resolution of a PNG file.
+            File to write; its suffix determines the format.  A PNG file has 200 dots per inch.
 
         Returns
         -------
@@ -149,7 +147,7 @@ class Picture:
         buffer = io.BytesIO()
         with style(all_letters=suffix != ".svg"):
             self.figure.savefig(
-                buffer, format=suffix[1:], dpi=dpi, metadata=metadata, facecolor="white"
+                buffer, format=suffix[1:], dpi=200, metadata=metadata, facecolor="white"
             )
         return save(target, buffer.getvalue())
 
@@ -170,7 +168,7 @@ class Picture:
             artist.set_clip_on(False)  # clipping is not needed, and is a third of the text
         with style():
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
-        return _for_page(buffer.getvalue(), prefix, html.escape(one_line(self.seen)))
+        return _for_page(buffer.getvalue(), prefix, html.escape(one_line(self.description)))
 
 
 _DROPPED = re.compile(

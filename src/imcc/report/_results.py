@@ -1,17 +1,18 @@
-"""The data of a report: the results of a store, their comparisons and the published results."""
+"""The data of a report: the results of a store and their comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from imcc._utils.progress import report_progress
-from imcc.comparison import ROPE, Comparison, ScoreTable, compare
-from imcc.datasets import dataset_info, list_datasets
+from imcc.comparison import Comparison, ScoreTable, compare
+from imcc.comparison._table import drop_missing, few_datasets
 from imcc.experiment import (
     ALL_METRICS,
     EACH,
@@ -25,41 +26,45 @@ from imcc.experiment import (
     TaskKey,
 )
 from imcc.metrics import METRICS
-from imcc.published import PublishedComparison, compare_with_published
-from imcc.published import datasets as published_datasets
-from imcc.published import table as published_table
-from imcc.report._ranked import (
-    PartialRank,
-    Split,
-    calibrated,
-    rank_among,
-    shared,
-    split_methods,
-)
-from imcc.report._words import counted, joined, one_line, rank_text
+from imcc.report._words import counted, one_line, rank_text
 
 #: Default control, if the experiment has a method of this name.
 DEFAULT_CONTROL = "imcc"
-#: Value of ``selection``: settings chosen by the metric of the experiment.
+#: Settings are chosen by the metric of the experiment.
 OWN = "own"
+_CALIBRATED = "_calibrated"
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One metric for one way of choosing settings.
+    """The scores by one metric, and the comparison of their comparable part.
 
     Attributes
     ----------
-    metric : str
+    scores : ScoreTable
+        All scores.
+    comparison : Comparison or None
+        Comparison of the methods that are ranked together, on their common data sets and
+        repetitions; None if they have no repetition in common.
+    left_out : tuple of str
+        What is not ranked with the others, and why.
+    partial : dict of str to Comparison
+        Per method that is not ranked with the others, but has enough data sets: its comparison with
+        them on these.
     selections : tuple of str
-        ``"own"``, ``"each"``, or both if they are the same.
-    compared : Compared
-        The scores and their comparison.
+        How settings were chosen: ``"own"``, ``"each"``, or both if they are the same.
     """
 
-    metric: str
-    selections: tuple[str, ...]
-    compared: Compared
+    scores: ScoreTable
+    comparison: Comparison | None
+    left_out: tuple[str, ...] = ()
+    partial: dict[str, Comparison] = field(default_factory=dict)
+    selections: tuple[str, ...] = (OWN,)
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.scores.metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +85,9 @@ class Results:
     alpha : float
         Significance level.
     panels : list of Panel
-        One entry per metric with values and way of choosing settings.
-    labels : dict of str to Compared
-        Comparisons by label frequency, if the runs have this record.
+        One per metric with values and way of choosing settings.
+    labels : dict of str to Panel
+        Average precision of labels by their frequency, per range of it that can be compared.
     """
 
     path: Path
@@ -94,7 +99,7 @@ class Results:
     control: str | None
     alpha: float
     panels: list[Panel]
-    labels: dict[str, Compared] = field(default_factory=dict)
+    labels: dict[str, Panel]
 
     @property
     def scoring(self) -> str:
@@ -111,53 +116,23 @@ class Results:
         """The ways of choosing settings; a single one if no method has a search."""
         return tuple(dict.fromkeys(s for panel in self.panels for s in panel.selections))
 
-    def panel(self, metric: str, selection: str = OWN) -> Panel | None:
-        """Return a panel; None if the metric has no values."""
-        for panel in self.panels:
-            if panel.metric == metric and selection in panel.selections:
-                return panel
-        return None
-
     @property
     def main(self) -> Panel | None:
         """The panel of the experiment's metric, or of the first metric with values."""
-        return self.panel(self.scoring) or (self.panels[0] if self.panels else None)
-
-
-@contextmanager
-def opened(store: Store | str | Path) -> Iterator[Store]:
-    """Open a store for reading, unless it is already open."""
-    if isinstance(store, Store):
-        yield store
-        return
-    with Store(store, read_only=True) as found:
-        yield found
+        return self.panels[0] if self.panels else None
 
 
 def gather(
-    store: Store | str | Path,
+    store: Store | str | os.PathLike[str],
     *,
     control: str | None = None,
     alpha: float = 0.05,
-    rope: float = ROPE,
+    rope: float = 0.01,
 ) -> Results:
-    """Read a store and compare its results.
-
-    Parameters
-    ----------
-    store : Store or path
-        The results.
-    control : str, default=None
-        The method that the others are compared with; ``imcc`` by default, if the experiment has a
-        method of that name.
-    alpha : float, default=0.05
-        Significance level.
-    rope : float, default=0.01
-        As for :func:`imcc.comparison.compare`.
-    """
-    with opened(store) as source:
-        experiment = source.experiment
-        methods = [method.name for method in experiment.methods]
+    """Read a store and compare its results; the arguments are those of ``write_report``."""
+    opened = nullcontext(store) if isinstance(store, Store) else Store(Path(store), read_only=True)
+    with opened as source:
+        methods = [method.name for method in source.experiment.methods]
         if control is not None and control not in methods:
             raise ValueError(
                 f"control must be one of the experiment's methods ({', '.join(methods)}), got "
@@ -168,7 +143,7 @@ def gather(
         runs = source.runs()
         return Results(
             path=source.path,
-            experiment=experiment,
+            experiment=source.experiment,
             runs=runs,
             studies=source.studies(),
             failures=source.failures(),
@@ -176,7 +151,7 @@ def gather(
             control=control,
             alpha=alpha,
             panels=list(_panels(source, runs, control, alpha, rope)),
-            labels=compare_by_frequency(source, alpha),
+            labels=_compare_by_frequency(source, alpha),
         )
 
 
@@ -193,204 +168,105 @@ def _panels(
         both = (OWN, EACH) if searched else (OWN,)
         for selections in ((OWN,), (EACH,)) if differ else (both,):
             scores = source.scores(metric, None if OWN in selections else EACH)
-            if np.isnan(scores.values).all():
-                continue
-            compared = compare_common_runs(
-                scores, control=control, alpha=alpha, test_size=protocol.test_size, rope=rope
-            )
-            yield Panel(metric, selections, compared)
+            if scores.counts.any():
+                yield compare_runs(
+                    scores,
+                    control=control,
+                    alpha=alpha,
+                    test_size=protocol.test_size,
+                    rope=rope,
+                    selections=selections,
+                )
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """A table of scores, and the comparison of its comparable part.
-
-    Attributes
-    ----------
-    scores : ScoreTable
-        The whole table.
-    comparison : Comparison or None
-        Comparison of the methods that are ranked together, on their common data sets and
-        repetitions.
-    reason : str or None
-        Why there is no comparison.
-    left_out : tuple of str
-        Descriptions of what is not compared because of missing runs.
-    partial : tuple of PartialRank
-        Methods that lack data sets, each ranked among the others on its data sets.
-    """
-
-    scores: ScoreTable
-    comparison: Comparison | None
-    reason: str | None
-    left_out: tuple[str, ...]
-    partial: tuple[PartialRank, ...] = ()
-
-
-def compare_common_runs(
+def compare_runs(
     scores: ScoreTable,
     *,
     control: str | None = None,
     alpha: float = 0.05,
     test_size: float | None = None,
-    rope: float = ROPE,
-) -> Compared:
-    """Compare methods on their common runs.
+    rope: float = 0.01,
+    selections: tuple[str, ...] = (OWN,),
+) -> Panel:
+    """Compare the methods that can be ranked together, and the others with them.
 
-    The methods with runs on all data sets are ranked and tested together, on the repetitions that
-    all of them have.  A method that lacks data sets does not remove them for the others: it is
-    ranked among them on its data sets (see :func:`imcc.report._ranked.split_methods`).
+    Calibrated variants of other methods are ranked separately, since two nearly equal methods
+    change the ranks of all others.
 
     Parameters
     ----------
     scores : ScoreTable
-        The scores; NaN for missing runs.
+        The scores, with at least one run.
     control : str, default=None
         The method that the others are compared with; ignored if it is left out.
-    alpha : float, default=0.05
-        Significance level.
-    test_size, rope
+    alpha, test_size, rope
         As for :func:`imcc.comparison.compare`.
-    """
-    if np.isnan(scores.values).all():
-        return Compared(scores, None, "there are no runs yet", ())
-    split = split_methods(scores)
-    part = shared(scores, split.complete)
-    partial = tuple(rank_among(scores, split.complete, method) for method in split.partial)
-    left_out = [*_methods_left_out(scores, split, partial), *_datasets_left_out(scores, part)]
-    if not part.datasets:
-        reason = "there is no data set on which all methods have a repetition in common"
-        return Compared(scores, None, reason, tuple(left_out), partial)
-    comparison = compare(
-        part,
-        control=control if control in part.methods else None,
-        alpha=alpha,
-        missing="drop_repetitions",
-        test_size=test_size,
-        rope=rope,
-    )
-    # All runs of the ranked methods, before those of other repetitions were left out.
-    n_all = int(scores.select(part.datasets, part.methods).counts.sum())
-    lost = n_all - int(part.counts.sum())
-    if lost:
-        left_out.append(
-            f"{counted(lost, 'run')} of repetitions that not all of the ranked methods have"
-        )
-    return Compared(scores, comparison, None, tuple(left_out), partial)
-
-
-def compare_by_frequency(store: Store, alpha: float) -> dict[str, Compared]:
-    """Compare the methods by the average precision of labels, in each range that has records.
-
-    Parameters
-    ----------
-    store : Store
-        Rows of earlier versions have no record.
-    alpha : float
-        The level of significance.
-
-    Returns
-    -------
-    dict of str to Compared
-        By the names of the ranges; without those in which nothing can be compared.
-    """
-    found = {}
-    for name in LABEL_RANGES:
-        scores = store.scores(name)
-        if not scores.counts.any():
-            continue
-        n_runs = scores.counts.sum(axis=0)
-        methods = [m for m, n in zip(scores.methods, n_runs, strict=True) if n]
-        compared = compare_common_runs(scores.select(methods=methods), alpha=alpha)
-        if compared.comparison is not None and len(compared.comparison.methods) > 1:
-            found[name] = compared
-    return found
-
-
-def _methods_left_out(
-    scores: ScoreTable, split: Split, partial: tuple[PartialRank, ...]
-) -> Iterator[str]:
-    """Yield which methods are not ranked with the others, why, and their separate ranks."""
-    n_sets = dict(zip(scores.methods, (scores.counts > 0).sum(axis=0).tolist(), strict=True))
-    total = int((scores.counts > 0).any(axis=1).sum())
-    for found in partial:
-        name = one_line(found.method)
-        if n_sets[found.method] < total:
-            text = f"{name}: runs on {n_sets[found.method]} of {total} data sets"
-        elif calibrated(found.method, scores.methods):
-            text = f"{name}: another of the methods with calibrated scores"
-        else:  # the others lack data sets
-            text = f"{name}: runs on all {total} data sets, but only some are ranked"
-        if found.ranks:
-            rank = rank_text(found.ranks[found.method])
-            where = counted(len(found.datasets), "data set")
-            best = min(split.complete, key=lambda m: found.ranks[m])
-            text += (
-                f"; ranked among the others on {where} its mean rank is {rank} of "
-                f"{len(found.ranks)} ({one_line(best)}: {rank_text(found.ranks[best])})"
-            )
-        yield text
-    few = [one_line(m) for m in split.few if n_sets[m]]
-    if few:
-        less = counted(split.fewest, "data set")
-        yield f"{joined(few)}: runs on fewer than {less} of {total}"
-    none = [one_line(m) for m in split.few if not n_sets[m]]
-    if none:
-        yield f"{joined(none)}: no runs"
-
-
-def _datasets_left_out(scores: ScoreTable, part: ScoreTable) -> Iterator[str]:
-    names = [one_line(d) for d in scores.datasets if d not in part.datasets]
-    if names:
-        yield f"{joined(names)}: no repetition that all of the ranked methods have"
-
-
-def is_known(results: Results, dataset: str) -> bool:
-    """Return whether a data set is the one of that name in this library."""
-    if dataset not in list_datasets():
-        return False
-    known = dataset_info(dataset).fingerprint
-    found = {run.data_fingerprint for run in results.runs if run.key[1] == dataset}
-    return found == {known}
-
-
-def compare_with_paper(results: Results, selection: str) -> PublishedComparison | None:
-    """Compare the results with those of the paper; None if there is nothing to compare.
-
-    Names are not sufficient: the data must be those of the paper, and a method must be the named
-    method with its parameters.
-
-    Parameters
-    ----------
-    results : Results
-    selection : {"own", "each"}
+    selections : tuple of str, default=("own",)
         How settings were chosen.
     """
-    paper = published_table("average_precision")
-    datasets = [
-        spec.name
-        for spec in results.experiment.datasets
-        if spec.name in paper.datasets and is_known(results, spec.name)
-    ]
-    methods = [
-        method.name
-        for method in results.experiment.methods
-        if method.name in paper.methods and method.is_named
-    ]
-    tables = {}
-    for metric in METRICS:
-        panel = results.panel(metric, selection)
-        if panel is not None and datasets and methods:
-            tables[metric] = panel.compared.scores.select(datasets, methods)
-    if not tables:
-        return None
-    result = compare_with_published(tables, alpha=results.alpha)
-    return result if any(cell.mean is not None for cell in result.cells) else None
+    plain = [m for m in scores.methods if not is_calibrated(m, scores.methods)]
+    part, reasons = drop_missing(scores if len(plain) < 2 else scores.select(methods=plain))
+    comparison = None
+    if part.datasets and part.methods:
+        comparison = compare(
+            part,
+            control=control if control in part.methods else None,
+            alpha=alpha,
+            test_size=test_size,
+            rope=rope,
+        )
+    has_runs = scores.counts > 0
+    enough = has_runs.sum(axis=0) >= few_datasets(int(has_runs.any(axis=1).sum()))
+    partial = {}
+    for method in np.array(scores.methods)[enough].tolist():
+        if method not in part.methods:
+            runs = scores.common_runs((*part.methods, method))
+            if len(runs.datasets) > 1:
+                partial[method] = compare(runs)
+    calibrated = [m for m in scores.methods if m not in {*part.methods, *dict(reasons)}]
+    left_out = [(m, "another of the methods with calibrated scores") for m in calibrated]
+    left_out += reasons
+    texts = [f"{one_line(name)}: {why}{_rank_among(partial, name)}" for name, why in left_out]
+    return Panel(scores, comparison, tuple(texts), partial, selections)
 
 
-def cardinality(dataset: str) -> tuple[float, int] | None:
-    """Return labels per row and number of distinct label sets of Table 2 of the paper."""
-    for line in published_datasets():
-        if line.dataset == dataset:
-            return line.cardinality, line.n_label_sets
-    return None
+def is_calibrated(method: str, methods: Sequence[str]) -> bool:
+    """Return whether a method is the calibrated variant of another one of the methods.
+
+    >>> is_calibrated("llsf_calibrated", ["llsf", "llsf_calibrated"])
+    True
+    """
+    return method.endswith(_CALIBRATED) and method.removesuffix(_CALIBRATED) in methods
+
+
+def _rank_among(partial: dict[str, Comparison], method: str) -> str:
+    """Return the rank of a method that is ranked separately; "" for other names."""
+    if method not in partial:
+        return ""
+    result = partial[method]
+    ranks = dict(zip(result.methods, result.mean_ranks.tolist(), strict=True))
+    best = min((m for m in ranks if m != method), key=lambda m: ranks[m])
+    return (
+        f"; ranked among the others on {counted(len(result.datasets), 'data set')} its mean rank "
+        f"is {rank_text(ranks[method])} of {len(ranks)} ({one_line(best)}: "
+        f"{rank_text(ranks[best])})"
+    )
+
+
+def _compare_by_frequency(store: Store, alpha: float) -> dict[str, Panel]:
+    """Compare the methods by the average precision of labels, in each range that has records."""
+    panels = {}
+    for name in LABEL_RANGES:
+        scores = store.scores(name)
+        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
+        if methods:
+            panel = compare_runs(scores.select(methods=methods), alpha=alpha)
+            if panel.comparison is not None and len(panel.comparison.methods) > 1:
+                panels[name] = panel
+    return panels
+
+
+def leaders(comparison: Comparison) -> list[int]:
+    """Return the methods with the best mean rank; more than one if they tie."""
+    best = comparison.mean_ranks.min()
+    return [i for i in comparison.order if np.isclose(comparison.mean_ranks[i], best)]

@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
-from imcc._utils.progress import part, report_progress
+from imcc._utils.progress import part
 from imcc._utils.validation import check_choice, check_number, check_share
-from imcc.comparison import ROPE
-from imcc.experiment import ALL_METRICS, EACH, Store
-from imcc.metrics import METRICS
-from imcc.report import _figures as figures
+from imcc.experiment import Store
+from imcc.report._figures import draw_figures
 from imcc.report._page import MARK, render
-from imcc.report._picture import SUFFIXES, Picture
-from imcc.report._results import OWN, Results, compare_with_paper, gather
+from imcc.report._picture import SUFFIXES
+from imcc.report._results import OWN, gather
 from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
 from imcc.report._words import counted, metric_title
 
-TABLE_FORMATS = ("markdown", "latex")
 # The mark of a report is within its first bytes.
 _HEAD = 2048
-
-
-def build_report(
-    store: Store | str | os.PathLike[str],
-    *,
-    control: str | None = None,
-    alpha: float = 0.05,
-    rope: float = ROPE,
-    title: str | None = None,
-) -> str:
-    """Return the HTML page of a report.
-
-    Parameters
-    ----------
-    store, control, alpha, rope, title
-        As for :func:`write_report`.
-
-    Returns
-    -------
-    str
-    """
-    check_share("alpha", alpha)
-    check_number("rope", rope, at_least=0)
-    shares = (1, 3)  # as measured for the fifteen data sets of the paper
-    with part(0, shares, "comparing"):
-        results = gather(_source(store), control=control, alpha=alpha, rope=rope)
-    with part(1, shares, "drawing"):
-        return render(results, title)
+_FORMATTERS = {".md": to_markdown, ".tex": to_latex}
 
 
 def write_report(
@@ -60,7 +28,7 @@ def write_report(
     *,
     control: str | None = None,
     alpha: float = 0.05,
-    rope: float = ROPE,
+    rope: float = 0.01,
     title: str | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -103,12 +71,13 @@ def write_report(
     """
     target = Path(path)
     _check_target(target, overwrite)
-    page = build_report(store, control=control, alpha=alpha, rope=rope, title=title)
-    return save(target, page.encode("utf-8"))
-
-
-def _source(store: Store | str | os.PathLike[str]) -> Store | Path:
-    return store if isinstance(store, Store) else Path(store)
+    check_share("alpha", alpha)
+    check_number("rope", rope, at_least=0)
+    shares = (1, 3)  # as measured for the fifteen data sets of the paper
+    with part(0, shares, "comparing"):
+        results = gather(store, control=control, alpha=alpha, rope=rope)
+    with part(1, shares, "drawing"):
+        return save(target, render(results, title).encode("utf-8"))
 
 
 def _check_target(target: Path, overwrite: bool) -> None:
@@ -127,76 +96,32 @@ def _check_target(target: Path, overwrite: bool) -> None:
             )
 
 
-def tables(
-    store: Store | str | os.PathLike[str], *, selection: str = OWN, metrics: str = "paper"
-) -> list[PaperTable]:
+def tables(store: Store | str | os.PathLike[str]) -> list[PaperTable]:
     """Return tables of the results of a store as in the paper, one per metric.
 
     Parameters
     ----------
     store : Store or path-like
-        The results of an experiment.
-    selection : {"own", "each"}, default="own"
-        Whether settings are chosen by the metric of the experiment, or by each metric itself.
-    metrics : {"paper", "all"}, default="paper"
-        The five metrics of the paper, or all.
+        The results of an experiment.  Settings are those chosen by the metric of the experiment.
 
     Returns
     -------
     list of PaperTable
+        Their text is given by :func:`to_markdown` and :func:`to_latex`.
     """
-    check_choice("selection", selection, (OWN, EACH))
-    check_choice("metrics", metrics, ("paper", "all"))
-    return list(_tables(gather(_source(store)), selection, metrics))
-
-
-def _tables(results: Results, selection: str, metrics: str) -> Iterator[PaperTable]:
-    # If no method has a search, there is only one selection.
-    selection = selection if selection in results.selections else OWN
-    for metric in METRICS if metrics == "paper" else ALL_METRICS:
-        panel = results.panel(metric, selection)
-        if panel is not None:
-            yield paper_table(panel.compared)
-
-
-def format_tables(
-    store: Store | str | os.PathLike[str],
-    *,
-    format: str = "markdown",  # noqa: A002
-    selection: str = OWN,
-    metrics: str = "paper",
-) -> str:
-    """Return tables of the results of a store as Markdown or LaTeX.
-
-    Parameters
-    ----------
-    store, format, selection, metrics
-        As for :func:`write_tables`.
-
-    Returns
-    -------
-    str
-    """
-    check_choice("format", format, TABLE_FORMATS)
-    check_choice("selection", selection, (OWN, EACH))
-    check_choice("metrics", metrics, ("paper", "all"))
-    results = gather(_source(store))
-    chosen = metric_title(results.scoring) if selection == OWN else "each metric itself"
+    results = gather(store)
     caption = (
         f"Mean ± standard deviation over {counted(results.experiment.n_repeats, 'random split')}, "
-        f"rank in brackets, best in bold; settings chosen by {chosen}."
+        f"rank in brackets, best in bold; settings chosen by {metric_title(results.scoring)}."
     )
-    blocks = list(_tables(results, selection, metrics))
-    return to_latex(blocks, caption) if format == "latex" else to_markdown(blocks, caption)
+    panels = [panel for panel in results.panels if OWN in panel.selections]
+    return [paper_table(panel, caption=caption) for panel in panels]
 
 
 def write_tables(
     store: Store | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
-    format: str = "markdown",  # noqa: A002
-    selection: str = OWN,
-    metrics: str = "paper",
     overwrite: bool = False,
 ) -> Path:
     r"""Write tables of the results of a store as Markdown or LaTeX.
@@ -206,14 +131,8 @@ def write_tables(
     store : Store or path-like
         The results of an experiment.
     path : path-like
-        The file; existing tables are overwritten.
-    format : {"markdown", "latex"}, default="markdown"
-        Format of the file.  A LaTeX file is to be ``\input`` into a document with the packages
-        booktabs and graphicx.
-    selection : {"own", "each"}, default="own"
-        Whether settings are chosen by the metric of the experiment, or by each metric itself.
-    metrics : {"paper", "all"}, default="paper"
-        The five metrics of the paper, or all.
+        The file, with the suffix ``.md`` or ``.tex``; existing tables are overwritten.  A LaTeX
+        file is to be ``\input`` into a document with the packages booktabs and graphicx.
     overwrite : bool, default=False
         Whether to overwrite an existing file that was not written by this function.
 
@@ -223,9 +142,10 @@ def write_tables(
         The file.
     """
     target = Path(path)
+    if target.suffix not in _FORMATTERS:
+        raise ValueError(f"path must end in {' or '.join(_FORMATTERS)}, got {target.name!r}")
     _check_target(target, overwrite)
-    text = format_tables(store, format=format, selection=selection, metrics=metrics)
-    return save(target, text.encode("utf-8"))
+    return save(target, _FORMATTERS[target.suffix](tables(store)).encode("utf-8"))
 
 
 def write_figures(
@@ -259,39 +179,12 @@ def write_figures(
     check_choice("format", format, [suffix[1:] for suffix in SUFFIXES])
     check_share("alpha", alpha)
     with part(0, (1, 1), "comparing"):
-        results = gather(_source(store), control=control, alpha=alpha)
+        results = gather(store, control=control, alpha=alpha)
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is not a folder")
     target.mkdir(parents=True, exist_ok=True)
     with part(1, (1, 1), "drawing"):
         return [
-            picture.save(target / f"{name}.{format}") for name, picture in _all_figures(results)
+            picture.save(target / f"{name}.{format}") for name, picture in draw_figures(results)
         ]
-
-
-def _all_figures(results: Results) -> Iterator[tuple[str, Picture]]:
-    for number, panel in enumerate(results.panels):
-        report_progress(number, len(results.panels))
-        yield from figures.critical_differences(panel)
-        yield from figures.time_against_quality(results, panel)
-    for metric in METRICS:
-        for number, (dataset, pictures) in enumerate(figures.sensitivities(results, metric), 1):
-            parts = ("alpha_gamma", "beta", "n_clusters")
-            for name, picture in zip(parts, pictures, strict=True):
-                yield f"sensitivity_{number}_{_file_name(dataset)}_{metric}_{name}", picture
-    for number, spec in enumerate(results.experiment.datasets, 1):
-        main = results.main
-        drawn = None if main is None else figures.spread(results, main, spec.name)
-        if drawn is not None:
-            yield f"spread_{number}_{_file_name(spec.name)}", drawn
-    for selection in results.selections:
-        beside = compare_with_paper(results, selection)
-        if beside is not None:
-            for _, name, picture in figures.against_paper(beside, selection):
-                yield name, picture
-
-
-def _file_name(name: str) -> str:
-    """Return a name that is valid on any file system; a number before it makes it unique."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] or "data"

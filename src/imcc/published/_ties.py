@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from imcc.comparison._ranks import check_matrix
-
 # Number of starting points of the local search for the first bound, and of relaxation steps.
 _STARTS = 20
 _STEPS = 2000
@@ -75,13 +73,13 @@ def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
 
     Examples
     --------
-    >>> from imcc.comparison import friedman_range
-    >>> found = friedman_range([[0.1, 0.2, 0.2], [0.1, 0.3, 0.4], [0.1, 0.1, 0.2]],
-    ...                        greater_is_better=False)
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> from imcc.published import friedman_range
+    >>> result = friedman_range([[0.1, 0.2, 0.2], [0.1, 0.3, 0.4], [0.1, 0.1, 0.2]],
+    ...                         greater_is_better=False)
+    >>> round(result.low, 3), round(result.high, 3)
     (1.6, inf)
     """
-    matrix = check_matrix(values)
+    matrix = np.asarray(values, dtype=np.float64)
     n, k = matrix.shape
     if n < 2 or k < 2:
         raise ValueError(
@@ -115,11 +113,10 @@ def rank_difference_range(
 
     Examples
     --------
-    >>> from imcc.comparison import rank_difference_range
     >>> rank_difference_range([[0.1, 0.2, 0.2], [0.1, 0.1, 0.4]], 0, 1, greater_is_better=False)
     (0.0, 1.5)
     """
-    matrix = check_matrix(values)
+    matrix = np.asarray(values, dtype=np.float64)
     towards_best = -matrix if greater_is_better else matrix
     low = high = 0
     for row in towards_best:

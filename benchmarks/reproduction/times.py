@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,8 +91,8 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
 
 def _on_machine(of_method: dict[str, list[Run]], machine: str) -> dict[str, list[Run]]:
     """Return the runs on a machine if they cover all data sets, otherwise all runs."""
-    found = {d: [run for run in of if _machine(run) == machine] for d, of in of_method.items()}
-    return found if all(found.values()) else of_method
+    there = {d: [run for run in of if _machine(run) == machine] for d, of in of_method.items()}
+    return there if all(there.values()) else of_method
 
 
 def _machine(run: Run) -> str:
@@ -112,54 +112,3 @@ def ratio(times: Times, reference: Times) -> float | None:
 
 def _positive(seconds: float) -> float:
     return max(seconds, 1e-6)  # below the resolution of a clock
-
-
-@dataclass(frozen=True)
-class TimeRatio:
-    """Ratio of the training times of two methods.
-
-    Attributes
-    ----------
-    method : str
-        The other method.
-    factor : float
-        Geometric mean of the ratios over the data sets.
-    place : str
-        "CPU" or "GPU".
-    n : int
-        Number of common data sets.
-    same_machine : bool
-        Whether both were computed on the same processors and devices.
-    """
-
-    method: str
-    factor: float
-    place: str
-    n: int
-    same_machine: bool
-
-
-def time_ratio(times: Iterable[Times], method: str, other: str) -> TimeRatio | None:
-    """Return the ratio of the training times of two methods, where they share most data sets.
-
-    Parameters
-    ----------
-    times : iterable of Times
-        Result of :func:`gather_times`.
-    method, other : str
-        The two methods.
-
-    Returns
-    -------
-    TimeRatio or None
-        None if they have no common data sets on the same kind of device.
-    """
-    by = {(t.method, t.place): t for t in times}
-    found = []
-    for where in PLACES:
-        first, second = by.get((method, where)), by.get((other, where))
-        factor = None if first is None or second is None else ratio(first, second)
-        if first is not None and second is not None and factor is not None:
-            n = len(first.seconds.keys() & second.seconds.keys())
-            found.append(TimeRatio(other, factor, where, n, first.machines == second.machines))
-    return max(found, key=lambda r: r.n, default=None)

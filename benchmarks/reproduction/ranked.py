@@ -1,0 +1,155 @@
+"""Which methods are ranked together if runs are missing, and differences between two methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from imcc.comparison import Comparison, ScoreTable, compare, effect_size
+
+#: Minimum number of data sets for tests: with fewer, Wilcoxon's test cannot be significant.
+FEWEST = 6
+#: Minimum number of data sets for an interval.
+FEW = 3
+#: Decimals of differences between means.
+DECIMALS = 12
+_CALIBRATED = "_calibrated"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which methods are ranked together, and which separately.
+
+    Attributes
+    ----------
+    complete : tuple of str
+        Methods with a run on every data set, which are ranked and tested together.  Calibrated
+        variants of other methods are excluded, since two nearly equal methods change the ranks of
+        all others.
+    partial : tuple of str
+        Other methods with enough data sets; each is ranked among the complete ones on its data
+        sets.
+    few : tuple of str
+        The remaining methods, which are only in the tables.
+    """
+
+    complete: tuple[str, ...]
+    partial: tuple[str, ...]
+    few: tuple[str, ...]
+
+
+def calibrated(method: str, methods: Sequence[str]) -> bool:
+    """Return whether a method is the calibrated variant of another one of the methods."""
+    return method.endswith(_CALIBRATED) and method.removesuffix(_CALIBRATED) in methods
+
+
+def split_methods(scores: ScoreTable) -> Split:
+    """Return which methods have runs on all data sets, on most, and on few.
+
+    Missing runs of a method do not remove data sets for the others.  Only if no two methods have
+    all data sets, the data sets that at least half of the methods lack are left out, which an
+    unfinished experiment has just started; if that is not enough, all methods are ranked on their
+    common data sets.
+    """
+    have = scores.counts > 0
+    begun = have.any(axis=1)
+    column = {method: have[:, j] for j, method in enumerate(scores.methods)}
+    fewest = max(1, min(FEWEST, math.ceil(int(begun.sum()) / 2)))
+    enough = [m for m in scores.methods if column[m].sum() >= fewest]
+    plain = [m for m in enough if not calibrated(m, scores.methods)]
+    if len(plain) < 2:
+        plain = enough
+    complete = [m for m in plain if column[m][begun].all()]
+    if len(complete) < 2 <= len(plain):
+        kept = begun & (np.mean([column[m] for m in plain], axis=0) > 0.5)
+        complete = [m for m in plain if column[m][kept].all()]
+    if len(complete) < 2 <= len(plain):
+        complete = plain
+    return Split(
+        tuple(complete),
+        tuple(m for m in enough if m not in complete),
+        tuple(m for m in scores.methods if m not in enough),
+    )
+
+
+def rank_among(
+    scores: ScoreTable, complete: Sequence[str], method: str
+) -> tuple[int, dict[str, float]]:
+    """Rank a method among the complete ones on its data sets.
+
+    Returns
+    -------
+    n_datasets : int
+    ranks : dict of str to float
+        Mean ranks of all of these methods; empty with fewer than two data sets.
+    """
+    runs = scores.common_runs((*complete, method))
+    if len(runs.datasets) < 2:
+        return len(runs.datasets), {}
+    ranks = compare(runs).mean_ranks.tolist()
+    return len(runs.datasets), dict(zip(runs.methods, ranks, strict=True))
+
+
+def differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
+    """Return the mean difference of control and method per data set, over common splits."""
+    means = scores.common_runs((control, method)).mean()
+    return np.asarray(means[:, 0] - means[:, 1])
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Differences between two methods on their common data sets and splits.
+
+    Attributes
+    ----------
+    method : str
+        The other method.
+    values : ndarray of shape (n_datasets,)
+        The differences, positive if the first method is better.
+    mean, half : float
+        Mean difference, and half the width of its interval.
+    """
+
+    method: str
+    values: np.ndarray
+    mean: float
+    half: float
+
+
+def gaps(scores: ScoreTable, method: str) -> list[Gap]:
+    """Return the differences between a method and each other one, by increasing mean.
+
+    Methods with fewer than ``FEWEST`` common data sets are left out.
+    """
+    found = []
+    for other in (m for m in scores.methods if m != method):
+        values = scores.differences(method, other)
+        if len(values) >= FEWEST:
+            mean, (_, high) = effect_size(values)
+            found.append(Gap(other, values, mean, high - mean))
+    return sorted(found, key=lambda gap: gap.mean)
+
+
+def behind(comparison: Comparison, method: str) -> list[tuple[str, list[str]]]:
+    """Return the data sets on which a method is not first, each with the methods that are."""
+    found = []
+    own = comparison.methods.index(method)
+    for dataset, ranks in zip(comparison.datasets, comparison.ranks, strict=True):
+        if ranks[own] > ranks.min():
+            first = [m for m, r in zip(comparison.methods, ranks, strict=True) if r == ranks.min()]
+            found.append((dataset, first))
+    return found
+
+
+def not_different(comparison: Comparison, method: str) -> list[str]:
+    """Return the methods that do not differ significantly from one by Nemenyi's test, by rank."""
+    assert comparison.nemenyi is not None
+    significant = comparison.nemenyi.significant[comparison.methods.index(method)]
+    return [
+        comparison.methods[j]
+        for j in comparison.order
+        if comparison.methods[j] != method and not significant[j]
+    ]

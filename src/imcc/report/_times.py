@@ -1,0 +1,94 @@
+"""Comparable training times: with the same number of threads, data sets and devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from imcc.experiment import Run
+
+
+@dataclass(frozen=True)
+class Times:
+    """The training times of a method on CPUs or GPUs.
+
+    Attributes
+    ----------
+    method : str
+    place : {"CPU", "GPU"}
+    seconds : dict of str to float
+        Median training time over the splits per data set, including the search.
+    machines : frozenset of str
+        Processors and devices on which the runs were computed.
+    """
+
+    method: str
+    place: str
+    seconds: dict[str, float]
+    machines: frozenset[str]
+
+    @property
+    def mean(self) -> float:
+        """Geometric mean over the data sets."""
+        return float(np.exp(np.mean(np.log(list(self.seconds.values())))))
+
+    def ratio(self, reference: Times) -> float:
+        """Return the geometric mean of the ratios of times over the common data sets."""
+        common = [d for d in self.seconds if d in reference.seconds]
+        logs = [np.log(self.seconds[d] / reference.seconds[d]) for d in common]
+        return float(np.exp(np.mean(logs)))
+
+
+def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
+    """Return the most common number of threads, the times with it, and the number of other runs.
+
+    If a method has runs on the machine that computed most of them, on all of its data sets, only
+    these count, so that the times of different methods compare the methods and not the machines.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        At least one.  The number of threads is 0 if it is not known.
+    """
+    threads = [int(run.environment.get("threads") or 0) for run in runs]
+    usual = Counter(threads).most_common(1)[0][0]
+    used = [run for run, n in zip(runs, threads, strict=True) if n == usual]
+    most = {
+        place: Counter(_machine(run) for run in used if _place(run) == place).most_common(1)
+        for place in ("CPU", "GPU")
+    }
+    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
+    for run in used:
+        of_method = cells.setdefault((run.key[2], _place(run)), {})
+        of_method.setdefault(run.key[1], []).append(run)
+    times = []
+    for (method, place), of_method in sorted(cells.items()):
+        ((machine, _),) = most[place]
+        there = {d: [r for r in of if _machine(r) == machine] for d, of in of_method.items()}
+        chosen = there if all(there.values()) else of_method
+        times.append(
+            Times(
+                method,
+                place,
+                # A clock does not resolve shorter times.
+                {
+                    d: max(float(np.median([r.fit_seconds for r in of])), 1e-6)
+                    for d, of in chosen.items()
+                },
+                frozenset(_machine(run) for of in chosen.values() for run in of),
+            )
+        )
+    return usual, times, len(runs) - len(used)
+
+
+def _place(run: Run) -> str:
+    return "GPU" if run.environment.get("device") else "CPU"
+
+
+def _machine(run: Run) -> str:
+    """Return processor and device of a run; the number of cores does not matter."""
+    parts = (run.environment.get("processor"), run.environment.get("device"))
+    return ", ".join(str(part) for part in parts if part)
