@@ -133,8 +133,6 @@ COMMANDS = {
     "predict": ("predict", "MODEL", "NEW"),
     "evaluate": ("evaluate", "MODEL", "TEST"),
     "inspect": ("inspect", "MODEL", "NEW", "--row", "0", "--data", "TRAIN"),
-    "calibrate": ("calibrate", "MODEL", "TEST", "-o", "OUT"),
-    "thresholds": ("thresholds", "MODEL", "TEST", "-o", "OUT"),
     "describe": ("datasets", "describe", "TRAIN"),
     "schema": ("datasets", "schema", "TRAIN"),
     "convert": ("datasets", "convert", "TRAIN", *NAMED, "ARFF"),

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from imcc.cli._app import app
 from imcc.cli._running import Duration
-from imcc.experiment import Experiment, Progress, Store, TaskKey, run
+from imcc.experiment import Experiment, Progress, TaskKey, run
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
 from tests.experiment.test_trust import descriptions, hostile_store
 
@@ -236,22 +236,6 @@ def test_compare_with_the_papers_numbers(tmp_path, pets):
     assert len(found["cells"]) == 15 * 7 * 5
 
 
-def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path):
-    path = tmp_path / "s.sqlite"
-    text = call("sensitivity", pets_file, "-o", path, "--metric", "ranking_loss").stdout
-    assert "pets, ranking_loss (lower is better), best at alpha =" in text
-    assert "alpha (down) x gamma (across)" in text
-    again = call("sensitivity", pets_file, "-o", path, "--json")
-    assert again.stderr == ""  # nothing was computed
-    found = json.loads(again.stdout)
-    assert found["metric"] == "coverage"
-    assert len(found["alpha_gamma"]) == 7
-    assert len(found["beta"]["mean"]) == 7
-    with Store(path) as store:
-        assert len(store.studies()) == 1
-    assert "Stored in" in call("sensitivity", pets_file, "-o", path).stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -259,7 +243,6 @@ def test_sensitivity_is_stored_and_shown_again(pets_file, tmp_path):
         (("experiment", "resume", "none.sqlite"), 1, "no results store"),
         (("experiment", "status", "none.sqlite"), 1, "no results store"),
         (("compare", "none.sqlite"), 1, "no results store"),
-        (("sensitivity", "yeats"), 2, "yeast"),
         (("experiment", "run", "quick", "-o", "/proc/x.sqlite"), 1, "you may write"),
         (("experiment", "run", "quick", "-o", "/none/x.sqlite"), 1, "no folder"),
         (("experiment", "run", "quick", "-j", "0"), 2, "--jobs"),

@@ -35,7 +35,6 @@ def flat(text):
         "evaluate MODEL TEST --calibration platt",
         "evaluate MODEL TEST --resamples 0 --seed 1",
         "evaluate MODEL TEST --label-prefix h",
-        "calibrate MODEL TEST -o OUT.skops --min-support 3",
         "fit TRAIN NAMED -o OUT.skops --folds 3",
         "fit TRAIN NAMED -o OUT.skops --folds 3 --thresholds none",
         "fit TRAIN NAMED -o OUT.skops --separator ;",

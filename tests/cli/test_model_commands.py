@@ -671,7 +671,6 @@ def test_names_do_not_control_the_terminal(imcc, tmp_path):
         imcc("datasets", "describe", f"none{ESCAPE}", code=2),
         imcc("datasets", "convert", file, tmp_path / f"u{ESCAPE}.npz"),
         imcc(f"none{ESCAPE}", code=2),
-        imcc("completion", "bash", f"more{ESCAPE}", code=2),
     ]
     for run in runs:
         assert not {c for c in run.stdout + run.stderr if unicodedata.category(c) == "Cc"} - {"\n"}
@@ -900,7 +899,7 @@ def test_every_command_can_speak_json():
     options = {path: {o for p in c.params for o in p.opts} for path, c in commands()}
     groups = {path for path, command in commands() if inside(command)}
     silent = {path for path, known in options.items() if "--json" not in known}
-    assert silent - groups == {("completion",)}  # a script for the shell
+    assert silent - groups == set()
 
 
 def test_the_examples_are_valid(imcc):
@@ -922,11 +921,6 @@ def test_contents(imcc):
     headings = [text.index(f"\n{word}:") for word in ("Models", "Data", "More")]
     assert headings == sorted(headings)
     assert text.index("  tune") < text.index("  predict") < text.index("  datasets")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(imcc, shell):
-    assert "_IMCC_COMPLETE" in imcc("completion", shell).stdout
 
 
 def test_completion_completes(program):

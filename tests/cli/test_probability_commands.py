@@ -1,4 +1,4 @@
-"""predict --proba, tune --calibrate, imcc calibrate, imcc thresholds, and evaluate on these."""
+"""predict --proba, tune --calibrate, and evaluate on these."""
 
 import csv
 import io
@@ -7,17 +7,15 @@ import json
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.svm import LinearSVC
 
 from imcc import IMCCClassifier
 from imcc.calibration import (
     MultilabelCalibrator,
     TunedThresholds,
-    cross_fit_probabilities,
     label_scores,
 )
-from imcc.datasets import Dataset, read, write
-from imcc.inspection import diagnose_probabilities, score_probabilities
+from imcc.datasets import read, write
+from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data
 
@@ -60,129 +58,19 @@ def rows(more):
     return read(more, labels=list(LABELS))
 
 
-@pytest.fixture
-def calibrated(imcc, pets, more, tmp_path):
-    file = tmp_path / "calibrated.skops"
-    imcc("calibrate", pets / "model.skops", more, "-o", file)
+@pytest.fixture(scope="module")
+def calibrated(pets, rows, tmp_path_factory):
+    file = tmp_path_factory.mktemp("calibrated") / "calibrated.skops"
+    model = MultilabelCalibrator(load_model(pets / "model.skops"), cv="prefit")
+    training = read(pets / "train.csv", labels=list(LABELS))
+    save_model(model.fit(rows.X, rows.Y), file, training)
     return file
-
-
-def test_calibrate_is_the_prefit_calibrator(imcc, pets, more, rows, tmp_path):
-    for method in ("logistic", "isotonic"):
-        file = tmp_path / f"{method}.skops"
-        # Step functions need rows; linear maps do not, and the option is refused for them.
-        options = ("--method", method, *(("--min-support", 30) if method == "isotonic" else ()))
-        result = imcc("calibrate", pets / "model.skops", more, "-o", file, *options)
-        plain = load_model(pets / "model.skops")
-        expected = MultilabelCalibrator(plain, cv="prefit", method=method, min_support=30)
-        expected.fit(rows.X, rows.Y)
-        found = load_model(file)
-        np.testing.assert_array_equal(found.predict_proba(rows.X), expected.predict_proba(rows.X))
-        assert "MultilabelCalibrator(IMCCClassifier), calibrated on" in result.stdout
-        assert "before" in result.stdout
-    assert found.methods_.tolist() == ["isotonic"] * 3
-    # The model inside is the same.
-    np.testing.assert_array_equal(
-        found.estimator_.decision_function(rows.X), plain.decision_function(rows.X)
-    )
-
-
-def test_the_card_says_that_it_was_calibrated_and_on_what(imcc, pets, more, rows, calibrated):
-    old, new = read_card(pets / "model.skops"), read_card(calibrated)
-    assert new.model == "MultilabelCalibrator(IMCCClassifier)"
-    assert new.notes.startswith(f"Calibrated (logistic) on 200 rows of {more} (fingerprint ")
-    assert rows.fingerprint()[:12] in new.notes
-    for name in ("feature_names", "label_names", "fingerprint", "n_rows", "columns", "params"):
-        assert getattr(new, name) == getattr(old, name)
-    np.testing.assert_array_equal(new.together(), old.together())
-    assert "Calibrated (logistic)" in imcc("inspect", calibrated).stdout.replace("\n", " ")
-
-
-def test_what_calibrate_says_is_of_rows_that_the_maps_have_not_seen(
-    imcc, pets, more, rows, tmp_path
-):
-    out = imcc("calibrate", pets / "model.skops", more, "-o", tmp_path / "m.skops", "--json").stdout
-    found = json.loads(out)
-    plain = load_model(pets / "model.skops")
-    expected = diagnose_probabilities(
-        rows.Y,
-        cross_fit_probabilities(plain, rows.X, rows.Y),
-        before=score_probabilities(plain, rows.X, 3),
-    )
-    assert found["probabilities"] == expected.to_dict()
-    assert found["methods"] == ["logistic"] * 3
-    card = read_card(tmp_path / "m.skops")
-    assert card.metrics[f"log loss on {more}, cross-fitted"] == expected.log_loss.value
-    before = expected.before.brier.value
-    assert card.metrics[f"Brier score on {more}, before calibration"] == before
-    assert found["metrics"] == card.metrics
-
-
-def test_metrics_of_the_old_card_are_said_to_be_old(imcc, pets, more, tmp_path):
-    imcc("tune", pets / "train.arff", *GRID, "-o", tmp_path / "a.skops")
-    imcc("calibrate", tmp_path / "a.skops", more, "-o", tmp_path / "b.skops")
-    imcc("thresholds", tmp_path / "b.skops", more, "-o", tmp_path / "c.skops")
-    old, new, last = (read_card(tmp_path / f"{x}.skops").metrics for x in "abc")
-    name = "cross-validated hamming_loss"
-    assert old[name] == new[f"{name}, before calibration"]
-    assert old[name] == last[f"{name}, before calibration, before thresholds"]
-    assert name not in last
-    notes = read_card(tmp_path / "c.skops").notes.splitlines()
-    assert [line.split()[0] for line in notes] == ["Calibrated", "Thresholds"]
 
 
 def test_an_evaluation_on_the_training_rows_is_warned_of(imcc, pets):
     start = ("evaluate", pets / "model.skops")
     assert "rows that the model was trained on" in imcc(*start, pets / "train.csv").stderr
     assert imcc(*start, pets / "test.csv").stderr == ""
-
-
-def test_the_training_rows_are_refused(imcc, pets, tmp_path):
-    for command in ("calibrate", "thresholds"):
-        start = (command, pets / "model.skops", pets / "train.csv")
-        result = imcc(*start, "-o", tmp_path / "m.skops", code=2)
-        assert "rows that the model was trained on" in result.stderr
-        assert not (tmp_path / "m.skops").exists()
-
-
-def test_calibrating_again_replaces_what_was_there(imcc, pets, more, rows, calibrated, tmp_path):
-    imcc("thresholds", calibrated, more, "-o", tmp_path / "t.skops")
-    result = imcc("calibrate", tmp_path / "t.skops", more, "-o", tmp_path / "again.skops")
-    assert "thresholds of the model are on its scores, and are left out" in result.stderr
-    again = load_model(tmp_path / "again.skops")
-    assert type(again.estimator_) is IMCCClassifier
-    np.testing.assert_array_equal(
-        again.predict_proba(rows.X), load_model(calibrated).predict_proba(rows.X)
-    )
-    imcc("thresholds", tmp_path / "t.skops", more, "-o", tmp_path / "t2.skops", "--quiet")
-    again = imcc("thresholds", tmp_path / "t.skops", more, "-o", tmp_path / "t2.skops", "--force")
-    assert "already had thresholds" in again.stdout
-    assert read_card(tmp_path / "t2.skops").model == read_card(tmp_path / "t.skops").model
-
-
-def test_thresholds_are_the_prefit_ones(imcc, pets, more, rows, calibrated, tmp_path):
-    for model, options in (
-        (pets / "model.skops", {}),
-        (calibrated, {"criterion": "micro_f1"}),
-        (calibrated, {"min_support": 150}),
-    ):
-        file = tmp_path / "t.skops"
-        flags = [x for key, v in options.items() for x in (f"--{key.replace('_', '-')}", v)]
-        out = imcc("thresholds", model, more, "-o", file, "--force", "--json", *flags).stdout
-        expected = TunedThresholds(load_model(model), cv="prefit", **options).fit(rows.X, rows.Y)
-        found = load_model(file)
-        np.testing.assert_array_equal(found.thresholds_, expected.thresholds_)
-        about = json.loads(out)
-        assert about["labels"]["threshold"] == expected.thresholds_.tolist()
-        assert about["labels"]["name"] == list(LABELS)
-        assert about["labels"]["tuned"] == expected.cv_results_["tuned"].tolist()
-        judged = json.loads(imcc("evaluate", file, more, "--json").stdout)
-        wrong = np.mean(expected.predict(rows.X) != rows.Y)
-        assert judged["metrics"]["hamming_loss"] == pytest.approx(wrong)
-    assert (
-        "labels with a threshold of their own"
-        in imcc("thresholds", pets / "model.skops", more, "-o", tmp_path / "u.skops").stdout
-    )
 
 
 def test_predict_proba(imcc, pets, calibrated, tmp_path):
@@ -209,12 +97,12 @@ def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):
     result = imcc("predict", pets / "model.skops", pets / "new.csv", "--proba", code=2)
     said = " ".join(result.stderr.split())
     assert "--proba is for models with probabilities" in said
-    assert f"imcc calibrate {pets / 'model.skops'} DATA -o NEW" in said
+    assert "MultilabelCalibrator" in said
     wrong = imcc("inspect", pets / "model.skops", "--test", pets / "test.csv", code=2)
-    assert "imcc calibrate" in wrong.stderr
+    assert "MultilabelCalibrator" in wrong.stderr
 
 
-def test_models_of_one_class_per_row(imcc, pets, more, tmp_path):
+def test_models_of_one_class_per_row(imcc, pets, tmp_path):
     data = make_data(120)
     words = np.array(["cat", "dog", "emu"])[data.Y[:, 0] + data.Y[:, 1]]
     model = MultilabelCalibrator(IMCCClassifier(4, random_state=0), cv=3).fit(data.X, words)
@@ -222,9 +110,6 @@ def test_models_of_one_class_per_row(imcc, pets, more, tmp_path):
     found = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--proba").stdout)
     assert found[0] == ["cat", "dog", "emu"]
     np.testing.assert_allclose(np.array(found[1:], dtype=float).sum(axis=1), 1)
-    for command in ("calibrate", "thresholds"):
-        out = imcc(command, tmp_path / "m.skops", more, "-o", tmp_path / "n.skops", code=2)
-        assert "predicts one class per row" in out.stderr
 
 
 @pytest.mark.parametrize("extra", [(), ("--thresholds", "f1"), ("--scale",)], ids=" ".join)
@@ -322,32 +207,3 @@ def test_evaluate_of_foreign_models(imcc, pets, tmp_path):
     predicted = label_scores(trees, testing.X, 3) >= 0.5
     assert found["metrics"]["hamming_loss"] == pytest.approx(np.mean(predicted != testing.Y))
     assert found["probabilities"]["before"] is None
-
-
-def test_files_are_not_overwritten(imcc, pets, more, calibrated, tmp_path):
-    for command in ("calibrate", "thresholds"):
-        start = (command, pets / "model.skops", more, "-o", calibrated)
-        assert "already exists" in imcc(*start, code=1).stderr
-        assert imcc(*start, "--force", "--quiet").stdout == ""
-
-
-def test_one_row_and_labels_that_never_occur(imcc, pets, tmp_path):
-    data = make_data(30, seed=8)
-    never = Dataset(data.X, data.Y * [1, 0, 1], FEATURES, LABELS)
-    for rows in (never, data[:1]):
-        write(rows, tmp_path / "few.csv")
-        for command in ("calibrate", "thresholds"):
-            file = tmp_path / "m.skops"
-            imcc(command, pets / "model.skops", tmp_path / "few.csv", "-o", file, "--force")
-            assert np.isfinite(load_model(file).decision_function(data.X)).all()
-
-
-def test_margins_have_no_probabilities_before(imcc, pets, more, tmp_path):
-    from sklearn.multiclass import OneVsRestClassifier
-
-    training = read(pets / "train.csv", labels=list(LABELS))
-    machine = OneVsRestClassifier(LinearSVC()).fit(training.X, training.Y)
-    save_model(machine, tmp_path / "s.skops", feature_names=FEATURES, label_names=LABELS)
-    out = imcc("calibrate", tmp_path / "s.skops", more, "-o", tmp_path / "c.skops", "--json")
-    assert json.loads(out.stdout)["probabilities"]["before"] is None
-    imcc("predict", tmp_path / "c.skops", pets / "new.csv", "--proba")

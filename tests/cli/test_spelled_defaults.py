@@ -39,8 +39,6 @@ LINES = {
         "inspect MODEL NEW.csv --row 3 --by support --json",
     ],
     "predict": ["predict MODEL NEW.csv", "predict MODEL NEW.csv --scores"],
-    "calibrate": ["calibrate MODEL TEST.csv -o OUT --json --force"],
-    "thresholds": ["thresholds MODEL TEST.csv -o OUT --json --force"],
     "evaluate": [
         "evaluate MODEL TEST.csv --json --resamples 0",
         "evaluate MODEL TEST.csv --json --resamples 500",
@@ -63,7 +61,6 @@ LINES = {
     ],
     "experiment resume": ["experiment resume STORE", "experiment resume STORE --dask local"],
     "experiment run": ["experiment run quick"],
-    "sensitivity": ["sensitivity yeast"],
     "compare": ["compare STORE --json", "compare STORE --published --json"],
     "report": ["report SMALL -o -", "report SMALL --tables markdown -o -"],
     "demo": ["demo"],
@@ -98,7 +95,7 @@ NO_WORD = {
     *("--transpose-labels", "--max-bytes", "--separator", "--width", "--background", "--label"),
     *("--calibration", "--threads", "--isolate", "--device", "--rows", "--selection", "--title"),
 }
-STOPPED = ("tune", "fit", "calibrate", "thresholds", "experiment", "sensitivity", "demo")
+STOPPED = ("tune", "fit", "experiment", "demo")
 STOPPED += ("datasets fetch",)
 OUTPUTS = {("datasets schema", "--output"), ("report", "--output")}
 

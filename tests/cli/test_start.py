@@ -143,8 +143,6 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert tuple(imcc.metrics.METRICS) == choices.METRICS
     assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
     assert tuple(imcc.calibration.CRITERIA) == choices.CRITERIA
-    fit = imcc.calibration.MultilabelCalibrator(imcc.IMCCClassifier(4), method="?").fit
-    assert offered(fit, train.X, train.Y) == choices.CALIBRATORS
     assert choices.EACH == imcc.experiment.EACH
     assert tuple(imcc.estimators.GRIDS) == choices.GRIDS
     for kernel in choices.KERNELS:

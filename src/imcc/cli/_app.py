@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
 import imcc
 from imcc._utils.text import printable
@@ -28,14 +27,6 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
             "Inspect a model, or explain the scores of one row.",
         ),
         "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
-        "calibrate": (
-            "_adjust:calibrate",
-            "Calibrate a model: fit probabilities to new rows with labels.",
-        ),
-        "thresholds": (
-            "_adjust:thresholds",
-            "Choose the thresholds of a model on new rows with labels.",
-        ),
         "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows with known labels."),
     },
     "Data": {
@@ -46,10 +37,6 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
             "_experiment:experiment",
             "Compare methods on data sets: run, stop, resume, export, merge.",
         ),
-        "sensitivity": (
-            "_sensitivity:sensitivity",
-            "Study how IMCC depends on its parameters.",
-        ),
         "compare": (
             "_compare:compare_",
             "Compare the results of methods, with tests of significance.",
@@ -58,10 +45,6 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "More": {
         "demo": ("_demo:demo", "Compare five methods on yeast, and write a report."),
-        "completion": (
-            "_app:completion",
-            "Print a script for shell completion.",
-        ),
     },
 }
 
@@ -133,26 +116,3 @@ class LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, envvar="IMCC_DEBUG", help="Show the traceback of an error.")
 def app(debug: bool) -> None:
     """Multi-label learning with cluster centres as virtual examples."""
-
-
-@click.command(
-    epilog=examples(
-        "imcc completion bash > ~/.local/share/bash-completion/completions/imcc",
-        'eval "$(imcc completion zsh)"',
-        "imcc completion fish > ~/.config/fish/completions/imcc.fish",
-    )
-)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print a script for shell completion.
-
-    It completes commands and options.  Save it where your shell looks for such scripts (see the
-    examples), and open a new terminal.
-    """
-    kind = get_completion_class(shell)
-    assert kind is not None
-    root = context.find_root().command
-    # Not .source(): for bash it would run bash to ask for its version.
-    made = kind(root, {}, "imcc", "_IMCC_COMPLETE")
-    click.echo(made.source_template % made.source_vars())

@@ -23,7 +23,6 @@ METHODS = ("kernel_ensemble", "imcc")
 # imcc.calibration and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 CALIBRATIONS = ("linear", "platt", "isotonic")
-CALIBRATORS = ("logistic", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features", "members")
 # How `imcc inspect --row` explains: in terms of columns, or as above.
 BY = ("columns", *EXPLANATIONS)

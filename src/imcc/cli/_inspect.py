@@ -390,8 +390,9 @@ def _judged(
     if found is None:
         raise InvalidArgumentError(
             "test",
-            "is for models with probabilities, and this one has scores only: give it probabilities "
-            "with imcc calibrate, or judge its scores with imcc evaluate",
+            "is for models with probabilities, and this one has scores only: train it with "
+            "--calibrate, wrap it in MultilabelCalibrator(model, cv='prefit') in Python, or "
+            "evaluate its scores with imcc evaluate",
         )
     return found
 

@@ -62,8 +62,8 @@ _BINARY = ("parquet", "xlsx")
 @click.option(
     "--proba",
     is_flag=True,
-    help="Write the probabilities of the labels; for models that have them (imcc calibrate, imcc "
-    "tune --calibrate).",
+    help="Write the probabilities of the labels; for models that have them, such as those of "
+    "'imcc tune' or 'imcc tune --method imcc --calibrate'.",
 )
 @click.option(
     "--top-k",
@@ -136,9 +136,8 @@ def predict(
         if proba and not hasattr(model, "predict_proba"):
             raise InvalidArgumentError(
                 "proba",
-                "is for models with probabilities, and this one has scores only: give it "
-                f"probabilities with imcc calibrate {model_file} DATA -o NEW, where DATA are rows "
-                "with labels that it was not trained on",
+                "is for models with probabilities, and this one has scores only: train it with "
+                "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
             )
         wanted = Wanted(form, scores, proba, top_k, top, raw_csv=raw_csv)
         if table_model(model) is not None and are_tables(inputs, reading):
