@@ -1,5 +1,6 @@
 """Every estimator, on dense and sparse rows, from arrays and frames: saved, loaded, the same."""
 
+import importlib
 import json
 import zipfile
 
@@ -9,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
@@ -51,7 +52,7 @@ MODELS = {
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
     "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
-    "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
+    "pipeline": make_pipeline(StandardScaler(with_mean=False), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
@@ -107,6 +108,13 @@ ROWS = {
 def problem(small_problem):
     X, Y, X_new, _ = small_problem
     return np.maximum(X, 0), Y, np.maximum(X_new, 0)
+
+
+def test_short_names_lead_to_classes():
+    for where in (*CLASSES.values(), *PARTS.values()):
+        module, _, name = where.partition(":")
+        assert isinstance(getattr(importlib.import_module(module), name), type)
+    assert not set(CLASSES) & set(PARTS)
 
 
 def test_no_estimator_is_left_out():
