@@ -305,7 +305,8 @@ def _decimals(values: np.ndarray, decimals: int | None) -> int:
         return decimals
     # The number of decimals that the largest value has if it is given to 12 digits.
     largest = float(np.abs(values).max())
-    return _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    # NumPy cannot round to more than 300.
+    return min(_DIGITS - math.ceil(math.log10(largest)), 300) if largest > 0 else _DIGITS
 
 
 def _sizes(
