@@ -2,7 +2,7 @@
 
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.baselines import (
@@ -39,7 +39,7 @@ MODELS = {
     "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
     "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
-    "pipeline": make_pipeline(MaxAbsScaler(), IMCCClassifier(**IMCC)),
+    "pipeline": make_pipeline(StandardScaler(with_mean=False), IMCCClassifier(**IMCC)),
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),

@@ -147,7 +147,7 @@ def test_export_and_merge(store, toml, tmp_path):
     call("experiment", "export", store, "-o", out, code=1)
     call("experiment", "export", store, "-o", out, "--force")
     written = json.loads(
-        call("experiment", "export", store, "-o", tmp_path / "o.parquet", "--json").stdout
+        call("experiment", "export", store, "-o", tmp_path / "o.csv", "--json").stdout
     )
     new = tmp_path / "new.sqlite"
     call("experiment", "merge", new, out, code=1)  # of what experiment?

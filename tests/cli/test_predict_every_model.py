@@ -12,7 +12,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from imcc import IMCCClassifier
 from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, read, write
-from imcc.persistence import make_card, save_model
+from imcc.persistence import make_card, save_model, untrusted_types
 from tests.cli.conftest import LABELS, make_data
 
 FORMS = ("csv", "json", "jsonl", "parquet", "xlsx")
@@ -95,10 +95,11 @@ def test_the_best_labels_of_every_model_in_every_format(files, imcc, tmp_path, k
 def test_a_model_without_names_numbers_its_labels(imcc, tmp_path):
     data = make_data(40)
     model = MultiOutputClassifier(LogisticRegression()).fit(data.X, data.Y)
-    save_model(model, tmp_path / "m.skops")
+    file = save_model(model, tmp_path / "m.skops")
+    trust = [part for name in untrusted_types(file) for part in ("--trust", name)]
     nameless = Dataset(data.X, data.Y)
     write(nameless, tmp_path / "new.npz")
-    shown = imcc("predict", tmp_path / "m.skops", tmp_path / "new.npz", "--top", 2, "--proba")
+    shown = imcc("predict", file, tmp_path / "new.npz", "--top", 2, "--proba", *trust)
     rows = shown.stdout.splitlines()
     assert rows[0] == "tags,probabilities"
     assert set(rows[1].split(",")[0].split("|")) <= {"label0", "label1", "label2"}

@@ -369,15 +369,18 @@ def test_the_way_back(folder, imcc, tmp_path):
     new.to_csv(raw, index=False)
     new.loc[new["message"] == "", "message"] = "nothing"
     new.to_csv(raw, index=False)
-    rows = table(imcc("predict", file, raw, "--ignore-extra", "--scores").stdout)
+    encoder = "sklearn.preprocessing._encoders.OneHotEncoder"
+    assert encoder in imcc("predict", file, raw, code=1).stderr
+    trust = ("--trust", encoder)
+    rows = table(imcc("predict", file, raw, "--ignore-extra", "--scores", *trust).stdout)
     assert rows[0] == LABELS
     expected = model.decision_function(new[used.columns])
     np.testing.assert_allclose(np.array(rows[1:], dtype=float), expected)
-    found = json.loads(imcc("evaluate", file, raw, "--ignore-extra", "--json").stdout)
+    found = json.loads(imcc("evaluate", file, raw, "--ignore-extra", "--json", *trust).stdout)
     assert found["metrics"]["average_precision"] > 0.6
-    shown = imcc("inspect", file, "--rows", raw, "--row", 3, "--by", "support").stdout
+    shown = imcc("inspect", file, "--rows", raw, "--row", 3, "--by", "support", *trust).stdout
     assert "Row 3" in shown
-    assert "unknown to the model" in imcc("predict", file, raw, code=1).stderr
+    assert "unknown to the model" in imcc("predict", file, raw, *trust, code=1).stderr
 
 
 _MEMORY = """

@@ -1,7 +1,5 @@
 """A method of one's own beside rows that were computed elsewhere."""
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -16,11 +14,9 @@ from click.testing import CliRunner
 from imcc.comparison import compare
 from imcc.datasets import write
 from imcc.experiment import (
-    LABEL_RANGES,
     SCORES,
     Experiment,
     ExperimentError,
-    Merged,
     Store,
     StoreError,
     export,
@@ -341,45 +337,3 @@ def test_the_rows_of_the_repository_are_those_of_the_experiment(name, tmp_path):
         assert merge(store, [rows]).n_new == len(keys)
         missing = {tuple(key[1:]) for key in store.missing() if key.kind == SCORES}
         assert not keys & missing
-
-
-def test_records_by_frequency_join_rows_without_them(small, rows, tmp_path):
-    """Rows of before and after there was a record, in one store and in one file."""
-    names = rows.read_text().splitlines()[0].split(",")
-    first, last = names.index("label_ap_to_1"), names.index("label_ap_above_20")
-    assert names[first : last + 1] == list(LABEL_RANGES)
-    old = tmp_path / "old.csv"
-    full = rows.read_text().splitlines(keepends=True)
-    table = [row[:first] + row[last + 1 :] for row in csv.reader(io.StringIO(rows.read_text()))]
-    with old.open("w", newline="") as file:
-        csv.writer(file).writerows([row for row in table if row[2] in ("repetition", "0")])
-    with Store.create(tmp_path / "both.sqlite", small) as store:
-        assert merge(store, [old]).n_new == 2
-        assert all(not s.by_frequency for found in store.runs() for s in found.selections)
-        again = export(store, tmp_path / "again.csv")[0]
-        assert again.read_text().splitlines()[0] == ",".join(table[0])
-        assert np.isnan(store.scores("label_ap_5_to_20").values).all()
-        later = tmp_path / "later.csv"
-        later.write_text("".join(line for line in full if line.split(",")[2] != "0"))
-        assert merge(store, [later]).n_new == 4
-        has = {r.key.repetition: bool(r.selections[0].by_frequency) for r in store.runs()}
-        assert has == {0: False, 1: True, 2: True}
-        both = export(store, tmp_path / "mixed.csv")[0]
-    with (
-        Store.create(tmp_path / "new.sqlite", small) as store,
-        Store(tmp_path / "both.sqlite") as known,
-    ):
-        assert merge(store, [both]).n_new == 6
-        assert repr(store.runs()) == repr(known.runs())
-        # Rows that have none get theirs from the same rows, and the others keep theirs.
-        assert merge(store, [rows]) == Merged(n_known=6)
-        with Store.create(tmp_path / "all.sqlite", small) as whole:
-            merge(whole, [rows])
-            assert repr(store.runs()) == repr(whole.runs())
-            for name in LABEL_RANGES:
-                expected = np.full((1, 2, 3), np.nan)
-                for found in whole.runs():
-                    at = 0, whole.scores(name).methods.index(found.key.method), found.key.repetition
-                    expected[at] = found.selections[0].by_frequency.get(name, np.nan)
-                np.testing.assert_array_equal(store.scores(name).values, expected)
-        assert store.add_frequencies(known.runs()) == 0

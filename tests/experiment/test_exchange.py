@@ -42,13 +42,13 @@ def same(a, b):
     return repr(a) == repr(b)  # NaN is not equal to itself, but looks like it
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite"])
+@pytest.mark.parametrize("kind", ["csv", "sqlite"])
 def test_results_survive_the_way_to_another_machine(store, whole, tmp_path, kind):
     if kind == "sqlite":
         sources = [shutil.copy(store.path, tmp_path / "copy.sqlite")]
     else:
-        sources = export(store, tmp_path / f"out.{kind}")
-        assert [p.name for p in sources] == [f"out.{kind}", f"out.sensitivity.{kind}"]
+        sources = export(store, tmp_path / "out.csv")
+        assert [p.name for p in sources] == ["out.csv", "out.sensitivity.csv"]
     with Store.create(tmp_path / "new.sqlite", whole) as new:
         merged = merge(new, sources)
         assert (merged.n_new, merged.n_known, merged.conflicts) == (7, 0, [])
@@ -92,7 +92,7 @@ def test_files_are_not_overwritten_unless_asked(store, tmp_path):
 
 
 def test_places_that_cannot_be_written_to(store, tmp_path):
-    with pytest.raises(StoreError, match=r"\.csv or \.parquet"):
+    with pytest.raises(StoreError, match=r"\.csv"):
         export(store, tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match="no folder"):
         export(store, tmp_path / "none" / "out.csv")
@@ -111,7 +111,7 @@ def spoil(old, new, count=1):
         (lambda text: text.replace(",pets", ",x").replace("pets,dice,0", "pets,dice,zero"), "line"),
         (lambda text: text + text.splitlines()[1] + "\n", "twice"),
         (lambda text: text[: len(text) - 40], "line"),
-        (lambda text: "".join(text.splitlines(keepends=True)[:-2]), "a part of the result"),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-2]), "some of them missing"),
         (spoil(",grid,0,average_precision,", ",grid,0,,"), "line"),
         (spoil("pets,dice,0", "pets,dice,8"), "no task"),
         (spoil("pets,dice,0", "pets,ace,0"), "no task"),
@@ -143,7 +143,7 @@ def test_results_of_another_protocol_are_refused(store, whole, tmp_path):
         merge(new, path)
 
 
-@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.sqlite"])
+@pytest.mark.parametrize("name", ["x.csv", "x.sqlite"])
 def test_files_that_are_something_else(store, tmp_path, name):
     path = tmp_path / name
     with pytest.raises(StoreError, match="there is no"):
@@ -162,8 +162,7 @@ def test_an_empty_export_brings_nothing(whole, tmp_path):
 NAMES = ("=1+1", "+cmd", "-cmd", "@SUM", "'=1", "'quoted", "''x", "plain")
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_names_that_begin_a_formula_are_defused_and_come_back(pets_file, tmp_path, kind):
+def test_names_that_begin_a_formula_are_defused_and_come_back(pets_file, tmp_path):
     experiment = Experiment(
         dict.fromkeys(NAMES, pets_file), {"=m": "kernel_ridge"}, n_repeats=1
     ).resolve()
@@ -171,15 +170,14 @@ def test_names_that_begin_a_formula_are_defused_and_come_back(pets_file, tmp_pat
     rows = [replace(rows[0], key=task.key) for task in experiment.tasks()]
     with Store.create(tmp_path / "a.sqlite", experiment) as store:
         store.add_all(rows)
-        (path,) = export(store, tmp_path / f"out.{kind}")
-        if kind == "csv":
-            with path.open(newline="") as file:
-                lines = list(csv.DictReader(file))
-            assert {line["method"] for line in lines} == {"'=m"}
-            assert not any(line["dataset"].startswith(tuple("=+-@")) for line in lines)
-            assert any(line["cv_score"].startswith("0.") for line in lines)
-            raw = export(store, tmp_path / "raw.csv", defuse=False)[0].read_text()
-            assert "\n=1+1,=m," in raw
+        (path,) = export(store, tmp_path / "out.csv")
+        with path.open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        assert {line["method"] for line in lines} == {"'=m"}
+        assert not any(line["dataset"].startswith(tuple("=+-@")) for line in lines)
+        assert any(line["cv_score"].startswith("0.") for line in lines)
+        raw = export(store, tmp_path / "raw.csv", defuse=False)[0].read_text()
+        assert "\n=1+1,=m," in raw
         with Store.create(tmp_path / "b.sqlite", experiment) as other:
             assert merge(other, [path]).n_new == len(NAMES)
             assert [run.key for run in other.runs()] == [run.key for run in store.runs()]

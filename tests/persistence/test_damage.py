@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from imcc.baselines import ExtraTreesBaseline, KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
-from imcc.tabular import TreeCorrectedClassifier
+from imcc.tabular import TableClassifier, TreeCorrectedClassifier
 
 pytest.importorskip("skops")
 
@@ -243,6 +244,79 @@ def test_one_object_described_in_two_ways(sparse_model, tmp_path):
         load_model(rewritten(sparse_model, tmp_path / "m", schema_change(change)))
 
 
+def list_of(parts, number):
+    return {
+        **{"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"},
+        **{"__id__": number, "content": parts},
+    }
+
+
+def number_of(value):
+    return {
+        **{"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"},
+        **{"__id__": None, "content": json.dumps(value), "is_json": True},
+    }
+
+
+@pytest.mark.parametrize("loader", ["ListNode", "CachedNode"])
+def test_lists_that_double_with_every_level(sparse_model, tmp_path, loader):
+    """skops would take minutes for this file of a few kilobytes: 2 to the power of 60 lists."""
+
+    def change(schema):
+        nested = list_of([], 10_000)
+        for number in range(10_001, 10_060):
+            again = {**list_of([], number - 1), "__loader__": loader}
+            nested = list_of([nested, again], number)
+        schema["content"]["content"]["kernel_params"] = nested
+
+    file = rewritten(sparse_model, tmp_path / "m", schema_change(change))
+    for action in (load_model, untrusted_types):
+        with pytest.raises(ModelFileError, match="in two ways"):
+            action(file)
+
+
+@pytest.mark.parametrize("number", [0, 10_000, None])
+def test_an_array_that_is_read_many_times(sparse_model, tmp_path, number):
+    def change(schema):
+        array = next(nodes(schema, "NdArrayNode"))
+        copies = [{**array, "__id__": number} for _ in range(3)]
+        schema["content"]["content"]["kernel_params"] = list_of(copies, 10_001)
+
+    with pytest.raises(ModelFileError, match="an array belongs to two objects"):
+        load_model(rewritten(sparse_model, tmp_path / "m", schema_change(change)))
+
+
+@pytest.mark.parametrize("depth", [50, 150, 5000])
+def test_lists_that_are_nested_deeply(sparse_model, tmp_path, depth):
+    """Printing or copying such a model would exceed the recursion limit."""
+
+    def as_entries(schema):
+        nested = list_of([], None)
+        for _ in range(depth):
+            nested = list_of([nested], None)
+        schema["content"]["content"]["kernel_params"] = nested
+
+    def as_text(schema):
+        entry = schema["content"]["content"]["kernel_params"]
+        entry["content"] = " " + "[" * depth + "]" * depth
+        del entry["__id__"]
+
+    with pytest.raises(ModelFileError, match="a list as text"):
+        load_model(rewritten(sparse_model, tmp_path / "m", schema_change(as_text)))
+    if depth == 5000:  # json cannot write it
+        text = json.dumps(list_of(["HERE"], None)).partition('"HERE"')
+        nested = text[0] * depth + text[2] * depth
+        whole = {"schema.json": f'{{"__loader__": "ListNode", "content": [{nested}]}}'}
+        file = rewritten(sparse_model, tmp_path / "m", lambda members: members.update(whole))
+    else:
+        file = rewritten(sparse_model, tmp_path / "m", schema_change(as_entries))
+    if depth == 50:
+        assert "kernel_params=[[[" in repr(load_model(file))
+        return
+    with pytest.raises(ModelFileError, match=r"nested too deeply|cannot be loaded"):
+        load_model(file)
+
+
 def test_a_class_that_this_version_does_not_know(sparse_model, tmp_path):
     def change(schema):
         schema["__class__"] = "IMCCClassifierPlus"
@@ -380,6 +454,108 @@ def test_the_process_survives(problem, tmp_path):
         [sys.executable, "-c", code, str(file), str(whole)], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
+# Indices of other compiled code
+
+
+@pytest.fixture(scope="module")
+def table_model(problem, tmp_path_factory):
+    pandas = pytest.importorskip("pandas")
+    X, Y = problem
+    towns = np.array(["Ulm", "Bonn", "Hof"])
+    table = pandas.DataFrame(
+        {
+            "town": towns[(X[:, 0] > 0.5).astype(int) + (np.arange(90) == 5)],
+            "note": [" ".join(towns[row[:3] > 0.2]) + " and so on" for row in X],
+            "tag": np.where(Y[:, 0], "a", "b"),
+        }
+    )
+    model = TableClassifier(IMCCClassifier(n_clusters=4, random_state=0), kinds={"note": "text"})
+    model.fit(table, "tag")
+    return save_model(model, tmp_path_factory.mktemp("models") / "m.skops"), table
+
+
+def attributes(schema, name):
+    """Yield the entries of an attribute, wherever it occurs."""
+    for node in nodes(schema, "DictNode"):
+        if name in node["content"]:
+            yield node["content"][name]
+
+
+@pytest.mark.parametrize("column", [10**9, -1, 3, 0.5])
+def test_terms_in_columns_that_do_not_exist(table_model, tmp_path, column):
+    def change(schema):
+        for vocabulary in attributes(schema, "vocabulary_"):
+            vocabulary["content"][next(iter(vocabulary["content"]))] = number_of(column)
+
+    file = rewritten(table_model[0], tmp_path / "m", schema_change(change))
+    with pytest.raises(ModelFileError, match="an invalid TfidfVectorizer"):
+        load_model(file)
+
+
+def test_categories_in_columns_that_do_not_exist(table_model, tmp_path):
+    """The encoder's columns follow from several of its attributes, so its result is checked."""
+    file, table = table_model
+    assert load_model(file).predict(table).shape[0] == 90
+
+    def change(schema):
+        (counts,) = attributes(schema, "_n_features_outs")
+        counts["content"][0] = number_of(1)
+
+    model = load_model(rewritten(file, tmp_path / "m", schema_change(change)))
+    with pytest.raises(ValueError, match="indices"):
+        model.predict(table)
+
+
+@pytest.mark.parametrize("place", [10**9, -5, 625])
+def test_random_generators_that_read_elsewhere(problem, tmp_path, place):
+    model = IMCCClassifier(n_clusters=4, random_state=np.random.RandomState(0)).fit(*problem)
+    whole = save_model(model, tmp_path / "whole")
+    assert load_model(whole).random_state.randint(9) == model.random_state.randint(9)
+
+    def change(schema):
+        for node in nodes(schema, "DictNode"):
+            if "pos" in node["content"]:
+                node["content"]["pos"] = number_of(place)
+
+    with pytest.raises(ModelFileError, match="an invalid RandomState"):
+        load_model(rewritten(whole, tmp_path / "m", schema_change(change)))
+
+
+def test_text_that_is_not_unicode(problem, tmp_path):
+    X, Y = problem
+    model = IMCCClassifier(n_clusters=4, random_state=0).fit(X, np.where(Y[:, 0], "yes", "no"))
+
+    def change(members):
+        for name in [name for name in members if name.endswith(".npy")]:
+            array = np.load(io.BytesIO(members[name])).copy()
+            if array.dtype.kind == "U":
+                array.view(np.uint32)[0] = 2**32 - 1
+                members[name] = written(array)
+
+    with pytest.raises(ModelFileError, match="the text in the array"):
+        load_model(rewritten(save_model(model, tmp_path / "whole"), tmp_path / "m", change))
+
+
+def test_no_more_processes_than_processors(table_model, tmp_path):
+    def change(schema):
+        for jobs in attributes(schema, "n_jobs"):
+            jobs |= number_of(100_000)
+
+    model = load_model(rewritten(table_model[0], tmp_path / "m", schema_change(change)))
+    assert model.estimator_["table"].encoder_.n_jobs == -1
+
+
+@pytest.mark.slow
+def test_changed_numbers_never_end_the_process():
+    """In a process of its own; at most three numbers, shapes or types of each file are changed."""
+    script = Path(__file__).with_name("mutate_models.py")
+    command = [sys.executable, str(script), "--count", "300", "--seed", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    outcomes = json.loads(done.stdout.splitlines()[-1])
+    assert min(outcomes.values()) > 10
 
 
 @pytest.fixture(scope="module")

@@ -210,7 +210,10 @@ def test_rare_and_frequent_labels(tmp_path):
             often = {"label_ap_above_20": 1 - better[found.key.method]}
             chosen = replace(found.selections[0], by_frequency={**rare, **often})
             records.append(replace(found, selections=(chosen,)))
-        assert store.add_frequencies(records) == len(records)
+        experiment = store.experiment
+    plain = tmp_path / "recorded.sqlite"
+    with Store.create(plain, experiment) as store:
+        store.add_all(records)
     page = build_page(plain)
     section = Page(page.split('<section id="labels"')[1].split("</section>")[0].partition(">")[2])
     # Three data sets have rare labels; extra_trees is best for frequent ones.

@@ -46,6 +46,7 @@ PARTS: dict[str, str] = {
     "FourierMap": "imcc._core.maps:FourierMap",
     "FourierModel": "imcc._core.models:FourierModel",
     "IdentityMap": "imcc._core.maps:IdentityMap",
+    "Indicators": "imcc.tabular._transformer:Indicators",
     "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
     "Kernel": "imcc._core.kernels:Kernel",
     "KernelModel": "imcc._core.models:KernelModel",

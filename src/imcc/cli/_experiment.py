@@ -73,7 +73,7 @@ def experiment() -> None:
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="FILE",
-    help="Results of the other methods: a .csv, .parquet or .sqlite file; may be repeated.  They "
+    help="Results of the other methods: a .csv or .sqlite file; may be repeated.  They "
     "are not computed again, and --methods are compared with them at the end.  [default: "
     "results/NAME.csv in this folder, if it exists and --methods has a file]",
 )
@@ -406,18 +406,18 @@ def _glance(path: Path) -> dict[str, Any]:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="A .csv or .parquet file; studies are written to NAME.sensitivity.csv next to it.",
+    help="A .csv file; studies are written to NAME.sensitivity.csv next to it.",
 )
 @click.option("--force", is_flag=True, help="Overwrite files that already exist.")
 @click.option(
     "--raw",
     is_flag=True,
     help="Write text that looks like a formula (=, +, -, @) unchanged; by default it is prefixed "
-    "with an apostrophe in CSV files, which merge removes.",
+    "with an apostrophe, which merge removes.",
 )
 @_JSON
 def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) -> None:
-    """Write all results to a CSV or Parquet file, with one row per chosen setting."""
+    """Write all results to a CSV file, with one row per chosen setting."""
     from imcc.experiment import Store, export
 
     with problems_reported(), Store(store, read_only=True) as opened:
@@ -454,7 +454,7 @@ def merge_(store: Path, sources: tuple[Path, ...], described: str | None, as_jso
         if described is not None:
             Store.create(store, load_experiment(described)).close()
         for source in sources:
-            if source.suffix not in (".csv", ".parquet"):
+            if source.suffix != ".csv":
                 with Store(source, read_only=True) as other:
                     Store.create(store, other.experiment).close()
         with Store(store) as opened, working("merging"):

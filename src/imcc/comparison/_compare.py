@@ -285,7 +285,8 @@ def _wilcoxon(values: np.ndarray, mean_ranks: np.ndarray, alpha: float) -> Wilco
     # The number of decimals that the largest value has if it is given to 12 digits.  Rounding
     # removes floating-point noise, because of which 0.3 - 0.2 differs from 0.2 - 0.1.
     largest = float(np.abs(values).max())
-    decimals = _DIGITS - math.ceil(math.log10(largest)) if largest > 0 else _DIGITS
+    # NumPy cannot round to more than 300 of them.
+    decimals = min(_DIGITS - math.ceil(math.log10(largest)), 300) if largest > 0 else _DIGITS
     k = values.shape[1]
     first, second = np.triu_indices(k, k=1)
     differences = np.round(values[:, first] - values[:, second], decimals)

@@ -38,7 +38,7 @@ def join_rows(
     methods : str, or iterable of str
         Names of the methods to compute.
     rows : path-like, or iterable of path-like
-        Exported CSV and Parquet files, and stores.
+        Exported CSV files, and stores.
     store : path-like
         The store; it is created if it does not exist, with ``methods`` and the methods that have
         results.

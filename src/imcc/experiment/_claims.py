@@ -165,6 +165,6 @@ def process_start(pid: int) -> str:
         os.kill(pid, 0)
     except PermissionError:
         return "unknown"
-    except OSError:
+    except (OSError, OverflowError):
         return ""
     return "unknown"

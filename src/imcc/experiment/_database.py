@@ -2,79 +2,88 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from imcc.experiment._errors import StoreError
 from imcc.experiment._records import RUN_FIELDS, STUDY_FIELDS
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 
-FORMAT = 1  # version of the schema below, stored in the file as user_version
+FORMAT = 2  # version of the tables below, stored in the file as user_version
 APPLICATION = int.from_bytes(b"IMCC", "big")
 _BUSY_SECONDS = 60
 _ATTEMPTS = 100
+_MAX_DEPTH = 50  # of JSON
 
-_KEY = (
-    "kind TEXT NOT NULL, dataset TEXT NOT NULL, method TEXT NOT NULL, repetition INTEGER NOT NULL"
-)
-_METRICS = ", ".join(f"{name} REAL" for name in ALL_METRICS)
+
+def _columns(kinds: Mapping[str, str]) -> str:
+    """Return the SQL of columns; a question mark after the type allows NULL.
+
+    SQLite stores values of any type in any column.  The constraints make it refuse them, also in a
+    file that someone else wrote: ``PRAGMA quick_check`` looks at them.
+    """
+    columns = []
+    for name, kind in kinds.items():
+        optional = kind.endswith("?")
+        kind = kind.rstrip("?")
+        types = f"'{kind.lower()}'" + (", 'null'" if optional else "")
+        finite = f" AND abs({name}) < 1e30" if kind == "REAL" else ""
+        columns.append(f"{name} {kind} CHECK (typeof({name}) IN ({types}){finite})")
+    return ", ".join(columns)
+
+
 _SQL = {
-    "str": "TEXT NOT NULL",
-    "int": "INTEGER NOT NULL",
-    "int | None": "INTEGER",
-    "float": "REAL NOT NULL",
-    "tuple[str, ...]": "TEXT NOT NULL",  # as JSON
-    "dict[str, Any]": "TEXT NOT NULL REFERENCES environments(id)",
+    "str": "TEXT",
+    "int": "INTEGER",
+    "int | None": "INTEGER?",
+    "float": "REAL",
+    "tuple[str, ...]": "TEXT",  # as JSON
+    "dict[str, Any]": "TEXT",  # the id of an environment
 }
 _RUN, _STUDY = (
-    ", ".join(f"{name} {_SQL[kind]}" for name, kind in fields.items())
-    for fields in (RUN_FIELDS, STUDY_FIELDS)
+    {name: _SQL[kind] for name, kind in fields.items()} for fields in (RUN_FIELDS, STUDY_FIELDS)
 )
-_LAYOUT = f"""
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE environments (id TEXT PRIMARY KEY, content TEXT NOT NULL);
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY, {_KEY}, {_RUN},
-  UNIQUE (kind, dataset, method, repetition)
-);
-CREATE TABLE selections (
-  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-  position INTEGER NOT NULL, selection TEXT NOT NULL, setting TEXT NOT NULL, cv_score REAL,
-  {_METRICS},
-  PRIMARY KEY (run, selection)
-);
-CREATE TABLE studies (
-  {_KEY}, axes TEXT NOT NULL, metrics TEXT NOT NULL, mean BLOB NOT NULL, std BLOB NOT NULL,
-  {_STUDY},
-  UNIQUE (kind, dataset, method, repetition)
-);
-CREATE TABLE failures (
-  {_KEY}, error TEXT NOT NULL, traceback TEXT NOT NULL, seconds REAL NOT NULL,
-  attempts INTEGER NOT NULL, environment TEXT NOT NULL, finished TEXT NOT NULL, at REAL NOT NULL,
-  PRIMARY KEY (kind, dataset, method, repetition)
-);
-CREATE TABLE runners (
-  id TEXT PRIMARY KEY, machine TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL,
-  heartbeat REAL NOT NULL
-);
-CREATE TABLE claims (
-  {_KEY}, runner TEXT NOT NULL REFERENCES runners(id) ON DELETE CASCADE, since REAL NOT NULL,
-  PRIMARY KEY (kind, dataset, method, repetition)
-);
-"""
-# Average precision by label frequency, which earlier versions did not record; the table is created
-# with the first such row, so that older stores are not changed.
-FREQUENCIES = f"""
-CREATE TABLE IF NOT EXISTS frequencies (
-  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, selection TEXT NOT NULL,
-  {", ".join(f"{name} REAL" for name in LABEL_RANGES)},
-  PRIMARY KEY (run, selection)
-)
-"""
+_KEY = {"kind": "TEXT", "dataset": "TEXT", "method": "TEXT", "repetition": "INTEGER"}
+_TABLES = {
+    "meta": {"name": "TEXT", "value": "TEXT"},
+    "environments": {"id": "TEXT", "content": "TEXT"},
+    "runs": {"id": "INTEGER", **_KEY, **_RUN},
+    "selections": {
+        **{"run": "INTEGER", "position": "INTEGER", "selection": "TEXT", "setting": "TEXT"},
+        **dict.fromkeys(("cv_score", *ALL_METRICS, *LABEL_RANGES), "REAL?"),
+    },
+    "studies": {
+        **{**_KEY, "axes": "TEXT", "metrics": "TEXT", "mean": "BLOB", "std": "BLOB"},
+        **_STUDY,
+    },
+    "failures": {
+        **{**_KEY, "error": "TEXT", "traceback": "TEXT", "seconds": "REAL", "attempts": "INTEGER"},
+        **{"environment": "TEXT", "finished": "TEXT", "at": "REAL"},
+    },
+    "runners": {
+        **{"id": "TEXT", "machine": "TEXT", "pid": "INTEGER", "started": "TEXT"},
+        **{"heartbeat": "REAL"},
+    },
+    "claims": {**_KEY, "runner": "TEXT", "since": "REAL"},
+}
+_KEYS = {
+    "meta": "name",
+    "environments": "id",
+    "runs": "id",
+    "selections": "run, selection",
+    "runners": "id",
+}
+_LAYOUT = [
+    f"CREATE TABLE {table} ({_columns(kinds)}, PRIMARY KEY ({_KEYS.get(table, ', '.join(_KEY))}))"
+    for table, kinds in _TABLES.items()
+] + [f"CREATE UNIQUE INDEX run_keys ON runs ({', '.join(_KEY)})"]
 
 
 @contextmanager
@@ -84,6 +93,40 @@ def errors_in_words(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(_in_words(path, error)) from error
+
+
+@contextmanager
+def damage_in_words(path: Path) -> Iterator[None]:
+    """Convert errors in what a store contains to StoreError."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (
+        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+    ) as error:  # fmt: skip
+        raise StoreError(_damaged(path, f"{type(error).__name__}: {error}")) from error
+
+
+def parsed(text: str, kind: type | tuple[type, ...]) -> Any:
+    """Return the value of JSON text, which must be of a type and may not be nested deeply."""
+    value = json.loads(text)
+    if not isinstance(value, kind) or _depth(value) > _MAX_DEPTH:
+        raise ValueError(f"{text[:50]!r} has another type, or is nested too deeply")
+    return value
+
+
+def _depth(value: Any) -> int:
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
+
+
+def _damaged(path: Path, reason: str) -> str:
+    return (
+        f"{path} is not a results store, or is damaged ({reason}). It was not changed; restore a "
+        "copy, or create a new store and merge an export into it"
+    )
 
 
 def _in_words(path: Path, error: sqlite3.Error) -> str:
@@ -99,10 +142,7 @@ def _in_words(path: Path, error: sqlite3.Error) -> str:
             "write to it"
         )
     if "not a database" in text or "malformed" in text:
-        return (
-            f"{path} is not a results store, or is damaged ({text}). It was not changed; restore a "
-            "copy, or create a new store and merge an export into it"
-        )
+        return _damaged(path, text)
     if "locked" in text or "busy" in text:
         return f"{path} was locked by another process for {_BUSY_SECONDS} s ({text}); try again"
     return f"{path}: {text}"
@@ -128,7 +168,6 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
     with errors_in_words(path):
         connection = _open(path, read_only)
         try:
-            connection.execute("PRAGMA foreign_keys = ON")
             _check(connection, path, create)
             if not read_only:
                 # Rows survive a power failure, and readers do not block the writer.  Done after
@@ -205,9 +244,8 @@ def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     with transaction(connection, begin):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if create and not tables and not application:
-            for statement in _LAYOUT.split(";"):
+        if create and not _layout(connection) and not application:
+            for statement in _LAYOUT:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -223,9 +261,26 @@ def _check(connection: sqlite3.Connection, path: Path, create: bool) -> None:
                     else "export it with the version that wrote it"
                 )
             )
+        # Anything else, such as a view or a trigger, computes something when rows are read.
+        if _layout(connection) != _expected_layout():
+            raise StoreError(_damaged(path, "it has other tables"))
         found = connection.execute("PRAGMA quick_check").fetchone()[0]
         if found != "ok":
-            raise sqlite3.DatabaseError(f"malformed: {found}")
+            raise StoreError(_damaged(path, found))
+
+
+def _layout(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+    ).fetchall()
+
+
+@cache
+def _expected_layout() -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in _LAYOUT:
+            connection.execute(statement)
+        return _layout(connection)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -1,6 +1,6 @@
 """Export of the results of a store, and merging of results into a store.
 
-Exported files are CSV or Parquet, with one row per run and chosen setting.
+Exported files are CSV, with one row per run and chosen setting.
 """
 
 from __future__ import annotations
@@ -19,33 +19,29 @@ import numpy as np
 
 from imcc._utils.errors import given
 from imcc._utils.files import write_whole
-from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
 from imcc._utils.progress import report_progress
 from imcc._utils.text import defused
+from imcc.experiment._database import parsed
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import SCORES, SENSITIVITY, TaskKey
 from imcc.experiment._records import (
     AXES,
     RUN_FIELDS,
     STUDY_FIELDS,
-    UNSEARCHED,
     Run,
     Selection,
     Study,
+    check_selections,
 )
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 from imcc.experiment._store import Store
 from imcc.metrics import METRICS
 
-_SUFFIXES = (".csv", ".parquet")
 _KEY = TaskKey._fields[1:]
 _VALUES = tuple(f"{moment}_{metric}" for metric in METRICS for moment in ("mean", "std"))
 #: Columns of runs, with one row per chosen setting.
-RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, "setting", *RUN_FIELDS)
-# Including the average precision by label frequency, which files of earlier versions lack.  These
-# columns are not the last ones, so that a truncated file is not mistaken for an earlier version.
-_ALL_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *RUN_FIELDS)
+RUN_COLUMNS = (*_KEY, "selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *RUN_FIELDS)
 #: Columns of studies, with one row per setting.  As a study has thousands of rows, values that are
 #: the same for all of them are only in the first one.
 STUDY_COLUMNS = (*_KEY, *AXES, *_VALUES, *STUDY_FIELDS)
@@ -54,7 +50,7 @@ _TYPES = RUN_FIELDS | STUDY_FIELDS
 _TEXT = ("dataset", "method", "selection", *(n for n, kind in _TYPES.items() if kind == "str"))
 _WHOLE = ("repetition", *(n for n, kind in _TYPES.items() if kind.startswith("int")))
 _OR_NONE = ("cv_score", *(n for n, kind in _TYPES.items() if kind.endswith("None")))
-_JSON = ("setting", *(n for n, kind in _TYPES.items() if kind.startswith(("tuple", "dict"))))
+_JSON = {"setting": dict, "warnings": list, "environment": dict}
 
 Line = dict[str, Any]
 
@@ -81,21 +77,21 @@ class Merged:
 def export(
     store: Store, path: str | Path, *, overwrite: bool = False, defuse: bool = True
 ) -> list[Path]:
-    """Write the results of a store to a CSV or Parquet file.
+    """Write the results of a store to a CSV file.
 
     Parameters
     ----------
     store : Store
         The store.
     path : path-like
-        File to write, ``.csv`` or ``.parquet``.  Sensitivity studies are written to a second file
-        next to it, ``NAME.sensitivity.csv`` or ``NAME.sensitivity.parquet``.
+        File to write.  Sensitivity studies are written to a second file next to it,
+        ``NAME.sensitivity.csv``.
     overwrite : bool, default=False
         Whether to overwrite existing files.
     defuse : bool, default=True
-        Whether text in a CSV file that a spreadsheet would interpret as a formula (it begins with
-        ``=``, ``+``, ``-``, ``@``, a tab or a carriage return) is prefixed with an apostrophe,
-        which :func:`merge` removes.  Numbers are never changed.
+        Whether text that a spreadsheet would interpret as a formula (it begins with ``=``, ``+``,
+        ``-``, ``@``, a tab or a carriage return) is prefixed with an apostrophe, which
+        :func:`merge` removes.  Numbers are never changed.
 
     Returns
     -------
@@ -108,12 +104,11 @@ def export(
         If a file already exists and ``overwrite`` is False.
     """
     path = Path(path)
-    kind = _kind(path)
+    if path.suffix != ".csv":
+        raise StoreError(f"results can only be exported to .csv, not to {path.name}")
     runs = store.runs()
-    recorded = any(chosen.by_frequency for run in runs for chosen in run.selections)
-    columns = _ALL_COLUMNS if recorded else RUN_COLUMNS
     pieces: list[tuple[Path, tuple[str, ...], Iterable[Line]]] = [
-        (path, columns, (line for run in runs for line in _run_lines(run)))
+        (path, RUN_COLUMNS, (line for run in runs for line in _run_lines(run)))
     ]
     if studies := store.studies():
         beside = path.with_name(f"{path.stem}.sensitivity{path.suffix}")
@@ -125,11 +120,7 @@ def export(
                 f"{target} already exists: choose another name, or " + given("overwrite", True)
             )
     return [
-        write_whole(
-            target,
-            _as_csv(columns, lines, defuse) if kind == ".csv" else _as_parquet(columns, lines),
-        )
-        for target, columns, lines in pieces
+        write_whole(target, _as_csv(columns, lines, defuse)) for target, columns, lines in pieces
     ]
 
 
@@ -141,7 +132,7 @@ def merge(store: Store, sources: Iterable[str | Path] | str | Path) -> Merged:
     store : Store
         The store to which results are added.
     sources : path-like, or iterable of path-like
-        Exported CSV and Parquet files, and other stores, of the same experiment: with the same
+        Exported CSV files, and other stores, of the same experiment: with the same
         splits and the same definitions of the methods.
 
     Returns
@@ -152,24 +143,19 @@ def merge(store: Store, sources: Iterable[str | Path] | str | Path) -> Merged:
     ------
     StoreError
         If a source is invalid or of another experiment; nothing is added then.
-
-    Notes
-    -----
-    A known row without the scores by label frequency (``LABEL_RANGES``), which earlier versions did
-    not write, gets them from a row with the same numbers.
     """
     return merge_results(store, read_results(sources))
 
 
 def read_results(sources: Iterable[str | Path] | str | Path) -> list[Run | Study]:
-    """Return the results in exported CSV and Parquet files, and in stores."""
+    """Return the results in exported CSV files, and in stores."""
     found: list[Run | Study] = []
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]  # not the letters of its name
     paths = [Path(source) for source in sources]
     for number, path in enumerate(paths):
         report_progress(number, len(paths), f"reading {path.name}")
-        if path.suffix in _SUFFIXES:
+        if path.suffix == ".csv":
             found += _read_results(path)
             continue
         with Store(path, read_only=True) as other:
@@ -181,9 +167,7 @@ def merge_results(store: Store, found: list[Run | Study]) -> Merged:
     """Add all results to a store, or none if one of them is invalid; see :func:`merge`."""
     _check_belongs(store, found)
     new, known, conflicts = sorted_results(store.results(), found)
-    n_new = store.add_all(new)
-    store.add_frequencies([result for result in known if isinstance(result, Run)])
-    return Merged(n_new, len(known), conflicts)
+    return Merged(store.add_all(new), len(known), conflicts)
 
 
 def sorted_results(
@@ -234,12 +218,6 @@ def _numbers(result: Run | Study) -> np.ndarray:
     if isinstance(result, Study):
         return result.mean
     return np.array([list(chosen.metrics.values()) for chosen in result.selections])
-
-
-def _kind(path: Path) -> str:
-    if path.suffix not in _SUFFIXES:
-        raise StoreError(f"results can only be exported to .csv or .parquet, not to {path.name}")
-    return path.suffix
 
 
 # From results to lines.
@@ -313,23 +291,6 @@ def _as_text(name: str, value: Any) -> Any:
     return repr(value) if isinstance(value, float) else value  # repr has full precision
 
 
-def _as_parquet(columns: tuple[str, ...], lines: Iterable[Line]) -> bytes:
-    """Return lines as Parquet."""
-    pyarrow = require("pyarrow", "Writing Parquet")
-    parquet = require("pyarrow.parquet", "Writing Parquet")
-    table: dict[str, list[Any]] = {name: [] for name in columns}
-    for line in lines:
-        for name in columns:
-            value = line[name]
-            as_json = name in (*_JSON, "n_clusters")
-            table[name].append(
-                None if _is_missing(value) else json.dumps(to_plain(value)) if as_json else value
-            )
-    file = io.BytesIO()
-    parquet.write_table(pyarrow.table(table), file)
-    return file.getvalue()
-
-
 def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
@@ -341,14 +302,12 @@ def _read_results(path: Path) -> list[Run | Study]:
     """Return the results in an exported file; an error names the invalid line."""
     if not path.exists():
         raise StoreError(f"there is no file {path}")
-    numbered = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+    numbered = _read_csv(path)
     if not numbered:
         return []
     columns = set(numbered[0][1])
     for expected, assemble in ((RUN_COLUMNS, _as_runs), (STUDY_COLUMNS, _as_studies)):
         if set(expected) <= columns:
-            if expected == RUN_COLUMNS and set(LABEL_RANGES) <= columns:
-                expected = _ALL_COLUMNS
             typed = [_typed(line, expected, path, number) for number, line in numbered]
             return assemble(typed, path)
     missing = sorted(set(RUN_COLUMNS) - columns)
@@ -366,14 +325,6 @@ def _read_csv(path: Path) -> list[tuple[int, Line]]:
             raise StoreError(f"{path} cannot be read at line {reader.line_num}: {error}") from error
 
 
-def _read_parquet(path: Path) -> list[tuple[int, Line]]:
-    parquet = require("pyarrow.parquet", "Reading Parquet")
-    try:
-        return list(enumerate(parquet.read_table(path).to_pylist(), start=1))
-    except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-        raise StoreError(f"{path} cannot be read as Parquet: {error}") from error
-
-
 def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Line:
     """Return a line with its values converted to their original types."""
     typed: Line = {}
@@ -383,18 +334,22 @@ def _typed(line: Line, columns: tuple[str, ...], path: Path, number: int) -> Lin
         try:
             if value in (None, "") and (name in _OR_NONE or (once and name in STUDY_FIELDS)):
                 typed[name] = None
-            elif name in (*_JSON, "n_clusters"):
-                typed[name] = json.loads(value)
+            elif name in _JSON:
+                typed[name] = parsed(value, _JSON[name])
+            elif name == "n_clusters":  # of one clustering, or of several
+                counts = parsed(value, (int, list))
+                typed[name] = tuple(map(int, counts)) if isinstance(counts, list) else counts
             elif name in _TEXT:
                 if not isinstance(value, str) or not value:
                     raise ValueError("no text")
-                typed[name] = _fused(value) if path.suffix == ".csv" else value
+                typed[name] = _fused(value)
             elif name in _WHOLE:
                 typed[name] = int(value)
             else:
                 typed[name] = math.nan if value in (None, "") else float(value)
-        except (TypeError, ValueError) as error:
-            raise StoreError(f"{path}, line {number}: invalid value {value!r} of {name}") from error
+        except (OverflowError, RecursionError, TypeError, ValueError) as error:
+            shown = str(value)[:50]
+            raise StoreError(f"{path}, line {number}: invalid value {shown!r} of {name}") from error
     return typed
 
 
@@ -407,37 +362,29 @@ def _as_runs(lines: list[Line], path: Path) -> list[Run | Study]:
                 line["setting"],
                 line["cv_score"],
                 {metric: line[metric] for metric in ALL_METRICS},
-                _by_frequency(line),
+                {r: line[r] for r in LABEL_RANGES if not math.isnan(line[r])},
             )
             for line in group
         ]
-        names = [chosen.selection for chosen in selections]
-        if len(set(names)) < len(names):
-            raise StoreError(f"{path} has the result {key} twice")
-        if set(names) not in ({UNSEARCHED}, set(METRICS)):
-            raise StoreError(f"{path} has only a part of the result {key}: {', '.join(names)}")
+        try:
+            check_selections([chosen.selection for chosen in selections])
+        except ValueError as error:
+            raise StoreError(f"{path}, {key}: {error}, some of them missing or twice") from error
         fields = {name: group[0][name] for name in RUN_FIELDS}
         fields["warnings"] = tuple(fields["warnings"])
         runs.append(Run(key=key, selections=tuple(selections), **fields))
     return runs
 
 
-def _by_frequency(line: Line) -> dict[str, float]:
-    """Return the average precision by label frequency; empty if it was not recorded."""
-    return {
-        name: line[name] for name in LABEL_RANGES if name in line and not math.isnan(line[name])
-    }
-
-
 def _as_studies(lines: list[Line], path: Path) -> list[Run | Study]:
     studies: list[Run | Study] = []
     for key, group in _grouped(lines, SENSITIVITY):
-        axes = {name: _distinct(line[name] for line in group) for name in AXES}
+        axes = {name: list(dict.fromkeys(line[name] for line in group)) for name in AXES}
         shape = tuple(len(values) for values in axes.values())
-        if len(group) != np.prod(shape):
+        if len(group) != math.prod(shape):
             raise StoreError(
                 f"{path} has {len(group)} lines of the study {key}, but its grid has "
-                f"{int(np.prod(shape))} settings"
+                f"{math.prod(shape)} settings"
             )
         fields = {name: group[0][name] for name in STUDY_FIELDS}
         if None in fields.values():
@@ -461,7 +408,3 @@ def _grouped(lines: list[Line], kind: str) -> Iterator[tuple[TaskKey, list[Line]
         key = TaskKey(kind, line["dataset"], line["method"], line["repetition"])
         groups.setdefault(key, []).append(line)
     yield from groups.items()
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -188,12 +189,6 @@ class Method:
         """Return a canonical form for comparisons."""
         return canonical(self.to_dict())
 
-    @classmethod
-    def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Method:
-        """Return the method of a description by :meth:`to_dict`; nothing is imported or created."""
-        description = {key: value for key, value in plain.items() if key != "grid"}
-        return cls(name, description, plain.get("grid"))
-
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""
         plain: dict[str, Any] = dict(self.description)
@@ -250,7 +245,7 @@ def make_methods(given: Any) -> list[Method]:
     else:
         raise ExperimentError(f"methods must be names or estimators, got {given!r}")
     names = [method.name for method in methods]
-    if repeated := {name for name in names if names.count(name) > 1}:
+    if repeated := {name for name, count in Counter(names).items() if count > 1}:
         raise ExperimentError(
             f"methods: duplicate names {sorted(repeated)}; use a dictionary with different names"
         )
@@ -303,7 +298,8 @@ def _make(name: str, given: Any) -> Method:
 def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
     """Replace the name of a method by its description, with further parameters added."""
     estimator, params = given.get("estimator"), given.get("params", {})
-    if not isinstance(estimator, str) or not isinstance(params, Mapping):
+    tables = params, given.get("defaults", {})
+    if not isinstance(estimator, str) or not all(isinstance(table, Mapping) for table in tables):
         raise ExperimentError(f"{where}: estimator must be a name and params a table, got {given}")
     if unknown := set(given) - {"estimator", "params", "defaults"}:
         raise ExperimentError(

@@ -29,6 +29,7 @@ from imcc.metrics import METRICS
 SCORES = "scores"
 #: Kind of a task: a study of the sensitivity to the parameters.
 SENSITIVITY = "sensitivity"
+_MAX_TASKS = 1_000_000
 # The default method of sensitivity studies.
 _STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
 
@@ -247,7 +248,7 @@ class Experiment:
         self.datasets = make_datasets(datasets)
         self.methods = make_methods(methods)
         self.studied_datasets, self.studied_method = _make_studies(sensitivity)
-        self._check_not_empty()
+        self._check_size()
 
     def tasks(self) -> list[Task]:
         """Return all tasks: all first repetitions, then all second ones, and so on.
@@ -370,7 +371,7 @@ class Experiment:
             part.n_repeats = check_count("n_repeats", n_repeats)
         if not sensitivity:
             part.studied_datasets = []
-        part._check_not_empty()
+        part._check_size()
         return part
 
     def with_methods(self, methods: Any, allow: Iterable[str] = ()) -> Experiment:
@@ -407,10 +408,17 @@ class Experiment:
         grown.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
         return grown
 
-    def _check_not_empty(self) -> None:
-        if not self.tasks():
+    def _check_size(self) -> None:
+        n_tasks = self.n_repeats * len(self.datasets) * len(self.methods)
+        n_tasks += len(self.studied_datasets)
+        if not n_tasks:
             raise ExperimentError(
                 "the experiment has nothing to compute: give datasets and methods, or sensitivity"
+            )
+        if n_tasks > _MAX_TASKS:
+            raise ExperimentError(
+                f"the experiment has {n_tasks:,} tasks (n_repeats x datasets x methods), more than "
+                f"{_MAX_TASKS:,}: use fewer, or several experiments"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -483,6 +491,8 @@ def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
                 f"sensitivity: unknown entries {sorted(unknown)}; known are datasets and params"
             )
         description |= {key: given[key] for key in ("params", "defaults") if key in given}
+        if not all(isinstance(description.get(key, {}), Mapping) for key in ("params", "defaults")):
+            raise ExperimentError("sensitivity: params must be a table of names and values")
         if not is_resolved(description):
             description["params"] = {**PAPER_GRID, **description["params"]}
         if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:

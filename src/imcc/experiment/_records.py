@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -33,8 +34,8 @@ class Selection:
         All metrics on the held-out rows; NaN if undefined.
     by_frequency : dict of str to float
         Mean average precision of the labels (not of the rows) per range of label frequencies, with
-        the names in ``LABEL_RANGES``.  Ranges without labels are omitted; empty for results of
-        earlier versions, which did not record it.
+        the names in ``LABEL_RANGES``.  Ranges without labels are omitted; empty if it was not
+        recorded.
     """
 
     selection: str
@@ -42,6 +43,12 @@ class Selection:
     cv_score: float | None
     metrics: dict[str, float]
     by_frequency: dict[str, float] = field(default_factory=dict)
+
+
+def check_selections(names: Sequence[str]) -> None:
+    """Raise a ValueError unless a run has one setting, or one that each metric has chosen."""
+    if sorted(names) not in ([UNSEARCHED], sorted(METRICS)):
+        raise ValueError(f"a result has the selections {', '.join(names)}")
 
 
 @dataclass(frozen=True)

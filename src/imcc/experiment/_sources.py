@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,7 @@ def make_datasets(given: Any) -> list[DatasetSpec]:
         raise ExperimentError(f"datasets must be names, files or data sets, got {given!r}")
     specs = [_make_dataset(entry) for entry in given]
     names = [spec.name for spec in specs]
-    if repeated := {name for name in names if names.count(name) > 1}:
+    if repeated := {name for name, count in Counter(names).items() if count > 1}:
         raise ExperimentError(f"datasets: duplicate names {sorted(repeated)}; use different names")
     return specs
 

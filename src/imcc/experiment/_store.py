@@ -17,18 +17,19 @@ from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.experiment._claims import is_alive
 from imcc.experiment._database import (
-    FREQUENCIES,
     check_in_place,
     connect,
+    damage_in_words,
     errors_in_words,
     identity,
+    parsed,
     transaction,
 )
 from imcc.experiment._errors import StoreError
 from imcc.experiment._joined import merged_description
-from imcc.experiment._methods import Method
 from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
 from imcc.experiment._records import (
+    AXES,
     RUN_FIELDS,
     STUDY_FIELDS,
     UNSEARCHED,
@@ -37,6 +38,7 @@ from imcc.experiment._records import (
     Run,
     Selection,
     Study,
+    check_selections,
 )
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.metrics import METRICS
@@ -134,7 +136,8 @@ class Store:
                 ).fetchone()
                 description = experiment.to_dict()
                 if found is not None:
-                    description = merged_description(json.loads(found[0]), description, str(path))
+                    known = _experiment(found[0], path).to_dict()
+                    description = merged_description(known, description, str(path))
                 connection.execute(
                     "INSERT OR REPLACE INTO meta VALUES ('experiment', ?)",
                     (json.dumps(description),),
@@ -188,32 +191,36 @@ class Store:
         -------
         list of Run
         """
-        environments = self._environments()
-        frequencies = self._frequencies()
         selections: dict[int, list[Selection]] = {}
-        columns = ", ".join(ALL_METRICS)
-        for run, name, setting, cv_score, *values in self._query(
+        columns = ", ".join((*ALL_METRICS, *LABEL_RANGES))
+        chosen = self._query(
             f"SELECT run, selection, setting, cv_score, {columns} FROM selections "
             "ORDER BY run, position"
-        ):
-            metrics = {
-                metric: math.nan if value is None else value
-                for metric, value in zip(ALL_METRICS, values, strict=True)
-            }
-            by_frequency = frequencies.get((run, name), {})
-            selection = Selection(name, json.loads(setting), cv_score, metrics, by_frequency)
-            selections.setdefault(run, []).append(selection)
+        )
         rows = self._query(
             f"SELECT id, {', '.join((*_KEY_COLUMNS, *_RUN_COLUMNS))} FROM runs "
             "ORDER BY dataset, method, repetition"
         )
         found = []
-        for number, kind, dataset, method, repetition, *values in rows:
-            fields = dict(zip(_RUN_COLUMNS, values, strict=True))
-            fields["warnings"] = tuple(json.loads(fields["warnings"]))
-            fields["environment"] = environments[fields["environment"]]
-            fields["selections"] = tuple(selections.get(number, ()))
-            found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
+        with damage_in_words(self.path):
+            for run, name, setting, cv_score, *values in chosen:
+                scores = dict(zip((*ALL_METRICS, *LABEL_RANGES), values, strict=True))
+                metrics = {
+                    metric: math.nan if scores[metric] is None else scores[metric]
+                    for metric in ALL_METRICS
+                }
+                by_frequency = {r: scores[r] for r in LABEL_RANGES if scores[r] is not None}
+                selections.setdefault(run, []).append(
+                    Selection(name, parsed(setting, dict), cv_score, metrics, by_frequency)
+                )
+            environments = self._environments()
+            for number, kind, dataset, method, repetition, *values in rows:
+                fields = dict(zip(_RUN_COLUMNS, values, strict=True))
+                fields["warnings"] = tuple(map(str, parsed(fields["warnings"], list)))
+                fields["environment"] = environments[fields["environment"]]
+                fields["selections"] = tuple(selections[number])
+                check_selections([each.selection for each in fields["selections"]])
+                found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
 
     def data_fingerprints(self) -> dict[str, str]:
@@ -231,20 +238,28 @@ class Store:
         -------
         list of Study
         """
-        environments = self._environments()
-        found = []
-        for kind, dataset, method, repetition, *values in self._query(
+        rows = self._query(
             f"SELECT {', '.join((*_KEY_COLUMNS, *_STUDY_COLUMNS))} FROM studies ORDER BY dataset"
-        ):
-            fields = dict(zip(_STUDY_COLUMNS, values, strict=True))
-            fields["axes"] = json.loads(fields["axes"])
-            fields["metrics"] = tuple(json.loads(fields["metrics"]))
-            shape = (len(fields["metrics"]), *(len(axis) for axis in fields["axes"].values()))
-            for name in ("mean", "std"):
-                fields[name] = np.frombuffer(fields[name], dtype="<f8").reshape(shape)
-            fields["warnings"] = tuple(json.loads(fields["warnings"]))
-            fields["environment"] = environments[fields["environment"]]
-            found.append(Study(key=TaskKey(kind, dataset, method, repetition), **fields))
+        )
+        found = []
+        with damage_in_words(self.path):
+            environments = self._environments()
+            for kind, dataset, method, repetition, *values in rows:
+                fields = dict(zip(_STUDY_COLUMNS, values, strict=True))
+                axes = parsed(fields["axes"], dict)
+                fields["axes"] = {name: axes[name] for name in AXES}
+                for name, values in fields["axes"].items():
+                    if any(np.asarray(value).dtype.kind not in "if" for value in values):
+                        raise ValueError(f"a study has {name} = {values}")
+                fields["metrics"] = tuple(parsed(fields["metrics"], list))
+                if set(fields["metrics"]) != set(METRICS):
+                    raise ValueError(f"a study has the metrics {fields['metrics']}")
+                shape = (len(METRICS), *(len(axis) for axis in fields["axes"].values()))
+                for name in ("mean", "std"):
+                    fields[name] = np.frombuffer(fields[name], dtype="<f8").reshape(shape)
+                fields["warnings"] = tuple(map(str, parsed(fields["warnings"], list)))
+                fields["environment"] = environments[fields["environment"]]
+                found.append(Study(key=TaskKey(kind, dataset, method, repetition), **fields))
         return found
 
     def results(self) -> list[Run | Study]:
@@ -262,10 +277,11 @@ class Store:
             f"SELECT {', '.join(_KEY_COLUMNS)}, error, traceback, seconds, environment, finished "
             "FROM failures ORDER BY dataset, method, repetition"
         )
-        return [
-            Failure(TaskKey(*row[:4]), row[4], row[5], row[6], json.loads(row[7]), row[8])
-            for row in rows
-        ]
+        with damage_in_words(self.path):
+            return [
+                Failure(TaskKey(*row[:4]), row[4], row[5], row[6], parsed(row[7], dict), row[8])
+                for row in rows
+            ]
 
     def running(self) -> list[TaskKey]:
         """Return the keys of the tasks that are currently being computed."""
@@ -303,17 +319,15 @@ class Store:
         datasets = tuple(dataset.name for dataset in self.experiment.datasets)
         methods = tuple(method.name for method in self.experiment.methods)
         values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
-        source = "selections" if metric in ALL_METRICS else "frequencies"
-        rows = []
-        if source == "selections" or self._has_frequencies():
-            rows = self._query(
-                f"SELECT dataset, method, repetition, {metric} FROM runs JOIN {source} ON run = id "
-                "WHERE kind = ? AND selection IN (?, ?)",
-                (SCORES, selection, UNSEARCHED),
-            )
-        for dataset, method, repetition, value in rows:
-            place = datasets.index(dataset), methods.index(method), repetition
-            values[place] = np.nan if value is None else value
+        rows = self._query(
+            f"SELECT dataset, method, repetition, {metric} FROM runs JOIN selections ON run = id "
+            "WHERE kind = ? AND selection IN (?, ?)",
+            (SCORES, selection, UNSEARCHED),
+        )
+        with damage_in_words(self.path):
+            for dataset, method, repetition, value in rows:
+                place = datasets.index(dataset), methods.index(method), repetition
+                values[place] = np.nan if value is None else value
         return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
 
     # Writing.
@@ -354,29 +368,6 @@ class Store:
         self.check_in_place()
         return new
 
-    def add_frequencies(self, runs: Iterable[Run]) -> int:
-        """Add the record by the frequency of labels to rows that have none; return to how many.
-
-        Rows of before there was such a record get it from runs with the same numbers.
-        """
-        new = 0
-        self.check_in_place()
-        known = self._frequencies()
-        with errors_in_words(self.path), transaction(self._connection):
-            for run in runs:
-                found = self._connection.execute(
-                    f"SELECT id FROM runs WHERE {_OF_KEY}", run.key
-                ).fetchone()
-                missing = [
-                    chosen
-                    for chosen in run.selections
-                    if found and (found[0], chosen.selection) not in known
-                ]
-                for chosen in missing:
-                    self._insert_frequencies(found[0], chosen)
-                new += any(chosen.by_frequency for chosen in missing)
-        return new
-
     def _insert(self, outcome: Outcome) -> bool:
         if isinstance(outcome, Failure):
             return self._insert_failure(outcome)
@@ -411,31 +402,20 @@ class Store:
         fields["warnings"] = json.dumps(run.warnings)
         fields["environment"] = self._remember(run.environment)
         number = self._insert_row("runs", run.key, fields)
-        columns = ", ".join(ALL_METRICS)
-        marks = ", ".join("?" * (5 + len(ALL_METRICS)))
+        columns = ", ".join((*ALL_METRICS, *LABEL_RANGES))
+        marks = ", ".join("?" * (5 + len(ALL_METRICS) + len(LABEL_RANGES)))
         for position, chosen in enumerate(run.selections):
-            # SQLite has no NaN: an undefined metric is NULL.
+            # An undefined metric is NULL: SQLite has no NaN.
             values = [_or_none(chosen.metrics[metric]) for metric in ALL_METRICS]
+            values += [chosen.by_frequency.get(name) for name in LABEL_RANGES]
             self._connection.execute(
                 f"INSERT INTO selections (run, position, selection, setting, cv_score, {columns}) "
                 f"VALUES ({marks})",
                 (
                     *(number, position, chosen.selection, json.dumps(to_plain(chosen.setting))),
-                    *(chosen.cv_score, *values),
+                    *(_or_none(chosen.cv_score), *values),
                 ),
             )
-            self._insert_frequencies(number, chosen)
-
-    def _insert_frequencies(self, run: int, chosen: Selection) -> None:
-        if not chosen.by_frequency:
-            return
-        self._connection.execute(FREQUENCIES)
-        means = [chosen.by_frequency.get(name) for name in LABEL_RANGES]
-        self._connection.execute(
-            f"INSERT INTO frequencies (run, selection, {', '.join(LABEL_RANGES)}) "
-            f"VALUES (?, ?, {', '.join('?' * len(means))})",
-            (run, chosen.selection, *means),
-        )
 
     def _insert_study(self, study: Study) -> None:
         fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
@@ -482,46 +462,28 @@ class Store:
 
     def _environments(self) -> dict[str, dict[str, Any]]:
         rows = self._query("SELECT id, content FROM environments")
-        return {name: json.loads(content) for name, content in rows}
-
-    def _has_frequencies(self) -> bool:
-        return bool(self._query("SELECT 1 FROM sqlite_master WHERE name = 'frequencies'"))
-
-    def _frequencies(self) -> dict[tuple[int, str], dict[str, float]]:
-        """Return the average precision by label frequency, per run and selection."""
-        if not self._has_frequencies():
-            return {}
-        rows = self._query(f"SELECT run, selection, {', '.join(LABEL_RANGES)} FROM frequencies")
-        return {
-            (run, selection): {
-                name: value
-                for name, value in zip(LABEL_RANGES, values, strict=True)
-                if value is not None
-            }
-            for run, selection, *values in rows
-        }
+        return {name: parsed(content, dict) for name, content in rows}
 
     def _described(self) -> Experiment:
         rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
         if not rows:
             raise StoreError(f"{self.path} is empty: the run that created it was interrupted")
-        # Nothing is imported: results can be read without the methods being installed, and a file
-        # must not determine which code is run.
-        try:
-            plain = json.loads(rows[0][0])
-            plain["methods"] = {
-                name: Method.from_dict(name, method) for name, method in plain["methods"].items()
-            }
-            return Experiment.from_dict(plain, str(self.path))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise StoreError(
-                f"{self.path}: the description of the experiment is invalid ({error})"
-            ) from error
+        return _experiment(rows[0][0], self.path)
 
     def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
         with errors_in_words(self.path):
             return self._connection.execute(statement, tuple(values)).fetchall()
 
 
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _experiment(description: str, path: Path) -> Experiment:
+    """Return the experiment of a store.
+
+    Nothing is imported: results can be read without the methods being installed, and a file must
+    not determine which code is run.
+    """
+    with damage_in_words(path):
+        return Experiment.from_dict(parsed(description, dict), str(path))
+
+
+def _or_none(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value

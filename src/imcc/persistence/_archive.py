@@ -1,7 +1,7 @@
 """The archive in a model file, with checked arrays and short class names.
 
 skops writes a zip archive: ``schema.json`` describes the objects, and every array is a separate
-member.  The archives of imcc differ from it in four ways:
+member.  The archives of imcc differ from it in these ways:
 
 * Classes of imcc are stored by the short names of :mod:`imcc._utils.names` (with the module
   ``imcc``) instead of their module paths, so that moving a class does not break files.
@@ -9,6 +9,8 @@ member.  The archives of imcc differ from it in four ways:
   the file bounds the memory that reading it takes.
 * Members and objects are numbered in the order of the schema instead of by memory addresses, so
   that the same model gives the same bytes.
+* Every object is described in full wherever it occurs, and every array belongs to one object, so
+  that the size of the file also bounds the time that reading it takes.
 * Every array is checked when it is read: its header against its length, and the structure of sparse
   matrices completely, because SciPy's compiled code does not check it.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import sys
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -34,6 +37,8 @@ _OURS = "imcc"
 _COMPRESSED_FORMATS = ("csr", "csc")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 _PARTS = ("data", "format", "indices", "indptr", "shape")
+# Levels of JSON in a schema.
+_MAX_DEPTH = 200
 _WHERE = {**CLASSES, **PARTS}
 _NAMES = {tuple(where.split(":")): name for name, where in _WHERE.items()}
 
@@ -62,8 +67,8 @@ def to_stored(data: bytes) -> bytes:
     return out.getvalue()
 
 
-def from_stored(data: bytes, writer: str, path: str) -> bytes:
-    """Convert the archive of a model file to that of skops, and check all arrays.
+def from_stored(data: bytes, writer: str, path: str) -> tuple[bytes, set[tuple[str, str]]]:
+    """Convert the archive of a model file to that of skops, and check its schema and all arrays.
 
     Parameters
     ----------
@@ -73,33 +78,34 @@ def from_stored(data: bytes, writer: str, path: str) -> bytes:
         Version of imcc that wrote it, for error messages.
     path : str
         Name of the file, for error messages.
+
+    Returns
+    -------
+    archive : bytes
+        The archive that skops reads.
+    types : set of (str, str)
+        The loader of skops and the full class name of every object.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            schema = json.loads(archive.read(SCHEMA))
-            for node in _nodes(schema):
-                if node["__module__"] == _OURS:
-                    _lengthen(node, writer, path)
-            _check_shared(schema, path)
-            _check_trees(schema, archive, path)
-            out = io.BytesIO()
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as runnable:
-                for name in archive.namelist():
-                    if name in (SCHEMA, CARD):
-                        continue
-                    content = archive.read(name)
-                    _check_member(name, content, path)
-                    runnable.writestr(zipfile.ZipInfo(name), content)
-                runnable.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema))
-        return out.getvalue()
-    except ModelFileError:
-        raise
-    # Damaged archives and arrays make zipfile, json and NumPy raise almost any exception.
-    except Exception as error:
-        raise ModelFileError(
-            f"the model cannot be loaded: the file is damaged ({type(error).__name__}: {error})",
-            path,
-        ) from error
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = json.loads(archive.read(SCHEMA))
+        for node in _nodes(schema):
+            if node["__module__"] == _OURS:
+                _lengthen(node, writer, path)
+        _check_schema(schema, path)
+        _check_trees(schema, archive, path)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as runnable:
+            for name in archive.namelist():
+                if name in (SCHEMA, CARD):
+                    continue
+                content = archive.read(name)
+                _check_member(name, content, path)
+                runnable.writestr(zipfile.ZipInfo(name), content)
+            runnable.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema))
+    types = {
+        (node["__loader__"], f"{node['__module__']}.{node['__class__']}") for node in _nodes(schema)
+    }
+    return out.getvalue(), types
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -107,13 +113,15 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     waiting = [schema]
     while waiting:
         found = waiting.pop()
-        if isinstance(found, dict):
-            # In the entries of a user's dictionary, the values of these keys are dictionaries.
-            if isinstance(found.get("__class__"), str) and isinstance(found.get("__module__"), str):
-                yield found
-            waiting += reversed(found.values())
-        elif isinstance(found, list):
-            waiting += reversed(found)
+        if _is_node(found):
+            yield found
+        if isinstance(found, (dict, list)):
+            waiting += reversed(found.values() if isinstance(found, dict) else found)
+
+
+def _is_node(found: Any) -> bool:
+    # In the entries of a user's dictionary, the value of this key is a dictionary.
+    return isinstance(found, dict) and isinstance(found.get("__loader__"), str)
 
 
 def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
@@ -127,28 +135,41 @@ def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
     node["__module__"], node["__class__"] = _WHERE[name].split(":")
 
 
-def _check_shared(schema: Any, path: str) -> None:
-    """Check that entries with the same number describe the same object.
+def _check_schema(schema: Any, path: str) -> None:
+    """Check that reading a schema takes time and memory in proportion to its size.
 
-    skops uses the first one for all of them and ignores the others.
+    skops uses the first entry with a number for all others with it, and goes through its parts once
+    for each of them.  If the others were shorter, the parts could double with every level.
     """
     described: dict[Any, tuple[Any, ...]] = {}
-    for node in _nodes(schema):
-        number, loader = node.get("__id__"), node.get("__loader__")
-        if number is None or loader == "CachedNode":
-            continue
-        content = node.get("content")
-        entry = (
-            loader,
-            node["__module__"],
-            node["__class__"],
-            node.get("file"),
-            content if isinstance(content, (str, int, float, bool)) else len(content or ()),
-        )
-        if described.setdefault(number, entry) != entry:
+    owners: dict[str, Any] = {}
+
+    def check(found: Any, depth: int) -> int:
+        """Return the number of dictionaries and lists in a part of the schema."""
+        if depth > _MAX_DEPTH:
+            raise ModelFileError("the file is damaged: its schema is nested too deeply", path)
+        parts = found.values() if isinstance(found, dict) else found
+        size = 1 + sum(check(part, depth + 1) for part in parts if isinstance(part, (dict, list)))
+        if _is_node(found):
+            check_node(found, size)
+        return size
+
+    def check_node(node: dict[str, Any], size: int) -> None:
+        number, file, content = node.get("__id__"), node.get("file"), node.get("content")
+        names = node["__loader__"], node["__module__"], node["__class__"]
+        value = content if isinstance(content, (str, int, float)) else None
+        # skops reads an array again for each entry that has no number, or zero.
+        if file is not None and (not number or owners.setdefault(file, number) != number):
+            raise ModelFileError("the file is damaged: an array belongs to two objects", path)
+        if node["__loader__"] == "JsonNode" and str(content).lstrip()[:1] in ("[", "{"):
+            raise ModelFileError("the file is damaged: its schema contains a list as text", path)
+        entry = (*names, file, value, size)
+        if number and described.setdefault(number, entry) != entry:
             raise ModelFileError(
                 "the file is damaged: its schema describes an object in two ways", path
             )
+
+    check(schema, 0)
 
 
 # Arrays
@@ -181,6 +202,8 @@ def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
     ):
         raise ModelFileError(f"the file is damaged: the array {name} is invalid", path)
     flat = np.frombuffer(content, dtype, count=count, offset=start) if count else np.empty(0, dtype)
+    if dtype.kind == "U" and count and flat.view(dtype.byteorder + "u4").max() > sys.maxunicode:
+        raise ModelFileError(f"the file is damaged: the text in the array {name} is invalid", path)
     return flat.reshape(shape, order="F" if fortran else "C")
 
 

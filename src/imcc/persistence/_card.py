@@ -180,9 +180,12 @@ def _check_types(content: dict[str, Any], path: str) -> None:
     for name in ("feature_names", "label_names"):
         if not all(isinstance(entry, str) for entry in content[name]):
             raise ModelFileError(f"the file is damaged: {name} of its card are not strings", path)
+    if not all(isinstance(value, (int, float)) for value in content.get("metrics", {}).values()):
+        raise ModelFileError("the file is damaged: metrics of its card are not numbers", path)
     pairs = content.get("label_pairs")
     if pairs is not None:
-        count = len(content["label_names"])
         shape = [len(row) if isinstance(row, list) else -1 for row in pairs]
-        if shape != list(range(count, 0, -1)):
+        if shape != list(range(len(content["label_names"]), 0, -1)) or not all(
+            isinstance(count, int) for row in pairs for count in row
+        ):
             raise ModelFileError("the file is damaged: label_pairs of its card are invalid", path)

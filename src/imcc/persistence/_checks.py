@@ -3,17 +3,20 @@
 A file with a correct checksum can still be invalid: the checksum protects against accidents, not
 against manipulation.  Compiled code of SciPy and scikit-learn does not check indices, so they are
 checked here, wherever they occur in the model.  Only attributes and containers are inspected; no
-method of a loaded object is called (except ``__getstate__`` of scikit-learn's trees).
+method of a loaded object is called (except ``__getstate__`` of scikit-learn's trees and
+``get_state`` of random generators).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.tree._tree import Tree
 
 from imcc._utils.names import name_of
@@ -55,6 +58,8 @@ def check_model(model: Any, card: ModelCard | None, path: str) -> None:
             _check_numbers(found, path)
             _check_width(found, path)
             _check_boosted(found, path)
+            _check_indices(found, path)
+            _limit_jobs(found)
     if card is not None:
         _check_card(model, card, path)
 
@@ -134,6 +139,28 @@ def _check_width(found: Any, path: str) -> None:
         )
 
 
+def _check_indices(found: Any, path: str) -> None:
+    """Check numbers that become indices of compiled code when a model is used."""
+    holds = True
+    if isinstance(found, CountVectorizer) and hasattr(found, "vocabulary_"):
+        # The column of each term, in a sparse matrix with as many columns as terms.
+        columns = sorted(found.vocabulary_.values())
+        holds = columns == list(range(len(columns)))
+    elif isinstance(found, np.random.RandomState):
+        # The place in its 624 numbers; the next draw after the last makes new ones.
+        holds = 0 <= found.get_state(legacy=False)["state"]["pos"] <= 624
+    if not holds:
+        kind = type(found).__name__
+        raise ModelFileError(f"the file is damaged: it contains an invalid {kind}", path)
+
+
+def _limit_jobs(found: Any) -> None:
+    """Let no model start more processes than there are processors."""
+    n_jobs = getattr(found, "__dict__", {}).get("n_jobs")
+    if n_jobs is not None and n_jobs not in range(-64, joblib.cpu_count() + 1):
+        found.n_jobs = -1
+
+
 def _check_boosted(found: Any, path: str) -> None:
     """Check the arrays of boosted trees, and the labels they belong to.
 
@@ -205,24 +232,14 @@ def _is_finite(value: Any) -> bool:
 
 def _check_card(model: Any, card: ModelCard, path: str) -> None:
     for what, named in (("feature", card.feature_names), ("label", card.label_names)):
-        count = _careful(lambda what=what: count_of(model, what), path)  # type: ignore[misc]
+        count = count_of(model, what)
         if count is not None and count != len(named):
             raise ModelFileError(
                 f"the file is damaged: its model has {count} {what}s, its card {len(named)}",
                 path,
             )
-        kept = _careful(lambda what=what: kept_names(model, what), path)  # type: ignore[misc]
+        kept = kept_names(model, what)
         if kept is not None and kept != named:
             raise ModelFileError(
                 f"the file is damaged: its card and its model have different {what} names", path
             )
-
-
-def _careful(read: Callable[[], Any], path: str) -> Any:
-    """Read from a model whose attributes may have any type; failures are ModelFileErrors."""
-    try:
-        return read()
-    except Exception as error:
-        raise ModelFileError(
-            f"the model is invalid ({type(error).__name__}: {error})", path
-        ) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from imcc._utils.errors import ImccError, given
@@ -51,3 +52,22 @@ class UntrustedModelError(ModelFileError):
             + given("trusted"),
             path,
         )
+
+
+@contextmanager
+def damage_reported(path: str | Path) -> Iterator[None]:
+    """Turn every exception into a ModelFileError.
+
+    Damaged files make zipfile, json, NumPy and skops raise almost any exception.
+    """
+    try:
+        yield
+    except (ModelFileError, ImportError):
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else ""
+        raise ModelFileError(
+            "the model cannot be loaded: the file is damaged or was written by an incompatible "
+            f"version ({type(error).__name__}: {reason})",
+            path,
+        ) from error

@@ -21,7 +21,7 @@ from imcc.persistence._about import metrics_of, names_of, params_of, versions
 from imcc.persistence._archive import CARD, SCHEMA, from_stored, to_stored
 from imcc.persistence._card import ModelCard, pairs_of, parse_card, write_card
 from imcc.persistence._checks import check_model
-from imcc.persistence._errors import ModelFileError, UntrustedModelError
+from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported
 from imcc.persistence._trust import loads, require_skops, unknown_types
 
 # First bytes of files that may contain code: pickles, and the compression that joblib applies.
@@ -181,8 +181,8 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     path : str or path-like
         The model file.
     trusted : collection of str, default=()
-        Names of types to trust, in addition to those of imcc and those of NumPy, SciPy and
-        scikit-learn that skops trusts.  :func:`untrusted_types` lists the types that need this.
+        Names of types to trust, in addition to those that the models of imcc contain.
+        :func:`untrusted_types` lists the types that need this.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
     -------
     list of str
         Names of the types, for the parameter ``trusted`` of :func:`load_model`.  Empty for a model
-        that consists of trusted types of imcc, scikit-learn, NumPy and SciPy.
+        of imcc; other estimators of scikit-learn around or inside of it are listed.
 
     Raises
     ------
@@ -291,11 +291,11 @@ class ModelFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._data, self.card = _open(self.path)
-        self._archive: bytes | None = None
+        self._checked: tuple[bytes, list[str]] | None = None
 
     def untrusted_types(self) -> list[str]:
         """List the types in the file that are not trusted; see :func:`untrusted_types`."""
-        return unknown_types(self._checked(), str(self.path))
+        return self._check()[1]
 
     def load(self, trusted: Collection[str] = ()) -> Any:
         """Load the model; see :func:`load_model`.
@@ -312,19 +312,23 @@ class ModelFile:
         """
         if isinstance(trusted, str):
             raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
-        unknown = self.untrusted_types()
+        archive, unknown = self._check()
         if refused := [found for found in unknown if found not in set(trusted)]:
             raise UntrustedModelError(refused, str(self.path))
-        model = loads(self._checked(), unknown, str(self.path))
-        check_model(model, self.card, str(self.path))
+        with damage_reported(self.path):
+            model = loads(archive, unknown)
+            check_model(model, self.card, str(self.path))
         return model
 
-    def _checked(self) -> bytes:
-        """Return the archive as skops reads it, with all arrays checked."""
-        if self._archive is None:
-            self._archive = from_stored(self._data, self.card.imcc_version, str(self.path))
+    def _check(self) -> tuple[bytes, list[str]]:
+        """Return the checked archive, as skops reads it, and the types that are not trusted."""
+        if self._checked is None:
+            with damage_reported(self.path):
+                writer = self.card.imcc_version
+                archive, types = from_stored(self._data, writer, str(self.path))
+                self._checked = archive, unknown_types(archive, types)
             self._data = b""
-        return self._archive
+        return self._checked
 
 
 def _open(file: Path) -> tuple[bytes, ModelCard]:
@@ -396,8 +400,8 @@ def _dump(model: Any, card: ModelCard) -> bytes:
     name = "this model"
     try:
         stored = to_stored(require_skops().dumps(model))
-        archive = from_stored(stored, card.imcc_version, name)
-        check_model(loads(archive, unknown_types(archive, name), name), card, name)
+        archive, types = from_stored(stored, card.imcc_version, name)
+        check_model(loads(archive, unknown_types(archive, types)), card, name)
     except ImportError:
         raise
     except Exception as error:  # skops raises what the types in the model make it raise

@@ -1,9 +1,12 @@
-"""The types that are loaded without confirmation: an explicit list, not a pattern.
+"""The types that are loaded without confirmation: those that the models of imcc contain.
 
-skops creates objects of the types that a file names.  It trusts types of NumPy, SciPy and
-scikit-learn by default.  Of imcc, only the classes in :mod:`imcc._utils.names` are added.  Trusting
-everything in imcc would allow a file to name functions that write to disk.  Classes whose models
-are parsed by another library are not added, since its parser is not made for untrusted input.
+skops creates objects of the types that a file names, and trusts all estimators of scikit-learn.
+Some of them use numbers of the file as indices, in compiled code that does not check them.  So only
+the types below are trusted, each with the loader of skops that it is written for, and
+:mod:`imcc.persistence._checks` checks their indices.  Of imcc, these are the classes in
+:mod:`imcc._utils.names`: trusting everything would allow a file to name functions that write to
+disk.  Classes whose models are parsed by another library are not trusted, since its parser is not
+made for untrusted input.
 """
 
 from __future__ import annotations
@@ -11,50 +14,75 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from imcc._utils.names import CLASSES, PARTS
 from imcc._utils.optional import require
-from imcc.persistence._errors import ModelFileError
-
-# Splitters of scikit-learn, which skops does not trust by default.
-SPLITTERS = (
-    "GroupKFold",
-    "GroupShuffleSplit",
-    "KFold",
-    "RepeatedKFold",
-    "RepeatedStratifiedKFold",
-    "ShuffleSplit",
-    "StratifiedGroupKFold",
-    "StratifiedKFold",
-    "StratifiedShuffleSplit",
-)
-
-
-# Sparse matrices, which kernel models store their rows in; their structure is checked completely
-# before and after loading.
-SPARSE = (
-    "scipy.sparse._csc.csc_array",
-    "scipy.sparse._csc.csc_matrix",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
-)
 
 # Parsed by LightGBM and XGBoost when rows are scored.
-READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
-
-#: Names of the types that imcc trusts in addition to those that skops trusts.
-TRUSTED = frozenset(
-    {
-        *(
-            where.replace(":", ".")
-            for name, where in (CLASSES | PARTS).items()
-            if name not in READ_ELSEWHERE
-        ),
-        *(f"sklearn.model_selection._split.{name}" for name in SPLITTERS),
-        *SPARSE,
-        "numpy.dtype",  # stored by imputers
-        "sklearn.metrics._scorer._PassthroughScorer",  # stored by GridSearchCV; calls score
-    }
+_READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
+_OURS = frozenset(
+    where.replace(":", ".")
+    for name, where in {**CLASSES, **PARTS}.items()
+    if name not in _READ_ELSEWHERE
 )
+
+# Around and inside of our models.  The trees of ExtraTreesClassifier are not among them.
+_SKLEARN = frozenset(
+    f"sklearn.{name}"
+    for name in (
+        "compose._column_transformer.ColumnTransformer",
+        "ensemble._forest.ExtraTreesClassifier",
+        "feature_extraction.text.TfidfTransformer",
+        "feature_extraction.text.TfidfVectorizer",
+        "impute._base.MissingIndicator",
+        "impute._base.SimpleImputer",
+        "metrics._scorer._PassthroughScorer",
+        "model_selection._search.GridSearchCV",
+        "model_selection._split.GroupKFold",
+        "model_selection._split.GroupShuffleSplit",
+        "model_selection._split.KFold",
+        "model_selection._split.RepeatedKFold",
+        "model_selection._split.RepeatedStratifiedKFold",
+        "model_selection._split.ShuffleSplit",
+        "model_selection._split.StratifiedGroupKFold",
+        "model_selection._split.StratifiedKFold",
+        "model_selection._split.StratifiedShuffleSplit",
+        "pipeline.FeatureUnion",
+        "pipeline.Pipeline",
+        "preprocessing._data.RobustScaler",
+        "preprocessing._data.StandardScaler",
+        "tree._classes.ExtraTreeClassifier",
+    )
+)
+
+
+def _named(*types: type) -> frozenset[str]:
+    return frozenset(f"{kind.__module__}.{kind.__name__}" for kind in types)
+
+
+_SCALARS = _named(
+    *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+    *(np.float16, np.float32, np.float64, np.str_),
+)
+
+#: The names of types that are trusted, for each loader of skops.
+TRUSTED = {
+    "DTypeNode": frozenset({"numpy.dtype"}),
+    "DictNode": _named(dict),
+    "JsonNode": _named(str),
+    "ListNode": _named(list),
+    "MaskedArrayNode": _named(np.ma.MaskedArray),
+    "NdArrayNode": _named(np.ndarray) | _SCALARS,
+    "ObjectNode": _OURS | _SKLEARN,
+    "RandomStateNode": _named(np.random.RandomState),
+    "SliceNode": _named(slice),
+    "SparseMatrixNode": _named(sp.csr_array, sp.csr_matrix),
+    "TupleNode": _named(tuple) | _OURS,
+    "TypeNode": _named(bool, float, int, str) | _SCALARS,
+}
+_ALL = frozenset().union(*TRUSTED.values())
 
 
 def require_skops() -> Any:
@@ -72,31 +100,21 @@ def require_skops() -> Any:
     return require("skops.io", "Saving and loading models")
 
 
-def unknown_types(data: bytes, path: str) -> list[str]:
-    """Return the types in a skops archive that are not trusted, without loading anything."""
-    try:
-        named = require_skops().get_untrusted_types(data=data)
-    except ImportError:
-        raise
-    # skops reads the schema of the file; an invalid one can raise any exception.
-    except Exception as error:
-        raise ModelFileError(_damaged(error), path) from error
-    return sorted(set(named) - TRUSTED)
+def unknown_types(archive: bytes, types: Collection[tuple[str, str]]) -> list[str]:
+    """Return the types in a skops archive that are not trusted, without loading anything.
+
+    Parameters
+    ----------
+    archive : bytes
+        The archive.
+    types : collection of (str, str)
+        The loader and the name of every type in it.
+    """
+    asked = {name for loader, name in types if name not in TRUSTED.get(loader, ())}
+    # skops also knows what a loader calls that is not the type of an entry, such as a method.
+    return sorted(asked | {*require_skops().get_untrusted_types(data=archive)} - _ALL)
 
 
-def loads(data: bytes, trusted: Collection[str], path: str) -> Any:
+def loads(archive: bytes, trusted: Collection[str]) -> Any:
     """Load a skops archive whose types are all trusted."""
-    try:
-        return require_skops().loads(data, trusted=sorted({*trusted, *TRUSTED}))
-    except ImportError:
-        raise
-    except Exception as error:  # as above
-        raise ModelFileError(_damaged(error), path) from error
-
-
-def _damaged(error: Exception) -> str:
-    reason = str(error).splitlines()[0] if str(error) else ""
-    return (
-        "the model cannot be loaded: the file is damaged or was written by an incompatible "
-        f"version ({type(error).__name__}: {reason})"
-    )
+    return require_skops().loads(archive, trusted=sorted({*trusted, *_ALL}))

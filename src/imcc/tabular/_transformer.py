@@ -31,6 +31,22 @@ _FIT_CELLS = 2**18
 _LEARNED = {"statistics_", "center_", "scale_", "mean_", "var_"}
 
 
+class Indicators(OneHotEncoder):
+    """A OneHotEncoder whose result is checked, because SciPy's compiled code does not check it.
+
+    The encoder computes column numbers from several of its attributes, and a model file may contain
+    any numbers.
+    """
+
+    def transform(self, X: Any) -> Any:
+        """Return the indicators of rows as a sparse matrix."""
+        if not self.sparse_output:
+            raise ValueError("sparse_output must be True")
+        encoded = super().transform(X)
+        encoded.check_format(full_check=True)
+        return encoded
+
+
 def make_column_transformer(schema: Schema) -> ColumnTransformer:
     """Return the unfitted transformer of the typed columns of a schema."""
     numbers, frequent = [], []
@@ -49,7 +65,7 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
             ("scale", StandardScaler()),
         ]
     )
-    indicators = OneHotEncoder(
+    indicators = Indicators(
         handle_unknown="infrequent_if_exist", min_frequency=_MIN_FREQUENCY, dtype=np.float64
     )
     steps: list[tuple[str, Any, Any]] = [
