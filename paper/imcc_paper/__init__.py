@@ -1,1 +1,1 @@
-"""Timing scripts; not part of the installed package."""
+"""The laboratory of imcc: the paper's reproduction, studies, measurements and their pages."""

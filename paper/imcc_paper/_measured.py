@@ -1,7 +1,7 @@
 """Measurements that pages show: one row per number in a small CSV file.
 
 A script collects its numbers in :class:`Measurements`, lays them out with the same functions that
-the pages use, and writes them with ``--csv FILE``.  ``python -m benchmarks.reproduce`` reads the
+the pages use, and writes them with ``--csv FILE``.  ``python -m imcc_paper.reproduce`` reads the
 files again and fills the marked blocks of the pages, without measuring anything.
 
 A number belongs to a case (a row of a table) of a part (a table).  A part is replaced as a whole,
@@ -13,14 +13,18 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import os
+import platform
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
-from imcc.experiment._measure import environment, threads_in_use
+from threadpoolctl import threadpool_info
 
-RESULTS = Path(__file__).parents[1] / "results"
+import imcc
+
 KEYS = ("part", "case", "quantity")
 MACHINE = ("processor", "cores", "python", "numpy", "scipy", "scikit-learn", "imcc")
 COLUMNS = (*KEYS, "value", "date", "threads", "device", *MACHINE)
@@ -43,16 +47,19 @@ class Measurements:
 
     @classmethod
     def read(cls, path: Path) -> Measurements:
-        """Return the rows of a file."""
+        """Return the rows of a file; none if there is no file."""
+        if not path.exists():
+            return cls()
         with path.open(newline="", encoding="utf-8") as file:
             return cls(csv.DictReader(file))
 
     def add(self, part: str, case: object, **values: float) -> None:
         """Add the numbers of a case, measured here and now; they are also printed as progress."""
-        machine = environment()
-        where = {name: str(machine[name]) for name in MACHINE} | {
+        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
+        where = {
+            **machine(),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "threads": str(threads_in_use()),
+            "threads": str(threads),
             "device": self._device,
         }
         for quantity, value in values.items():
@@ -89,7 +96,7 @@ class Measurements:
 
     def save(self, path: Path) -> None:
         """Write the parts to a file; other parts that it has are kept."""
-        kept = Measurements.read(path)._rows if path.is_file() else {}
+        kept = Measurements.read(path)._rows
         rows = {key: row for key, row in kept.items() if key[0] not in self.parts()} | self._rows
         order = list(dict.fromkeys(key[0] for key in (*kept, *rows)))
         lines = sorted(rows.values(), key=lambda row: order.index(row["part"]))  # stable
@@ -97,6 +104,23 @@ class Measurements:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(lines)
+
+
+def machine() -> dict[str, str]:
+    """Return the processor and the versions that a measurement depends on."""
+    cpu = Path("/proc/cpuinfo")
+    names = (
+        [line for line in cpu.read_text().splitlines() if line.startswith("model name")]
+        if cpu.exists()
+        else []
+    )
+    return {
+        "processor": names[0].partition(":")[2].strip() if names else platform.processor(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        "imcc": imcc.__version__,
+    }
 
 
 def _text(value: float) -> str:
@@ -118,6 +142,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def not_measured(command: str, where: str) -> str:
+    """Return what a page says in place of numbers that this version does not have."""
+    return paragraph(
+        f"Not measured yet with this version: `{command}`, in the folder `paper` on {where}, "
+        "writes the numbers that `make -C paper` shows here."
+    )
 
 
 def paragraph(text: str) -> str:

@@ -1,10 +1,10 @@
 """What each part of the ensemble adds, from one kernel to the whole.
 
-    python -m benchmarks.ablation -o rows.csv --jobs 16                      all of it
-    python -m benchmarks.ablation -o rows.csv --jobs 14 --device cuda --for 300
-    python -m benchmarks.ablation -o rows.csv --data cal500 yeast --splits 1
-    python -m benchmarks.ablation -o rows.csv --print                        the tables only
-    python -m benchmarks.ablation -o results/ablation.csv --print --page docs/ensemble.md
+    python -m imcc_paper.ablation -o rows.csv --jobs 16                      all of it
+    python -m imcc_paper.ablation -o rows.csv --jobs 14 --device cuda --for 300
+    python -m imcc_paper.ablation -o rows.csv --data cal500 yeast --splits 1
+    python -m imcc_paper.ablation -o rows.csv --print                        the tables only
+    python -m imcc_paper.ablation -o results/ablation.csv --print --page docs/ensemble.md
 
 Eight steps, each :class:`imcc.KernelEnsembleClassifier` with one more option at its default:
 
@@ -46,10 +46,10 @@ from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _rows
 from imcc import KernelEnsembleClassifier
 from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits, split_seed
 from imcc.metrics import METRICS, evaluate
+from imcc_paper import _rows
 
 DATA = ("cal500", "genbase", "medical", "enron", "image", "scene", "yeast", "arts", "bibtex")
 #: Sets of more rows are for the device.
@@ -310,7 +310,7 @@ def update_page(rows: Path, page: Path, check: bool = False) -> None:
     old = page.read_text("utf-8")
     new = with_rows(old, stored_rows(rows))
     if check and new != old:
-        raise SystemExit(f"{page.name} is not what {rows.name} gives: run make reproduce")
+        raise SystemExit(f"{page.name} is not what {rows.name} gives: run make -C paper")
     if new != old:
         page.write_text(new, "utf-8")
 

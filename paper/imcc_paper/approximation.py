@@ -1,9 +1,9 @@
 """What an approximate kernel costs and what it loses, against the exact one.
 
-    python -m benchmarks.approximation --csv results/approximation.csv    minutes
-    python -m benchmarks.approximation --folds 2                          a quick look
+    python -m imcc_paper.approximation --csv results/approximation.csv    minutes
+    python -m imcc_paper.approximation --folds 2                          a quick look
 
-``python -m benchmarks.reproduce`` makes the table and the plot of docs/scale.md from the file.
+``python -m imcc_paper.reproduce`` makes the table and the plot of docs/scale.md from the file.
 Five-fold cross-validation on yeast, scene and arts with the classifier's default weights and 64
 clusters.  Needs the paper's files (``IMCC_DATA_MIRROR``) for all but yeast, and matplotlib for the
 plot.
@@ -21,11 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
 from imcc import IMCCClassifier
 from imcc.datasets import load_dataset
 from imcc.metrics import evaluate
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+from imcc_paper.places import DOCS, RESULTS
 
 DATASETS = ("yeast", "scene", "arts")
 CASES = {
@@ -38,8 +39,8 @@ SIZES = (100, 250, 500, 1000, 2000, 4000)
 SHOWN = (0, 250, 1000, 4000)  # in the table; the plot has all
 DEFAULTS = (("Nyström, k-means", 1000), ("Fourier", 4000))  # of the classifier
 QUANTITIES = ("average_precision", "fit_seconds", "predict_seconds", "megabytes")
-ROWS = _measured.RESULTS / "approximation.csv"
-FIGURE = Path(__file__).parents[1] / "docs" / "approximation.svg"
+ROWS = RESULTS / "approximation.csv"
+FIGURE = DOCS / "approximation.svg"
 
 Results = dict[tuple[str, str, int], np.ndarray]
 

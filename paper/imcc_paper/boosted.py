@@ -1,11 +1,11 @@
 """LightGBM, XGBoost and logistic regression: what the choice of their settings was made on.
 
-    python -m benchmarks.boosted                        # the defaults, on six data sets
-    python -m benchmarks.boosted --variants             # and other settings, on fewer
+    python -m imcc_paper.boosted                        # the defaults, on six data sets
+    python -m imcc_paper.boosted --variants             # and other settings, on fewer
 
 On the first split of seed 1000, which no experiment reports: average precision, ranking loss, and
 the CPU seconds of one fit with one thread.  ``--csv results/boosted.csv`` also writes them to a
-file, from which ``python -m benchmarks.reproduce`` fills the tables of docs/baselines.md.
+file, from which ``python -m imcc_paper.reproduce`` fills the tables of docs/baselines.md.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
-from imcc.baselines import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
 from imcc.datasets import Dataset, load_dataset, paper_splits
 from imcc.metrics import evaluate
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+from imcc_paper.methods import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
 
 SEED = 1000
 DATA = ("yeast", "image", "enron", "medical", "scene", "arts")

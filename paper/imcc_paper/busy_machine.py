@@ -1,16 +1,13 @@
-"""How long a fit takes beside busy processes, with and without limits on the threads.
+"""How long a fit takes alone, and beside busy processes.
 
-    python -m benchmarks.busy_machine                  800 rows, alone and beside 7 processes
-    python -m benchmarks.busy_machine --rows 200 --busy 3 --rounds 2
+    python -m imcc_paper.busy_machine                  800 rows, alone and beside 7 processes
+    python -m imcc_paper.busy_machine --rows 200 --busy 3 --rounds 2
 
-The default model of a table is fitted to the example table, once with the threads of the linear
-algebra limited by the size of the matrices (as the library does), and once with as many threads as
-there are cores (``thread_rows=1`` in :mod:`imcc._utils.config`), in turns, so that both meet the
-same load.  The busy processes only count; they end with this program, and after ``--seconds`` at
-the latest.
+The default model of a table is fitted to the example table.  The busy processes only count; they
+end with this program, and after ``--seconds`` at the latest.
 
 Whatever else the machine does also counts: the load average at the begin of each fit is stored.
-``--csv results/busy_machine.csv`` writes the numbers, and ``python -m benchmarks.reproduce`` shows
+``--csv results/busy_machine.csv`` writes the numbers, and ``python -m imcc_paper.reproduce`` shows
 them on docs/performance.md.
 """
 
@@ -25,16 +22,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
 from imcc import TableClassifier
-from imcc._backend.threads import n_cores
-from imcc._utils.config import Config, config_context
-from imcc.experiment._measure import threads_in_use
 from imcc.tabular import example_table
-
-#: ``thread_rows`` of the two ways.
-WAYS = {"limited by size": Config().thread_rows, "all cores": 1}
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
 
 
 def count(end: float) -> None:
@@ -61,48 +52,36 @@ def busy(n_processes: int, seconds: float) -> Iterator[None]:
             process.join()
 
 
-def add_fits(
+def add_fit(
     part: str, n_rows: int, n_processes: int, rounds: int, seconds: float, found: Measurements
 ) -> None:
-    """Fit in both ways, in turns, beside some busy processes."""
+    """Measure a fit beside some busy processes."""
     table, labels = example_table(n_rows)
-    times: dict[str, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
+    times: list[tuple[float, float, float]] = []
     with busy(n_processes, seconds), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(rounds):
-            for way, thread_rows in WAYS.items():
-                load, wall, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
-                with config_context(thread_rows=thread_rows):
-                    TableClassifier(random_state=0).fit(table, labels)
-                times[way].append((time.perf_counter() - wall, time.process_time() - cpu, load))
-    for way, measured in times.items():
-        wall, cpu, load = (statistics.median(column) for column in zip(*measured, strict=True))
-        found.add(part, way, processes=n_processes, rows=n_rows, seconds=wall, cpu=cpu, load=load)
+            load, wall, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
+            TableClassifier(random_state=0).fit(table, labels)
+            times.append((time.perf_counter() - wall, time.process_time() - cpu, load))
+    wall, cpu, load = (statistics.median(column) for column in zip(*times, strict=True))
+    found.add(part, "fit", processes=n_processes, rows=n_rows, seconds=wall, cpu=cpu, load=load)
 
 
 def fits_table(found: Measurements) -> str:
     """Return the table of all parts."""
     lines = []
     for part in found.parts():
-        for way in WAYS:
-            of = found.of(part, way)
-            lines.append(
-                [
-                    f"{of['processes']:.0f}",
-                    f"{of['load']:.0f}",
-                    way,
-                    f"{of['seconds']:.1f} s",
-                    f"{of['cpu']:.1f} s",
-                ]
-            )
-    header = ["busy processes", "load average", "threads", "fit", "CPU time"]
-    return _measured.table(header, lines)
+        of = found.of(part, "fit")
+        times = [f"{of['seconds']:.1f} s", f"{of['cpu']:.1f} s"]
+        lines.append([f"{of['processes']:.0f}", f"{of['load']:.0f}", *times])
+    return _measured.table(["busy processes", "load average", "fit", "CPU time"], lines)
 
 
 def blocks(found: Measurements) -> dict[str, str]:
     """Return the marked blocks of docs/performance.md."""
     first = found.parts()[0]
-    rows = found.of(first, "all cores")["rows"]
+    rows = found.of(first, "fit")["rows"]
     cores = found.where(first, "cores")
     return {
         "busy": f"`TableClassifier` on {rows:.0f} rows of the example table, on {cores} cores:\n\n"
@@ -119,11 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=1200, help="the longest time to be busy")
     _measured.add_csv_option(parser, "busy_machine")
     asked = parser.parse_args(arguments)
-    if min(threads_in_use(), n_cores()) < 2:
-        parser.error("there is only one thread to use: unset OMP_NUM_THREADS, or use more cores")
     found = Measurements()
     for part, n_processes in {"alone": 0, "busy": asked.busy}.items():
-        add_fits(part, asked.rows, n_processes, asked.rounds, asked.seconds, found)
+        add_fit(part, asked.rows, n_processes, asked.rounds, asked.seconds, found)
     print(fits_table(found))
     if asked.csv:
         found.save(asked.csv)

@@ -1,9 +1,9 @@
 """Calibration: log loss and the five metrics before and after, on the paper's fifteen data sets.
 
-    python -m benchmarks.calibration -o rows.csv --jobs 16             all of it
-    python -m benchmarks.calibration -o rows.csv --jobs 16 --device cuda
-    python -m benchmarks.calibration -o rows.csv --data cal500 yeast --splits 1
-    python -m benchmarks.calibration -o rows.csv --print               the tables of what is there
+    python -m imcc_paper.calibration -o rows.csv --jobs 16             all of it
+    python -m imcc_paper.calibration -o rows.csv --jobs 16 --device cuda
+    python -m imcc_paper.calibration -o rows.csv --data cal500 yeast --splits 1
+    python -m imcc_paper.calibration -o rows.csv --print               the tables of what is there
 
 Each method is fitted once on the training rows of a split (80 %,
 :func:`imcc.datasets.paper_splits`) inside a :class:`imcc.calibration.MultilabelCalibrator` with
@@ -46,19 +46,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _rows
 from imcc import IMCCClassifierCV
 from imcc.baselines import (
     LIFT,
     LLSFCV,
     BinaryRelevanceSVM,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, label_scores
 from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits
 from imcc.inspection import diagnose_probabilities, score_probabilities
 from imcc.metrics import METRICS, evaluate
+from imcc_paper import _rows
+from imcc_paper.methods import ExtraTreesBaseline
 
 MODELS: dict[str, Any] = {
     "IMCC": IMCCClassifierCV(grid="paper"),

@@ -1,10 +1,10 @@
 """Speed and memory of the classifier and of the exact search, as ratios measured side by side.
 
     make bench                                                  print the tables
-    python -m benchmarks.classifier --csv results/speed.csv     those of docs/performance.md
-    python -m benchmarks.classifier --rows 1000 --sample 4      a quick look
+    python -m imcc_paper.classifier --csv results/speed.csv     those of docs/performance.md
+    python -m imcc_paper.classifier --rows 1000 --sample 4      a quick look
 
-``python -m benchmarks.reproduce`` makes the tables of the page from the file.
+``python -m imcc_paper.reproduce`` makes the tables of the page from the file.
 
 Real data (arts, 4000 training rows) when ``IMCC_DATA_MIRROR`` names a folder with the paper's
 files, otherwise made-up data of the same shape.  Both sides of a ratio use the same rows and the
@@ -32,12 +32,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.datasets import load_dataset
 from imcc.estimators import EdgeOfGridWarning
 from imcc.metrics import evaluate
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
 
 N_CLUSTERS = 64  # of the single fits
 ROUNDS = 5

@@ -1,9 +1,9 @@
 """Does clustering help?  The weights of the virtual examples at zero against searched.
 
-    python -m benchmarks.clustering -o results/clustering.csv --device cuda --jobs 4 --for 330
-    python -m benchmarks.clustering -o rows.csv --data genbase yeast --splits 1 --percents 5 10
-    python -m benchmarks.clustering -o rows.csv --widths searched      four widths instead of one
-    python -m benchmarks.clustering -o rows.csv --print                what is in the file
+    python -m imcc_paper.clustering -o results/clustering.csv --device cuda --jobs 4 --for 330
+    python -m imcc_paper.clustering -o rows.csv --data genbase yeast --splits 1 --percents 5 10
+    python -m imcc_paper.clustering -o rows.csv --widths searched      four widths instead of one
+    python -m imcc_paper.clustering -o rows.csv --print                what is in the file
 
 For each data set (the paper's fifteen and the five outside it), split and part of the training
 rows, these variants are searched on the same folds, with the same kernel (rbf), widths and betas:
@@ -20,9 +20,6 @@ variant             alpha   gamma   virtual examples
                                     permuted, so of the same sizes
 ``random_alpha``    paper   0       the same, the virtual examples' loss alone
 ``random_gamma``    0       paper   the same, the pull towards the centres alone
-``shuffled``        paper   paper   clusters and centres of k-means; each has the soft label of
-                                    another cluster (a random permutation without fixed points)
-``shuffled_alpha``  paper   0       the same, the virtual examples' loss alone
 ==================  ======  ======  ==========================================================
 
 "paper" is 1e-3, 1e-2, ..., 1e3, as for beta in all variants; the numbers of clusters are 8, 16,
@@ -32,24 +29,15 @@ distance; with ``--widths searched`` 1/4, 1/2, 1 and 2 times that are tried in a
 Splits are the repetitions 0, 1, 2, ... of :func:`imcc.datasets.paper_splits`.  No choice of this
 study was made on them.  Of the training rows (80 % of all), 5, 10, 20, 50 and 100 % are used: the
 first of one random order, so that each part contains the smaller ones; parts of less than
-``MIN_ROWS`` rows are left out.  The test rows are the same for all parts.  Settings are chosen by
-average precision on five shuffled folds of these training rows, ties in favour of the first as in
-:class:`imcc.IMCCClassifierCV`, then fitted on all of them and judged on the test rows by the five
-metrics.  k-means sees the training rows of a fold only, and so does the permutation.
+``MIN_ROWS`` rows are left out.  The test rows are the same for all parts.  Two searches
+(:class:`imcc.IMCCClassifierCV`), one with each kind of clusters, cross-validate all settings on
+five shuffled folds of these training rows; each variant takes the best of its settings by average
+precision, which is then fitted on all of them and judged on the test rows by the five metrics.
 
-One eigendecomposition for each fold and width serves all variants: the numbers are those of
-``IMCCClassifierCV(grid="paper")`` (see the test), for about twice its time.
-
-What it takes: all 20 data sets x 3 splits x 5 parts are 294 runs.  On one H200, shared by several
-processes (``--jobs 4``: k-means is many small steps, for which the device waits for the host), a
-run took 1 to 12 s, about 5 s in the mean, and genbase up to 510 s, since many of its rows are equal
-and k-means on the device then fills empty clusters again and again.  ``--widths searched`` takes
-about three times as long (an estimate).  On one core of a CPU, 5 and 10 % of the rows of a small
-data set take 3 to 30 s of CPU, and all rows minutes (genbase) to hours (bibtex; an estimate).
-Runs are ordered by width, then
-split, then the part of the rows, so that a budget (``--for SECONDS``, after which no run is begun)
-leaves whole splits; a finished run is added to the file at once, and what is in the file is not
-run again.
+All 20 data sets x 3 splits x 5 parts are 294 runs: hours on a GPU, days on one core.  Runs are
+ordered by width, then split, then the part of the rows, so that a budget (``--for SECONDS``, after
+which no run is begun) leaves whole splits; a finished run is added to the file at once, and what is
+in the file is not run again.
 """
 
 from __future__ import annotations
@@ -58,41 +46,31 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from imcc._search.judges import judge_of
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _rows
-from imcc._backend.array import asarray, submatrix, take_rows
-from imcc._backend.device import device_name, on_device
-from imcc._core.clustering import assign_rows, virtual_examples
-from imcc._core.kernels import choose_width, resolve_kernel
-from imcc._core.maps import KernelMap
-from imcc._core.solver import SpectralProblem, kernel_problem
-from imcc._search.fold import Shared
-from imcc._search.folds import Fold
-from imcc._search.grid import EigenProblem, Grid, score_grid
-from imcc._search.labels import DistinctLabels
-from imcc._search.results import rank_settings
-from imcc._utils.validation import draw_seed
+from imcc import IMCCClassifierCV
 from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits
-from imcc.estimators.imcc_cv import PAPER_N_CLUSTERS, PAPER_WEIGHTS, WIDTH_SCALES
-from imcc.metrics import METRICS
+from imcc.estimators import EdgeOfGridWarning
+from imcc.metrics import METRICS, evaluate
+from imcc_paper import _rows
 
 PERCENTS = (5, 10, 20, 50, 100)
-WIDTHS: dict[str, tuple[float, ...]] = {"paper": (1.0,), "searched": WIDTH_SCALES}
+WIDTHS: dict[str, tuple[float, ...]] = {"paper": (1.0,), "searched": (0.25, 0.5, 1.0, 2.0)}
 N_FOLDS = 5
 MIN_ROWS = 20
 #: The values of each weight, those of the clusters: other ones make a quick test.
-WEIGHTS: tuple[float, ...] = PAPER_WEIGHTS
-N_CLUSTERS: tuple[int, ...] = PAPER_N_CLUSTERS
+WEIGHTS: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+N_CLUSTERS: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
 
 
 class Variant(NamedTuple):
@@ -112,10 +90,8 @@ VARIANTS = {
     "random": Variant("random", "paper", "paper"),
     "random_alpha": Variant("random", "paper", "zero"),
     "random_gamma": Variant("random", "zero", "paper"),
-    "shuffled": Variant("shuffled", "paper", "paper"),
-    "shuffled_alpha": Variant("shuffled", "paper", "zero"),
 }
-FAMILIES = ("kmeans", "random", "shuffled")
+FAMILIES = ("kmeans", "random")
 
 
 class Run(NamedTuple):
@@ -159,144 +135,43 @@ def n_rows_of(run: Run) -> int:
     return int(np.ceil(run.percent * (n_rows - n_rows // 5) / 100))
 
 
-class Clusters:
-    """The clusters of the training rows of a fold: by k-means, and permuted.
+class RandomClusters(ClusterMixin, BaseEstimator):
+    """The clusters of k-means with their rows permuted.
 
     Parameters
     ----------
-    rows : array of shape (n_samples, n_features)
-        Where they are to be worked on.
-    seed : int
-    fold : int
-        The number of the fold, for the permutations.
+    n_clusters : int
+    random_state : int, RandomState instance or None
     """
 
-    def __init__(self, rows: Any, seed: int, fold: int) -> None:
-        self.rows = rows
-        self.seed, self.fold = seed, fold
-        self._found: dict[int, np.ndarray] = {}
+    def __init__(self, n_clusters: int = 8, random_state: Any = None) -> None:
+        self.n_clusters = n_clusters
+        self.random_state = random_state
 
-    def assignment(self, family: str, count: int) -> np.ndarray:
-        """Return the cluster of each row, shape (n_samples, 1)."""
-        # More clusters than rows are as many as there are rows.
-        asked = min(count, self.rows.shape[0])
-        if asked not in self._found:
-            self._found[asked] = assign_rows(self.rows, asked, None, self.seed)
-        found = self._found[asked]
-        return found[self._random(count).permutation(len(found))] if family == "random" else found
-
-    def other_cluster(self, count: int, n_found: int) -> np.ndarray:
-        """Return for each cluster another one, each once: one random cycle through all."""
-        order = self._random(count, 1).permutation(n_found)
-        others = np.empty(n_found, dtype=np.intp)
-        others[order] = np.roll(order, 1)
-        return others
-
-    def _random(self, *numbers: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, self.fold, *numbers])
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster rows, and permute them."""
+        random = check_random_state(self.random_state)
+        count = min(self.n_clusters, len(X))
+        labels = KMeans(count, n_init=1, random_state=random).fit(X).labels_
+        self.labels_ = random.permutation(labels)
+        return self
 
 
-class Problem:
-    """One fold in its eigenbasis, for one width.
-
-    Parameters
-    ----------
-    share : Shared
-        Of all rows, with the distances between them.
-    fold : Fold
-    clusters : Clusters
-        Of the fold's training rows.
-    width_scale : float
-    """
-
-    def __init__(self, share: Shared, fold: Fold, clusters: Clusters, width_scale: float) -> None:
-        self.rows = take_rows(share.rows, fold.train)
-        self.clusters = clusters
-        self.kernel = share.kernel
-        self.labels = DistinctLabels.of(share.signs[fold.train])
-        self.signs = asarray(self.labels.signs, self.rows)
-        inner = submatrix(share.base, fold.train, fold.train)
-        self.width = choose_width(self.kernel, inner, "mean_distance", width_scale)
-        self.map = KernelMap.fit(self.kernel.finish(inner, self.width))
-        self.cross = self.map.train_sums(self.signs.T)
-        outer = submatrix(share.base, fold.test, fold.train)
-        self.held_out = self.map.transform(self.kernel.finish(outer, self.width))
-        self.judge = judge_of(share.judged[fold.test], self.held_out)
-        self._known: dict[tuple[str, int], SpectralProblem] = {}
-
-    def with_clusters(self, family: str, count: int) -> SpectralProblem:
-        """Return the problem with virtual examples of a family."""
-        if (family, count) in self._known:
-            return self._known[family, count]
-        if family == "shuffled":
-            # Only the soft labels in the loss of the virtual examples are other ones; the sums of
-            # the rows' own labels stay.
-            problem = self.with_clusters("kmeans", count)
-            soft = problem.terms.soft_labels
-            others = self.clusters.other_cluster(count, soft.shape[0])
-            terms = replace(problem.terms, soft_labels=take_rows(soft, others))
-            problem = replace(problem, terms=terms)
-        else:
-            assignment = self.clusters.assignment(family, count)
-            virtual = virtual_examples(self.rows, self.signs, assignment)
-            K_centers = self.kernel.base(virtual.centers, self.rows)
-            K_centers = self.kernel.finish(K_centers, self.width)
-            problem = kernel_problem(self.map, self.cross, K_centers, virtual)
-        self._known[family, count] = problem
-        return problem
-
-    def scores(self, family: str, grid: Grid, metrics: Sequence[str]) -> np.ndarray:
-        """Return (n_metrics, n_alphas, n_betas, n_gammas, n_clusterings) values."""
-        problems = [self.with_clusters(family, count) for count in grid.n_clusters]
-        fold = EigenProblem(problems, self.held_out, None, self.map.negative)
-        values, finite, _ = score_grid(fold, self.judge, grid, metrics, self.labels)
-        if not finite.all():
-            raise ValueError(f"{int((~finite).sum())} settings have scores that are not finite")
-        return values
-
-
-def grid_of(family: str) -> Grid:
-    """Return all values of a family; without alpha, shuffled soft labels are not there."""
-    weights = np.array(WEIGHTS)
-    or_zero = np.array([0.0, *WEIGHTS])
-    alphas = weights if family == "shuffled" else or_zero
-    return Grid(alphas, weights, or_zero, list(N_CLUSTERS))
-
-
-def choose(variant: Variant, grid: Grid, folds: np.ndarray, scales: Sequence[float]) -> Any:
-    """Return the setting of a variant with the best mean over folds, and that mean.
-
-    Parameters
-    ----------
-    variant : Variant
-    grid : Grid
-        Of its family.
-    folds : ndarray of shape (n_folds, n_alphas, n_betas, n_gammas, n_clusterings, n_scales)
-        Average precision; NaN in a fold whose held-out rows have no ranking.
-    scales : sequence of float
-    """
-    allowed: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-        "zero": lambda values: values == 0,
-        "paper": lambda values: values > 0,
-        "both": lambda values: values >= 0,
+def best(search: IMCCClassifierCV, variant: Variant) -> tuple[dict[str, Any], float]:
+    """Return the best of a variant's settings in a search, and its score in the folds."""
+    allowed: dict[str, Callable[[float], bool]] = {
+        "zero": lambda value: value == 0,
+        "paper": lambda value: value > 0,
+        "both": lambda value: value >= 0,
     }
-    of_alpha = np.flatnonzero(allowed[variant.alpha](grid.alphas))
-    of_gamma = np.flatnonzero(allowed[variant.gamma](grid.gammas))
-    # Without virtual examples their number means nothing.
-    n_counts = 1 if variant.alpha == variant.gamma == "zero" else len(grid.n_clusters)
-    part = folds[:, of_alpha][:, :, :, of_gamma, :n_counts]
-    defined = ~np.isnan(part).reshape(len(part), -1).all(axis=1)
-    means = part[defined].mean(axis=0)
-    best = int(np.argsort(rank_settings(means.ravel(), True), kind="stable")[0])
-    a, b, c, k, w = np.unravel_index(best, means.shape)
-    values = (
-        float(grid.alphas[of_alpha[a]]),
-        float(grid.betas[b]),
-        float(grid.gammas[of_gamma[c]]),
-        int(grid.n_clusters[k]),
-        float(scales[w]),
-    )
-    return dict(zip(SETTING, values, strict=True)), float(means[a, b, c, k, w])
+    results = search.cv_results_
+    kept = [
+        i
+        for i, params in enumerate(results["params"])
+        if allowed[variant.alpha](params["alpha"]) and allowed[variant.gamma](params["gamma"])
+    ]
+    first = min(kept, key=lambda i: results["rank_test_score"][i])
+    return results["params"][first], float(results["mean_test_score"][first])
 
 
 def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
@@ -305,10 +180,11 @@ def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
     with threadpool_limits(1), warnings.catch_warnings():
         # Few rows make fewer clusters than asked for.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", EdgeOfGridWarning)
         found = searched(run, device)
-    seconds = time.perf_counter() - start
-    where = "cpu" if device is None else device_name(device)
-    return [row | {"seconds": round(seconds, 2), "device": where} for row in found]
+    seconds = round(time.perf_counter() - start, 2)
+    return [row | {"seconds": seconds, "device": device or "cpu"} for row in found]
 
 
 def searched(run: Run, device: str | None = None) -> list[dict[str, Any]]:
@@ -316,43 +192,27 @@ def searched(run: Run, device: str | None = None) -> list[dict[str, Any]]:
     X, relevant, data = rows_of(run.data)
     train, test = paper_splits(data, run.split + 1)[run.split]
     train = part_of(train, run.percent, run.split)
-    # From here on, rows are counted among these: first those for training, then those for testing.
-    used = np.concatenate([train, test])
-    rows, relevant = on_device(X[used], device), relevant[used]
-    signs = np.where(relevant, 1.0, -1.0)
-    final = Fold(np.arange(len(train)), np.arange(len(train), len(used)))
-    splitter = KFold(N_FOLDS, shuffle=True, random_state=run.split)
-    folds = [Fold(*parts) for parts in splitter.split(final.train)]
-    share = Shared.of(rows, signs, relevant, resolve_kernel("rbf"), [*folds, final])
-    scales, seed = WIDTHS[run.width], draw_seed(run.split)
-
-    values: dict[str, list[list[np.ndarray]]] = {family: [] for family in FAMILIES}
-    for k, fold in enumerate(folds):
-        clusters = Clusters(take_rows(rows, fold.train), seed, k)
-        of_scales: dict[str, list[np.ndarray]] = {family: [] for family in FAMILIES}
-        for scale in scales:
-            problem = Problem(share, fold, clusters, scale)
-            for family in FAMILIES:
-                table = problem.scores(family, grid_of(family), ["average_precision"])
-                of_scales[family].append(table[0])
-        for family in FAMILIES:
-            values[family].append(of_scales[family])
-    tables = {family: np.moveaxis(np.array(values[family]), 1, -1) for family in FAMILIES}
-
-    chosen = {
-        name: choose(variant, grid_of(variant.family), tables[variant.family], scales)
-        for name, variant in VARIANTS.items()
+    searches = {
+        family: IMCCClassifierCV(
+            alphas=(0.0, *WEIGHTS),
+            betas=WEIGHTS,
+            gammas=(0.0, *WEIGHTS),
+            n_clusters=N_CLUSTERS,
+            kernels=("rbf",),
+            width_scales=WIDTHS[run.width],
+            clusterer=RandomClusters() if family == "random" else None,
+            cv=KFold(N_FOLDS, shuffle=True, random_state=run.split),
+            refit=False,
+            random_state=run.split,
+            device=device,
+        ).fit(X[train], relevant[train])
+        for family in FAMILIES
     }
-    clusters = Clusters(take_rows(rows, final.train), seed, N_FOLDS)
-    problems: dict[float, Problem] = {}
     found = []
-    for name, (setting, score) in chosen.items():
-        scale = setting["width_scale"]
-        if scale not in problems:
-            problems[scale] = Problem(share, final, clusters, scale)
-        alpha, beta, gamma = (np.array([setting[part]]) for part in SETTING[:3])
-        one = Grid(alpha, beta, gamma, [setting["n_clusters"]])
-        judged = problems[scale].scores(VARIANTS[name].family, one, list(METRICS)).ravel()
+    for name, variant in VARIANTS.items():
+        search = searches[variant.family]
+        params, score = best(search, variant)
+        model = search.estimator_for(params).fit(X[train], relevant[train])
         found.append(
             {
                 **run._asdict(),
@@ -360,9 +220,9 @@ def searched(run: Run, device: str | None = None) -> list[dict[str, Any]]:
                 "n_train": len(train),
                 "n_test": len(test),
                 "n_labels": relevant.shape[1],
-                **setting,
+                **{key: params[key] for key in SETTING if key in params},
                 "cv_score": score,
-                **dict(zip(METRICS, judged.tolist(), strict=True)),
+                **evaluate(relevant[test], model.decision_function(X[test])),
             }
         )
     return found

@@ -1,9 +1,9 @@
 """Write docs/does_clustering_help.md and its figure from results/clustering.csv.
 
-    python -m benchmarks.clustering_page            write both
-    python -m benchmarks.clustering_page --check    fail if they are not what the rows give
+    python -m imcc_paper.clustering_page            write both
+    python -m imcc_paper.clustering_page --check    fail if they are not what the rows give
 
-Nothing is trained; the rows come from ``python -m benchmarks.clustering``.  ``make reproduce`` does
+Nothing is trained; the rows come from ``python -m imcc_paper.clustering``.  ``make -C paper`` does
 this, too.
 """
 
@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks.clustering import MIN_ROWS, finished, run_of, stored_rows
-from benchmarks.reproduction.per_set import interval
 from imcc.comparison import holm, wilcoxon_p
 from imcc.datasets import list_datasets
 from imcc.metrics import METRICS
+from imcc_paper.clustering import MIN_ROWS, finished, run_of, stored_rows
+from imcc_paper.places import DOCS, RESULTS
+from imcc_paper.reproduction.per_set import interval
 
-ROOT = Path(__file__).parents[1]
-ROWS = ROOT / "results" / "clustering.csv"
-PAGE = ROOT / "docs" / "does_clustering_help.md"
-FIGURE = ROOT / "docs" / "images" / "does_clustering_help.svg"
+ROWS = RESULTS / "clustering.csv"
+PAGE = DOCS / "does_clustering_help.md"
+FIGURE = DOCS / "images" / "does_clustering_help.svg"
 # A difference in average precision that is not worth a search.
 SMALL = 0.005
 # Parts of the rows with fewer data sets are left out: they say nothing over data sets.
@@ -43,7 +43,6 @@ TITLES = {"average_precision": "average precision", "ranking_loss": "ranking los
 MAIN = {
     "k-means less none": ("kmeans", "none"),
     "k-means less random clusters": ("kmeans", "random"),
-    "true less shuffled soft labels": ("kmeans", "shuffled"),
 }
 #: Those that say which part of the method does what.
 PARTS = {
@@ -53,7 +52,6 @@ PARTS = {
     "random clusters less none": ("random", "none"),
     "alpha alone: k-means less random clusters": ("kmeans_alpha", "random_alpha"),
     "gamma alone: k-means less random clusters": ("kmeans_gamma", "random_gamma"),
-    "alpha alone: true less shuffled soft labels": ("kmeans_alpha", "shuffled_alpha"),
 }
 
 # The rows of one width: {percent: {data: {split: {variant: row}}}}.
@@ -189,7 +187,7 @@ def with_interval(mean: float, half: float, digits: int = 4) -> str:
 def over_splits(change: np.ndarray) -> str:
     """Return the mean of differences on the splits of a data set, with its interval if it has one.
 
-    The splits share rows: see :func:`benchmarks.reproduction.per_set.interval`, with the sizes of
+    The splits share rows: see :func:`imcc_paper.reproduction.per_set.interval`, with the sizes of
     the whole split for all parts of its training rows.
     """
     half = interval(change)[1] if len(change) >= 3 else float("nan")
@@ -303,7 +301,7 @@ def answer(table: Table) -> Iterator[str]:
     found = effects(table, MAIN, "average_precision")
     largest = max(table)
     names = list(MAIN)
-    main, against_random, against_shuffled = (found[largest, name] for name in names)
+    main, against_random = (found[largest, name] for name in names)
     if main.significant and main.better:
         short = "**Yes" + ("" if against_random.significant and against_random.better else ", but")
         if short.endswith("but"):
@@ -327,16 +325,12 @@ def answer(table: Table) -> Iterator[str]:
         f"* **k-means against random clusters** of the same sizes, {largest} % of the rows: "
         f"{verdict(against_random)}."
     )
-    lines.append(
-        f"* **True against shuffled soft labels**, {largest} % of the rows: "
-        f"{verdict(against_shuffled)}."
-    )
-    folds = (gain(table, largest, name, "cv_score") for name in ("kmeans", "random", "shuffled"))
+    folds = (gain(table, largest, name, "cv_score") for name in ("kmeans", "random"))
     lines.append(
         f"* **In the folds**, where settings are chosen, k-means seems to gain {next(folds)}; "
-        f"random clusters {next(folds)}, shuffled soft labels {next(folds)} ({largest} % of the "
-        "rows). The best of 2058 settings looks better than the best of 7, whatever they mean; the "
-        "differences above are those on test rows."
+        f"random clusters {next(folds)} ({largest} % of the rows). The best of 2058 settings looks "
+        "better than the best of 7, whatever they mean; the differences above are those on test "
+        "rows."
     )
     yield prose("\n".join(lines))
 
@@ -353,14 +347,14 @@ def in_the_folds(table: Table) -> Iterator[str]:
     rows = []
     for percent, sets in table.items():
         cells = [f"{percent} %"]
-        for variant in ("kmeans", "random", "shuffled"):
+        for variant in ("kmeans", "random"):
             cells += [gain(table, percent, variant, m) for m in ("cv_score", "average_precision")]
         chosen = [f["kmeans_or_none"] for splits in sets.values() for f in splits.values()]
         zero = np.mean([row["alpha"] == row["gamma"] == 0 for row in chosen])
         cells.append(f"{100 * zero:.0f} %")
         rows.append(cells)
     header = ["rows"]
-    for name in ("k-means", "random", "shuffled"):
+    for name in ("k-means", "random"):
         header += [f"{name}: in the folds", f"{name}: on the test rows"]
     yield markdown([*header, "alpha = gamma = 0 chosen"], rows) + "\n"
 
@@ -395,7 +389,6 @@ def plot(table: Table, path: Path, description: str) -> None:
         left, right = figure.subplots(1, 2, sharey=False)
         percents = sorted(table)
         looks = {"kmeans": ("k-means", "o"), "random": ("random clusters", "s")}
-        looks["shuffled"] = ("k-means, shuffled soft labels", "^")
         for k, (variant, (label, mark)) in enumerate(looks.items()):
             found = effects(table, {variant: (variant, "none")}, "average_precision")
             points = [found[percent, variant] for percent in percents]
@@ -476,18 +469,19 @@ adjustment is for all tests of a table, and below 5 % it is in bold.
 """
 WHICH = """
 alpha alone is the virtual examples' loss without the pull (gamma = 0), gamma alone the pull without
-the loss; soft labels only matter through alpha. Mean differences over data sets with 95 %
+the loss. Mean differences over data sets with 95 %
 intervals; those with a Holm p below 5 %, within their table, are in bold.
 """
 FOLDS = """
 The paper's grid has 2058 settings where kernel ridge regression has 7, so the best score in the
-folds is higher whether or not the virtual examples mean anything; random clusters and shuffled soft
-labels show how much of that is chance. Mean differences to none in average precision; the last
+folds is higher whether or not the virtual examples mean anything; random clusters show how much of
+that is chance. Mean differences to none in average precision; the last
 column is how often a search that may set both weights to zero does so.
 """
 MEASURED = """
-`python -m benchmarks.clustering -o results/clustering.csv` computes the rows, and says in its first
-lines what each variant is; this page and the figure are written from them by `make reproduce`.
+`python -m imcc_paper.clustering -o results/clustering.csv`, in the folder `paper`, computes the
+rows, and says in its first lines what each variant is; this page and the figure are written from
+them by `make -C paper`.
 """
 DETAILS = """
 * Splits are the first repetitions of `paper_splits` (80 % for training). Smaller parts are the
@@ -497,8 +491,7 @@ rows are the same for all parts.
 * All variants are searched on the same five shuffled folds of the training rows, with the same
 kernel (rbf), width and values of beta, by average precision; the chosen setting is fitted on all
 training rows. alpha, beta and gamma: 1e-3, 1e-2, ..., 1e3; 8, 16, ..., 256 clusters.
-* Random clusters are those of k-means with the rows permuted: same number, same sizes. Shuffled
-soft labels: clusters and centres of k-means, each with the soft label of another cluster. Both are
+* Random clusters are those of k-means with the rows permuted: same number, same sizes. They are
 drawn anew in each fold and for the last fit.
 * Where more clusters are asked for than a fold has rows, each row is a cluster; alpha then does
 nothing but divide beta by 1 + alpha. With 5 % of the rows of the smallest data sets, that are
@@ -528,7 +521,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     largest = max(table)
     parts = [
         "# Does clustering help?\n",
-        "<!-- Written by benchmarks/clustering_page.py (make reproduce); do not edit. -->\n",
+        "<!-- Written by paper/imcc_paper/clustering_page.py (make -C paper); do not edit. -->\n",
         prose(INTRODUCTION),
         *answer(table),
         prose(
@@ -538,7 +531,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         f"## By data set, {largest} % of the training rows\n",
         prose(BY_DATA),
         by_data(table, largest) + "\n",
-        "## With fewer rows, and against the two controls\n",
+        "## With fewer rows, and against random clusters\n",
         "![Gain in average precision against the part of the training rows]"
         "(images/does_clustering_help.svg)\n",
         prose(FEWER.format(small=SMALL)),
@@ -586,9 +579,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write()
         return
     if PAGE.read_text("utf-8") != page(stored_rows(ROWS)):
-        sys.exit(f"{PAGE} is not what the rows give: run make reproduce")
+        sys.exit(f"{PAGE} is not what the rows give: run make -C paper")
     if digest() not in FIGURE.read_text("utf-8"):
-        sys.exit(f"{FIGURE} is not drawn from the rows: run make reproduce")
+        sys.exit(f"{FIGURE} is not drawn from the rows: run make -C paper")
 
 
 if __name__ == "__main__":

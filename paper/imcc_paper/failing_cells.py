@@ -1,9 +1,9 @@
 """Other settings of the six other algorithms, where our rows are worse than the paper's numbers.
 
-    python -m benchmarks.failing_cells -o results/failing_cells.csv --jobs 14 --for 480
-    python -m benchmarks.failing_cells -o rows.csv --methods jfsc --splits 1
+    python -m imcc_paper.failing_cells -o results/failing_cells.csv --jobs 14 --for 480
+    python -m imcc_paper.failing_cells -o rows.csv --methods jfsc --splits 1
 
-The settings are described in ``benchmarks/failing_cells.toml``; ``PARTS`` says on which data sets
+The settings are described in ``experiments/failing_cells.toml``; ``PARTS`` says on which data sets
 each method is worse.  Splits and protocol are those of the experiment ``paper``.  A finished run is
 in the store beside the file (``rows.sqlite``) at once; what is there or in the file is not computed
 again.  Three splits of all are about 4500 core seconds.
@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imcc.experiment import Experiment, Store, export, load_experiment, merge, run
+from imcc_paper.places import EXPERIMENTS
 
-FILE = Path(__file__).with_suffix(".toml")
+FILE = EXPERIMENTS / "failing_cells.toml"
 #: The data sets on which a method is worse than the paper says in some metric.
 PARTS = {
     "lift": ("bibtex",),

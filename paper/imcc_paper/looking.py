@@ -1,9 +1,9 @@
 """Looking into models: the tables and pictures of docs/looking_into_a_model.md.
 
-    python -m benchmarks.looking --csv results/looking.csv      the numbers
-    python -m benchmarks.looking --pictures docs/images         and the pictures
+    python -m imcc_paper.looking --csv results/looking.csv      the numbers
+    python -m imcc_paper.looking --pictures docs/images         and the pictures
 
-``python -m benchmarks.reproduce`` makes the tables of the page from the file.
+``python -m imcc_paper.reproduce`` makes the tables of the page from the file.
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 """
 
@@ -15,8 +15,6 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
 from imcc import IMCCClassifier, TableClassifier
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
@@ -43,6 +41,8 @@ from imcc.inspection import (
 )
 from imcc.metrics import hamming_loss
 from imcc.tabular import example_table
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
 
 DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
 N_CLUSTERS = (8, 32, 128, 256)

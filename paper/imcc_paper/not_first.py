@@ -1,7 +1,7 @@
 """Where the ensemble is not first: the part of labels that few training rows have.
 
-    python -m benchmarks.not_first -o results/not_first.csv            all splits
-    python -m benchmarks.not_first -o rows.csv --splits 2              the first two
+    python -m imcc_paper.not_first -o results/not_first.csv            all splits
+    python -m imcc_paper.not_first -o rows.csv --splits 2              the first two
 
 On genbase and medical logistic regression has the smaller ranking loss and coverage.  Both methods
 are fitted as in the experiment ``paper``, on its splits, and judged by all labels and by those
@@ -19,12 +19,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from imcc.calibration import label_scores
 from imcc.datasets import paper_splits, split_seed
-from imcc.experiment import load_experiment
-from imcc.experiment._plan import Task
-from imcc.experiment._scores import centred_scores
-from imcc.experiment._select import prepare
+from imcc.experiment import Task
 from imcc.metrics import coverage, ranking_loss
+from imcc_paper.reproduction.rows import plan
 
 DATA = ("genbase", "medical")
 METHODS = ("kernel_ensemble", "logistic")
@@ -50,8 +49,8 @@ def judge(task: Task) -> Iterator[dict[str, object]]:
     seed = split_seed(task.protocol.seed, data.name, data.n_rows, split)
     X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
     with threadpool_limits(1):
-        model = prepare(task, seed, None).fit(X, Y)
-        scores = centred_scores(model, X_new, Y.shape[1])
+        model = task.method.build(task.allow).set_params(random_state=seed).fit(X, Y)
+        scores = label_scores(model, X_new, Y.shape[1])
     for at_least in AT_LEAST:
         kept = kept_labels(Y, at_least)
         yield {
@@ -76,14 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with asked.output.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
             done = {(row["dataset"], row["method"], int(row["repetition"])) for row in rows}
-    part = load_experiment("paper").subset(
+    part = plan("paper").subset(
         datasets=DATA, methods=METHODS, n_repeats=asked.splits, sensitivity=False
     )
     with asked.output.open("a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if not done:
             writer.writeheader()
-        for task in part.resolve().tasks():
+        for task in part.tasks():
             if task.key[1:] not in done:
                 writer.writerows(judge(task))
                 file.flush()

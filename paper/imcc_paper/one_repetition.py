@@ -1,14 +1,14 @@
 """One repetition of the paper's six other algorithms on its fifteen data sets: time per cell.
 
-    python -m benchmarks.one_repetition --out cells.csv              all cells, two at a time
-    python -m benchmarks.one_repetition --out cells.csv --data arts --algorithms BRsvm ECC
-    python -m benchmarks.one_repetition --out cells.csv --print      the table of what is there
+    python -m imcc_paper.one_repetition --out cells.csv              all cells, two at a time
+    python -m imcc_paper.one_repetition --out cells.csv --data arts --algorithms BRsvm ECC
+    python -m imcc_paper.one_repetition --out cells.csv --print      the table of what is there
 
 A cell is one algorithm on one data set: training on 80 % of the rows and judging on the rest, in a
 process of its own with one thread.  Finished cells are appended to the CSV file and not run again,
 so a run that was interrupted goes on where it stopped.  Cells that take long are started first.
 Next to the time on the clock stands the CPU time, which other programs on the machine change less.
-LLSF and JFSC search as in :mod:`benchmarks.baselines`.
+LLSF and JFSC search as in :mod:`imcc_paper.baselines`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.baselines import ALGORITHMS, load, seeded
 from imcc.datasets import dataset_info
 from imcc.metrics import METRICS, evaluate
-from imcc.published import table
+from imcc_paper.baselines import ALGORITHMS, load, seeded
+from imcc_paper.published import table
 
 SIX = ("BRsvm", "ECC", "MAHR", "LIFT", "LLSF", "JFSC")
 DATA = table("average_precision").datasets

@@ -1,8 +1,8 @@
 """Other libraries for multi-label learning on the same splits: accuracy and time.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.other_libraries --other /path/to/python [--other ...]
+    OMP_NUM_THREADS=1 python -m imcc_paper.other_libraries --other /path/to/python [--other ...]
         [--data emotions birds yeast scene enron] [--splits 3] [--csv results/other_libraries.csv]
-    python -m benchmarks.other_libraries --page
+    python -m imcc_paper.other_libraries --page
 
 The libraries are not installed beside imcc (their requirements conflict): each ``--other`` is the
 interpreter of an environment that has one, and this script asks it what it has.  It runs itself
@@ -35,9 +35,9 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
-ROWS = ROOT / "results" / "other_libraries.csv"
-PAGE = ROOT / "docs" / "compared_with.md"
+PAPER = Path(__file__).parents[1]
+ROWS = PAPER / "results" / "other_libraries.csv"
+PAGE = PAPER.parent / "docs" / "compared_with.md"
 DATA = ("emotions", "birds", "yeast", "scene", "enron")
 COLUMNS = (
     "data", "split", "method", "library", "average_precision", "hamming_loss", "macro_f1",
@@ -50,7 +50,7 @@ SHOWN = (
     ("macro_f1", "Macro F1 (larger is better)", "{:.3f}", True),
     ("fit_seconds", "CPU seconds of `fit`, one thread", "{:.1f}", None),
 )
-BEGIN, END = "<!-- python -m benchmarks.other_libraries --page -->", "<!-- end -->"
+BEGIN, END = "<!-- python -m imcc_paper.other_libraries --page -->", "<!-- end -->"
 
 Methods = dict[str, Callable[[], Any]]
 

@@ -1,12 +1,12 @@
-"""Rebuild the page docs/reproduction.md from the committed rows: ``make reproduce``.
+"""Rebuild the page docs/reproduction.md from the committed rows: ``make -C paper``.
 
-    python -m benchmarks.reproduce            write the page, its figures and the marked blocks
-    python -m benchmarks.reproduce --check    fail if they are not what the rows give
+    python -m imcc_paper.reproduce            write the page, its figures and the marked blocks
+    python -m imcc_paper.reproduce --check    fail if they are not what the rows give
 
 Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
 ``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and pages of
 docs/ are written with it: tables and paragraphs between lines, single numbers inside of a line.
-``make reproduce-full`` computes the rows (``benchmarks.reproduce_full``); the scripts in
+``make -C paper full`` computes the rows (``imcc_paper.reproduce_full``); the scripts in
 ``MEASURED`` measure times and other numbers that pages show.
 """
 
@@ -21,7 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import (
+from imcc.comparison import ScoreTable
+from imcc.experiment import Store
+from imcc.metrics import METRICS
+from imcc.report import draw_time
+from imcc_paper import (
     ablation,
     approximation,
     baselines,
@@ -36,24 +40,22 @@ from benchmarks import (
     scale,
     slow_machines,
 )
-from benchmarks._measured import Measurements
-from benchmarks.reproduction import (
+from imcc_paper._measured import Measurements
+from imcc_paper.places import DOCS, RESULTS, ROOT
+from imcc_paper.reproduction import (
     behind,
     calibrated,
     cost,
     failing,
     labels,
-    missing,
     paper,
     per_set,
     short,
     tests,
 )
-from benchmarks.reproduction.ranked import differences
-from benchmarks.reproduction.rows import (
+from imcc_paper.reproduction.ranked import differences
+from imcc_paper.reproduction.rows import (
     CONTROL,
-    RESULTS,
-    ROOT,
     TITLES,
     listed,
     means_table,
@@ -62,15 +64,11 @@ from benchmarks.reproduction.rows import (
     prose,
     table,
 )
-from imcc.comparison import ScoreTable
-from imcc.experiment import Store
-from imcc.metrics import METRICS
-from imcc.report import draw_time
 
-PAGE = ROOT / "docs" / "reproduction.md"
-IMAGES = ROOT / "docs" / "images" / "reproduction"
+PAGE = DOCS / "reproduction.md"
+IMAGES = DOCS / "images" / "reproduction"
 CALIBRATION = RESULTS / "calibration.csv"
-#: The files of results/ with measured numbers, and the scripts that write them.
+#: The files of paper/results/ with measured numbers, and the scripts that write them.
 MEASURED = {
     "speed": classifier,
     "approximation": approximation,
@@ -85,14 +83,14 @@ MEASURED = {
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
-    ROOT / "docs" / f"{name}.md"
+    DOCS / f"{name}.md"
     for name in ("performance", "scale", "gpu", "looking_into_a_model", "baselines", "ensemble")
 )
 MARKED = (
     ROOT / "README.md",
     RESULTS / "README.md",
-    ROOT / "docs" / "index.md",
-    ROOT / "docs" / "probabilities.md",
+    DOCS / "index.md",
+    DOCS / "probabilities.md",
     *MEASURED_PAGES,
 )
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
@@ -137,8 +135,6 @@ def section(store: Store, built: Built) -> Iterator[str]:
         better = "larger" if scores.greater_is_better else "smaller"
         yield f"### {TITLES[metric]} ({better} is better)\n"
         yield means_table(scores, compared.get(metric)) + "\n"
-    yield "### What was not run\n"
-    yield from missing.reasons(store)
     yield "### Ranks and tests\n"
     yield from tests.ranks(tables, compared)
     drawn = dict(tests.figures(compared, name))
@@ -187,11 +183,11 @@ def build() -> Built:
     built = Built()
     parts = [
         "# Reproduction\n",
-        "<!-- Written by benchmarks/reproduce.py (make reproduce); do not edit. -->\n",
+        "<!-- Written by paper/imcc_paper/reproduce.py (make -C paper); do not edit. -->\n",
         prose(
-            "Every number on this page is computed from the rows in `results/` by `make "
-            "reproduce`, in about a minute and without training anything. `make reproduce-full` "
-            "computes the rows; [](experiments.md) says how. The "
+            "Every number on this page is computed from the rows in `paper/results/` by `make -C "
+            "paper`, in about a minute and without training anything. `make -C paper full` "
+            "computes the rows. The "
             'reports of these rows, <a href="reports/paper.html">of the paper\'s data sets</a> and '
             '<a href="reports/outside.html">of five others</a> ([](report.md)), are built with '
             "this documentation: they have every data set, setting and time."
@@ -361,7 +357,7 @@ def main() -> None:
         old = stale(built)
         if old:
             names = ", ".join(str(path.relative_to(ROOT)) for path in old)
-            sys.exit(f"not what the rows give: {names}; run make reproduce")
+            sys.exit(f"not what the rows give: {names}; run make -C paper")
         return
     IMAGES.mkdir(parents=True, exist_ok=True)
     for path in IMAGES.glob("*.svg"):
@@ -381,4 +377,4 @@ if __name__ == "__main__":
     # Other pages that are written from rows.
     checked = ["--check"] if "--check" in sys.argv else []
     clustering_page.main(checked)
-    ablation.update_page(RESULTS / "ablation.csv", ROOT / "docs" / "ensemble.md", bool(checked))
+    ablation.update_page(RESULTS / "ablation.csv", DOCS / "ensemble.md", bool(checked))

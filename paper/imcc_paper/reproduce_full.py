@@ -1,13 +1,13 @@
-"""Compute all rows of the reproduction page again: ``make reproduce-full``.
+"""Compute all rows of the reproduction page again: ``make -C paper full``.
 
-    python -m benchmarks.reproduce_full --estimate            how long it takes, and nothing else
-    python -m benchmarks.reproduce_full --jobs 16 --device cuda --for 2h
-    python -m benchmarks.reproduce_full --continue            only what results/ does not have
+    python -m imcc_paper.reproduce_full --estimate            how long it takes, and nothing else
+    python -m imcc_paper.reproduce_full --jobs 16 --device cuda --for 2h
+    python -m imcc_paper.reproduce_full --continue            only what results/ does not have
 
 First it says how long it will take, from the times of the committed rows.  Rows go to stores in the
 folder ``reproduce-full`` and are there as soon as they are computed: the same command continues
 where it was stopped.  At the end of each experiment its store is exported to a file beside it; to
-build the page from these, copy them to ``results/`` and run ``make reproduce``.
+build the page from these, copy them to ``results/`` and run ``make -C paper``.
 
 Options that are not listed here are those of ``imcc experiment run``, such as ``--for`` and
 ``--timeout``.
@@ -23,18 +23,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.reproduction.cost import place
-from benchmarks.reproduction.rows import files, listed, opened
-from imcc.experiment import Run, Store, Study, TaskKey, load_experiment, merge, remaining_seconds
+from imcc.experiment import Run, Store, Study, TaskKey, merge, remaining_seconds
+from imcc_paper.places import EXPERIMENTS as PLANS
+from imcc_paper.reproduction.cost import place
+from imcc_paper.reproduction.rows import files, listed, opened, plan
 
-#: The experiments that come with the package and whose rows the page shows, in this order.
+#: The experiments whose rows the page shows, in this order.
 EXPERIMENTS = ("paper", "outside")
 #: Studies that are programs of their own: the file of their rows, the module, and whether it takes
 #: ``--device``.  All take ``-o`` and ``--jobs``, and do not compute again what is in that file.
 STUDIES = {
-    "clustering.csv": ("benchmarks.clustering", True),
-    "ablation.csv": ("benchmarks.ablation", True),
-    "failing_cells.csv": ("benchmarks.failing_cells", False),
+    "clustering.csv": ("imcc_paper.clustering", True),
+    "ablation.csv": ("imcc_paper.ablation", True),
+    "failing_cells.csv": ("imcc_paper.failing_cells", False),
 }
 OUT = Path("reproduce-full")
 
@@ -108,7 +109,7 @@ def estimate(
         row.key._replace(method=f"{row.key.method} on {place(row)}"): row.seconds for row in rows
     }
     finished = set(done)
-    tasks = [task.key for task in load_experiment(experiment).tasks()]
+    tasks = [task.key for task in plan(experiment).tasks()]
     left = [key for key in tasks if key not in finished]
     where = "CPU" if device is None else "GPU"
     on_cpu_anyway = {method for method, _ in placed} - on_gpu
@@ -135,7 +136,7 @@ def duration(seconds: float) -> str:
 def begin(folder: Path, experiment: str, *, with_committed: bool) -> set[TaskKey]:
     """Make the store of an experiment, if there is none, and return what it has."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Store.create(folder / f"{experiment}.sqlite", load_experiment(experiment)) as store:
+    with Store.create(folder / f"{experiment}.sqlite", plan(experiment)) as store:
         if with_committed:
             merge(store, files(experiment))
         return set(store.keys())
@@ -173,7 +174,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = [] if options.device is None else ["--device", options.device]
     for name in EXPERIMENTS:
         store = options.output / f"{name}.sqlite"
-        run = ["experiment", "run", name, "-o", str(store), "-j", str(options.jobs), *where, *rest]
+        run = [
+            "experiment",
+            "run",
+            str(PLANS / f"{name}.toml"),
+            "-o",
+            str(store),
+            "-j",
+            str(options.jobs),
+            *where,
+            *rest,
+        ]
         code = _imcc(run)
         _imcc(["experiment", "export", str(store), "-o", str(store.with_suffix(".csv")), "--force"])
         if code:  # failed, stopped, or out of time: what there is was exported
@@ -184,9 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = subprocess.run(command, check=False).returncode
         if code:
             return code
-    print(
-        f"all rows are in {options.output}; copy the CSV files to results/ and run make reproduce"
-    )
+    print(f"all rows are in {options.output}; copy the CSV files to results/ and run make -C paper")
     return 0
 
 

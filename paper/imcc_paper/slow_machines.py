@@ -1,8 +1,8 @@
 """Why linear machines are slow on some data (cal500), and what another solver would give.
 
-    python -m benchmarks.slow_machines                      cal500, 12 of its 174 labels
-    python -m benchmarks.slow_machines --standardize        the features scaled, another problem
-    python -m benchmarks.slow_machines --data arts --labels 6
+    python -m imcc_paper.slow_machines                      cal500, 12 of its 174 labels
+    python -m imcc_paper.slow_machines --standardize        the features scaled, another problem
+    python -m imcc_paper.slow_machines --data arts --labels 6
 
 The machines of a few labels, spread over the labels in the order of their frequency, are trained on
 the first split of :func:`imcc.datasets.paper_splits` by
@@ -17,7 +17,7 @@ the first split of :func:`imcc.datasets.paper_splits` by
 The table has the mean CPU seconds and iterations of a machine, how far its objective is above the
 optimum (relative, the largest of all labels), and how far its margins of the test rows are from
 those of the optimum, for which the interior point's solution is taken.  ``--csv
-results/slow_machines.csv`` also writes its duality gap; ``python -m benchmarks.reproduce`` writes
+results/slow_machines.csv`` also writes its duality gap; ``python -m imcc_paper.reproduce`` writes
 these numbers into docs/baselines.md.
 """
 
@@ -34,10 +34,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks import _measured
-from benchmarks._measured import Measurements
-from benchmarks.baselines import spread_labels
 from imcc.datasets import load_dataset, paper_splits
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+from imcc_paper.baselines import spread_labels
 
 MAX_STEPS = 100
 

@@ -1,18 +1,15 @@
 """What else numbers in a table may become, and trees beside the kernels: tried on other rows.
 
-    python -m benchmarks.table_encodings [made-1] [made-2] ... [--only robust,ranks] [--csv FILE]
+    python -m imcc_paper.table_encodings [made-1] [made-2] ... [--only robust,forest] [--csv FILE]
 
 Every variant is a change of TableClassifier's defaults, fitted with kernel ridge members only (no
 virtual examples, which take most of the time and change little).  The tables are not those of
-`benchmarks.tables`: the made-up one with other seeds, 1,000 packages of Debian's index that are not
+`imcc_paper.tables`: the made-up one with other seeds, 1,000 packages of Debian's index that are not
 among its 2,000, and split 1000 (or --split) of flags and birds.
 
 numbers
     robust     scaled by the range of the middle 90 % of the values (the default)
-    ranks      the normal scores of their ranks
-    both       robust and ranks
-    pieces     robust, and piecewise-linear functions between 6 quantiles
-    heavier    robust, with four times the variance
+    heavier    the same, with four times the variance
 trees
     forest     robust; and 500 extra-trees of the numbers, indicators and the ensemble's held-out
                log-odds of all labels, whose out-of-bag log-odds are averaged with the ensemble's at
@@ -32,7 +29,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -41,10 +37,7 @@ from scipy.special import logit
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold, cross_val_predict, train_test_split
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import QuantileTransformer, RobustScaler, SplineTransformer
 
-from benchmarks.tables import debian_index, mulan
 from imcc import KernelEnsembleClassifier
 from imcc.calibration import choose_thresholds
 from imcc.metrics import average_precision
@@ -55,6 +48,7 @@ from imcc.tabular import (
     read_tags,
     tag_matrix,
 )
+from imcc_paper.tables import debian_index, mulan
 
 FIELDS = (
     "table",
@@ -81,9 +75,6 @@ COMPARED: tuple[tuple[range, str, tuple[int, ...], dict[str, str]], ...] = (
         (1, 2),
         {
             "robust": "as before",
-            "ranks": "numbers as normal scores of their ranks",
-            "both": "scaled numbers and ranks",
-            "pieces": "scaled numbers and piecewise-linear functions",
             "heavier": "numbers with four times the variance",
             "forest": "averaged with 500 extra-trees that see the log-odds",
             "boosted": "averaged with boosted trees that see the log-odds",
@@ -129,42 +120,6 @@ TABLES: dict[str, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
 }
 
 
-def _robust() -> RobustScaler:
-    return RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True)
-
-
-def _ranks() -> QuantileTransformer:
-    return QuantileTransformer(n_quantiles=100, output_distribution="normal")
-
-
-def _pieces() -> SplineTransformer:
-    return SplineTransformer(n_knots=6, degree=1, knots="quantile", extrapolation="constant")
-
-
-NUMBERS: dict[str, Callable[[], Any]] = {
-    "robust": _robust,
-    "ranks": _ranks,
-    "both": lambda: FeatureUnion([("robust", _robust()), ("ranks", _ranks())]),
-    "pieces": lambda: FeatureUnion([("robust", _robust()), ("pieces", _pieces())]),
-}
-
-
-def with_numbers(make: Callable[[Any], Any], scale: Callable[[], Any]) -> Callable[[Any], Any]:
-    """Return what makes the column transformer, with another scaling of numbers."""
-
-    def made(schema: Any) -> Any:
-        transformer = make(schema)
-        transformer.transformers = [
-            (name, Pipeline([step.steps[0], ("scale", scale())]), columns)
-            if name == "numbers"
-            else (name, step, columns)
-            for name, step, columns in transformer.transformers
-        ]
-        return transformer
-
-    return made
-
-
 class Remembering(KernelEnsembleClassifier):
     """The ensemble, with the held-out log-odds of its training rows."""
 
@@ -177,14 +132,9 @@ class Remembering(KernelEnsembleClassifier):
 
 
 def fit(X: pd.DataFrame, Y: pd.DataFrame, variant: str) -> TableClassifier:
-    import imcc.tabular._transformer as module
-
-    make = with_numbers(module.make_column_transformer, NUMBERS.get(variant, _robust))
     ours = Remembering(virtual_examples=False, random_state=0)
     weights: Any = {"numbers": 4.0} if variant == "heavier" else "auto"
-    model = TableClassifier(ours, weights=weights, trees=False, random_state=0)
-    with mock.patch.object(module, "make_column_transformer", make):
-        return model.fit(X, Y)
+    return TableClassifier(ours, weights=weights, trees=False, random_state=0).fit(X, Y)
 
 
 def plain_columns(model: TableClassifier) -> list[int]:
@@ -272,7 +222,7 @@ def run(name: str, wanted: list[str], split: int) -> Iterator[dict[str, object]]
     plain = None
     for variant in wanted:
         start = time.perf_counter()
-        if variant in NUMBERS or variant == "heavier":
+        if variant in ("robust", "heavier"):
             model = fit(X, Y, variant)
             held = model.estimator_["classifier"].estimator_.held_out_
             scores = model.decision_function(X_test)
@@ -307,7 +257,7 @@ def run(name: str, wanted: list[str], split: int) -> Iterator[dict[str, object]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=list(TABLES))
-    parser.add_argument("--only", default="robust,ranks,both,pieces,heavier,forest,corrected")
+    parser.add_argument("--only", default="robust,heavier,forest,corrected")
     parser.add_argument("--split", type=int, default=1000, help="1000 or more")
     parser.add_argument("--csv", help="add the rows to this file")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """How much memory reading and encoding a table takes, against the size of its file.
 
-    python -m benchmarks.table_memory [--rows 100000] [--columns 50]
-    python -m benchmarks.table_memory --rows 20000 --text 200
+    python -m imcc_paper.table_memory [--rows 100000] [--columns 50]
+    python -m imcc_paper.table_memory --rows 20000 --text 200
 
 A table of numbers and categories, half and half, or of one column of text, is written as CSV, read
 and encoded in a process of its own; what that process takes on top of its imports is compared with

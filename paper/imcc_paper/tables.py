@@ -1,9 +1,9 @@
 """Tables as people have them: the defaults of TableClassifier against two pipelines by hand.
 
-    python -m benchmarks.tables [made] [goemotions] [birds] [flags] [debian] [--splits 3]
-    python -m benchmarks.tables --csv results/tables.csv      # add the rows that are missing there
-    python -m benchmarks.tables --summary results/tables.csv  # the table of docs/tables.md
-    python -m benchmarks.tables goemotions-whole debian-whole --splits 1 --device cuda
+    python -m imcc_paper.tables [made] [goemotions] [birds] [flags] [debian] [--splits 3]
+    python -m imcc_paper.tables --csv results/tables.csv      # add the rows that are missing there
+    python -m imcc_paper.tables --summary results/tables.csv  # the table of docs/tables.md
+    python -m imcc_paper.tables goemotions-whole debian-whole --splits 1 --device cuda
 
 The other methods are what a careful user of scikit-learn writes: a ColumnTransformer (imputed and
 standardised numbers, one-hot categories, TF-IDF of words and pairs of words) with one logistic

@@ -1,8 +1,8 @@
 """Is this version as fast as another one?  Both take turns on the same rows.
 
     git worktree add --detach ../before v0.1.0
-    python -m benchmarks.versions ../before/src
-    python -m benchmarks.versions ../before/src --jobs linear nystroem --rounds 15
+    python -m imcc_paper.versions ../before/src
+    python -m imcc_paper.versions ../before/src --jobs linear nystroem --rounds 15
 
 Real data (arts, 4000 training rows) when ``IMCC_DATA_MIRROR`` names a folder with the paper's
 files, otherwise made-up data of the same shape.  Wall and CPU seconds, the median and the least of
@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent.parent
 # Rounds of the jobs that take long.
 FEW = {"search": 3}
 
@@ -135,7 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not (options.source / "imcc" / "__init__.py").is_file():
         parser.error(f"there is no package imcc in {options.source}")
 
-    from benchmarks.classifier import load
+    from imcc_paper.classifier import load
+    from imcc_paper.places import ROOT
 
     name, X, Y = load(options.rows)
     known = list(jobs(X, Y))
@@ -149,7 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.npz"
         np.savez(file, X=X, Y=Y)
-        versions = [Version(s, file, options.threads) for s in (options.source, HERE / "src")]
+        versions = [Version(s, file, options.threads) for s in (options.source, ROOT / "src")]
         try:
             for job in options.jobs or known:
                 rounds = min(options.rounds, FEW.get(job, options.rounds))

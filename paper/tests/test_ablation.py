@@ -1,15 +1,15 @@
 """The ablation: each step adds one option, up to the defaults; rows are stored and not repeated."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import _rows, ablation
 from imcc import KernelEnsembleClassifier
 from imcc.datasets import Dataset
 from imcc.metrics import METRICS
+from imcc_paper import _rows, ablation
+from imcc_paper.places import DOCS, RESULTS
 
 
 def test_each_step_adds_an_option_and_the_last_one_is_the_default():
@@ -113,19 +113,18 @@ def test_which_steps_help_by_their_intervals():
 
 
 def test_the_page_is_made_from_the_committed_rows(tmp_path):
-    root = Path(__file__).parents[2]
-    rows = ablation.stored_rows(root / "results" / "ablation.csv")
-    page = (root / "docs" / "ensemble.md").read_text("utf-8")
+    rows = ablation.stored_rows(RESULTS / "ablation.csv")
+    page = (DOCS / "ensemble.md").read_text("utf-8")
     assert rows
-    # python -m benchmarks.ablation -o results/ablation.csv --print --page docs/ensemble.md
+    # python -m imcc_paper.ablation -o results/ablation.csv --print --page docs/ensemble.md
     assert ablation.with_rows(page, rows) == page
     with pytest.raises(ValueError, match="marks"):
         ablation.with_rows("no marks", rows)
     other = tmp_path / "page.md"
     other.write_text(page.replace("| + views | ", "| + views | 9"), "utf-8")
     with pytest.raises(SystemExit, match=r"is not what ablation\.csv gives"):
-        ablation.update_page(root / "results" / "ablation.csv", other, check=True)
-    ablation.update_page(root / "results" / "ablation.csv", other)
+        ablation.update_page(RESULTS / "ablation.csv", other, check=True)
+    ablation.update_page(RESULTS / "ablation.csv", other)
     assert other.read_text("utf-8") == page
 
 

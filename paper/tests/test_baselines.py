@@ -1,16 +1,13 @@
 """The script behind the tables of the documentation."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from benchmarks import baselines as script
-from benchmarks import one_repetition, slow_machines
-from benchmarks._measured import Measurements
-from imcc.metrics import METRICS
+from imcc_paper import baselines as script
+from imcc_paper import one_repetition, slow_machines
+from imcc_paper._measured import Measurements
+from imcc_paper.places import DOCS, RESULTS
 
 
 def test_models_are_seeded_where_they_have_a_seed():
@@ -20,70 +17,31 @@ def test_models_are_seeded_where_they_have_a_seed():
         assert "cv" not in seeded or seeded["cv"].random_state == 3, name
 
 
-def test_the_table_has_means_beside_the_papers_numbers(tmp_path):
-    store = tmp_path / "rows.jsonl"
-    assert script.stored_rows(store) == []
-    store.write_text(
-        '{"algorithm": "ECC", "data": "yeast", "repetition": 0, "average_precision": 0.70}\n'
-        '{"algorithm": "ECC", "data": "yeast", "repetition": 1, "average_precision": 0.72}\n'
-    )
-    table = script.accuracy_table(script.stored_rows(store), ["yeast"])
-    assert "| ECC | 0.710 ± 0.010 (0.756) |" in table
-    assert "| extra-trees | not run |" in table
-
-
-def test_the_papers_numbers_cover_its_algorithms():
-    assert set(script.PAPER) < set(script.ALGORITHMS)
-    assert all(len(row) == len(script.DATA) for row in script.PAPER.values())
-
-
 def test_labels_to_time_are_spread_over_the_frequencies():
     Y = np.arange(100)[:, np.newaxis] < np.array([0, 50, 10, 100, 90, 70, 30, 2])
     np.testing.assert_array_equal(script.spread_labels(Y, 3), [5, 6, 7])
 
 
-def test_old_and_new_time(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 40))
-    Y = (X[:, :4] + 0.3 * rng.normal(size=(100, 4)) > 0).astype(int)
+def test_means_of_the_metrics_of_variants(small_problem, tmp_path, monkeypatch, capsys):
+    X, Y, *_ = small_problem
     monkeypatch.setattr(script, "load", lambda name: (X, Y))
-    found = Measurements()
-    script.add_ratios(["made up"], 2, found)
-    cases = [f"made up: {name}" for name in ("BRsvm", "ECC", "LIFT")]
-    assert found.cases("ratio") == cases
-    of = found.of("ratio", cases[0])
-    assert of["ratio"] == pytest.approx(of["separate"] / of["shared"], rel=1e-4)
-    assert script.ratio_table(found).splitlines()[2].startswith("| made up: BRsvm | ")
-
-
-def test_means_of_the_metrics_of_variants(tmp_path, monkeypatch, capsys):
-    rows = [
-        {"algorithm": name, "data": "yeast", "repetition": number}
-        | dict.fromkeys(METRICS, 0.5 + number / 10)
-        for name in ("MAHR", "LIFT, margin")
-        for number in (0, 1)
-    ]
-    store, file = tmp_path / "rows.jsonl", tmp_path / "rows.csv"
-    store.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    options = ["--variants", "mahr", "--data", "yeast", "--print", "--store", str(store)]
-    monkeypatch.setattr("sys.argv", ["baselines", *options, "--csv", str(file)])
+    monkeypatch.setitem(script.VARIANTS, "mahr", {"MAHR": script.MAHR(n_rounds=3)})
+    file = tmp_path / "rows.csv"
+    options = ["--variants", "mahr", "--data", "made-up", "--repetitions", "2", "--csv", str(file)]
+    monkeypatch.setattr("sys.argv", ["baselines", *options])
     script.main()
-    assert capsys.readouterr().out.endswith("| yeast: MAHR |" + " 0.550 |" * len(METRICS) + "\n")
-    assert Measurements.read(file).cases("mahr") == ["yeast: MAHR"]
-    monkeypatch.setattr("sys.argv", ["baselines", "--csv", str(file)])
-    with pytest.raises(SystemExit):
-        script.main()
-    assert "--csv is for --speed, --ratio and --variants" in capsys.readouterr().err
+    found = Measurements.read(file)
+    assert found.cases("mahr") == ["made-up: MAHR"]
+    model = script.MAHR(n_rounds=3)
+    mean = np.mean([script.one_run(model, X, Y, split)["coverage"] for split in (0, 1)])
+    assert found.of("mahr", "made-up: MAHR")["coverage"] == pytest.approx(mean, rel=1e-5)
+    assert capsys.readouterr().out == script.metric_table(found, "mahr") + "\n"
 
 
-def test_time_and_memory_are_empty_where_not_measured():
+def test_the_table_of_time_and_memory():
     found = Measurements()
-    found.add("speed", "MAHR", seconds=4, copies=0.8)
-    found.add("speed", "LIFT", cpu_seconds=8.5)
-    assert script.speed_table(found).splitlines()[2:] == [
-        "| MAHR | 4.0 |  | 0.8 |",
-        "| LIFT |  | 8.5 |  |",
-    ]
+    found.add("speed", "MAHR", cpu_seconds=4, copies=0.8)
+    assert script.speed_table(found).splitlines()[2:] == ["| MAHR | 4.0 | 0.8 |"]
 
 
 def test_cells_are_stored_once_and_the_large_ones_come_first(tmp_path):
@@ -100,11 +58,10 @@ def test_cells_are_stored_once_and_the_large_ones_come_first(tmp_path):
 
 
 def test_the_page_shows_the_repetition_that_was_timed():
-    root = Path(__file__).parents[2]
-    rows = one_repetition.stored(root / "results" / "one_repetition.csv")
+    rows = one_repetition.stored(RESULTS / "one_repetition.csv")
     assert len(rows) == len(one_repetition.DATA) * len(one_repetition.SIX) == 90
     shown = one_repetition.time_table(rows, "seconds")
-    assert shown in (root / "docs" / "baselines.md").read_text("utf-8")
+    assert shown in (DOCS / "baselines.md").read_text("utf-8")
     # Two at a time: half of the sum, and the start of 90 processes.
     total = sum(float(row["seconds"]) + float(row["predict_seconds"]) for row in rows)
     assert total / 2 < 14.5 * 60 < 30 * 60

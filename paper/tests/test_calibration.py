@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from benchmarks import _rows, calibration
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import METRICS, evaluate
+from imcc_paper import _rows, calibration
 
 
 @pytest.fixture

@@ -1,18 +1,18 @@
 """The script behind "does clustering help?": what it searches, stores and skips."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.model_selection import KFold
 
-from benchmarks import _rows, clustering
-from imcc import IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import METRICS, evaluate
-from tests.backends import backend
-from tests.naive import imcc as naive
+from imcc_paper import _rows, clustering
 
 WEIGHTS, COUNTS, SCALES = (0.1, 1.0), (3, 200), (0.5, 1.0)
 
@@ -61,36 +61,32 @@ def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
     assert rows["none"]["n_train"] == len(part) < len(train)
 
 
-@pytest.mark.parametrize("family", clustering.FAMILIES)
-def test_virtual_examples_of_each_family_against_the_objective(tiny, family):
-    """The closed form with other clusters or soft labels, from one least-squares problem."""
-    run = clustering.Run("tiny", 0, 100, "paper")
-    row = {row["variant"]: row for row in clustering.measure(run)}[family]
+def test_random_clusters_have_the_sizes_of_k_means(small_problem):
+    X, *_ = small_problem
+    found = clustering.RandomClusters(7, random_state=0).fit(X).labels_
+    original = KMeans(7, n_init=1, random_state=np.random.RandomState(0)).fit(X).labels_
+    assert np.array_equal(np.sort(np.bincount(found)), np.sort(np.bincount(original)))
+    assert not np.array_equal(found, original)
+    assert np.array_equal(found, clustering.RandomClusters(7, random_state=0).fit(X).labels_)
+    assert len(set(clustering.RandomClusters(500).fit(X).labels_)) == len(X)
+
+
+def test_random_clusters_are_searched_like_others(tiny):
+    rows = {r["variant"]: r for r in clustering.measure(clustering.Run("tiny", 0, 100, "paper"))}
     train, test = paper_splits(tiny, 1)[0]
-    X, Y = tiny.X[train], np.where(tiny.Y[train] > 0, 1.0, -1.0)
-    clusters = clustering.Clusters(X, clustering.draw_seed(0), clustering.N_FOLDS)
-    assignment = clusters.assignment(family, row["n_clusters"])[:, 0]
-    original = clusters.assignment("kmeans", row["n_clusters"])[:, 0]
-    assert np.array_equal(np.bincount(assignment), np.bincount(original))
-    assert (family == "random") != np.array_equal(assignment, original)
-    Z, T, assignment = naive.centers_and_soft_labels(X, Y, assignment)
-    if family == "shuffled":
-        others = clusters.other_cluster(row["n_clusters"], len(T))
-        assert sorted(others) == list(range(len(T)))
-        assert not (others == np.arange(len(T))).any()
-        T = T[others]
-    sigma = naive.mean_distance(X)
-    K, K_centers = naive.rbf(X, X, sigma), naive.rbf(Z, X, sigma)
-    weights = (row["alpha"], row["beta"], row["gamma"])
-    A, b = naive.equation_20(K, K_centers, Y, T, assignment, *weights)
-    scores = naive.rbf(tiny.X[test], X, sigma) @ A + b
-    expected = evaluate(tiny.Y[test], scores)
+    row = rows["random"]
+    weights = {name: row[name] for name in ("alpha", "beta", "gamma", "n_clusters")}
+    clf = IMCCClassifier(**weights, clusterer=clustering.RandomClusters(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf.fit(tiny.X[train], tiny.Y[train])
+    expected = evaluate(tiny.Y[test], clf.decision_function(tiny.X[test]))
     assert {key: row[key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_device_gives_the_same(tiny):
     """Up to the clusters, which are found by another k-means there."""
-    backend("torch")
+    pytest.importorskip("torch")
     run = clustering.Run("tiny", 0, 50, "paper")
     rows = clustering.measure(run, device="cpu")
     assert [row["variant"] for row in rows] == list(clustering.VARIANTS)

@@ -1,25 +1,26 @@
-"""Gradient boosting and logistic regression: what people use."""
+"""The methods for comparison: gradient boosting, logistic regression and extra-trees."""
 
-import os
 import pickle
-import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-import imcc
-from benchmarks import boosted
-from benchmarks._measured import Measurements
-from imcc._core.platt import prior_log_odds
-from imcc.baselines import LightGBMBaseline, LogisticRegressionBaseline, XGBoostBaseline
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import evaluate
+from imcc_paper import boosted
+from imcc_paper._measured import Measurements
+from imcc_paper.methods import (
+    ExtraTreesBaseline,
+    LightGBMBaseline,
+    LogisticRegressionBaseline,
+    XGBoostBaseline,
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_xgboost_is_xgboosts(problem):
     X = np.where(X[:, :1] > 0, 2.0, 1.0)  # one split, two leaves
     clf = XGBoostBaseline(1, feature_fraction=1.0, max_depth=1, random_state=0).fit(X, Y)
     assert clf.n_steps_ == 1
-    prior = np.array([prior_log_odds(label.astype(bool)) for label in Y.T])
+    prior = np.log((Y.sum(axis=0) + 1) / (len(Y) - Y.sum(axis=0) + 1))
     chance = expit(prior)
     for value in (1.0, 2.0):
         rows = X[:, 0] == value
@@ -180,38 +181,6 @@ def test_explicit_zeros_are_zeros(booster, problem):
     )
 
 
-def test_a_weight_of_two_is_two_rows_for_the_number_of_trees_given(problem):
-    """Rows that are counted twice give the trees of rows that are there twice."""
-    pytest.importorskip("xgboost")
-    X, Y, X_new, _ = problem
-    one = XGBoostBaseline(1, random_state=0, feature_fraction=1.0)
-    weighted = one.fit(X, Y, sample_weight=np.full(120, 2.0)).decision_function(X_new)
-    twice = XGBoostBaseline(1, random_state=0, feature_fraction=1.0)
-    repeated = twice.fit(np.vstack([X, X]), np.vstack([Y, Y])).decision_function(X_new)
-    np.testing.assert_allclose(weighted, repeated, atol=1e-5)
-
-
-def test_without_the_packages_the_extra_is_named():
-    code = (
-        "import sys; sys.modules.update(lightgbm=None, xgboost=None)\n"
-        "from imcc.baselines import LightGBMBaseline, XGBoostBaseline\n"
-        "for kind in (LightGBMBaseline, XGBoostBaseline):\n"
-        "    try:\n"
-        "        kind().fit([[0.0], [1.0]], [[0, 1], [1, 0]])\n"
-        "    except ImportError as error:\n"
-        "        print(error)\n"
-    )
-    source = os.path.dirname(os.path.dirname(imcc.__file__))
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert re.findall("pip install (.*)", out) == ["lightgbm", "xgboost"]
-
-
 # Logistic regression
 
 
@@ -289,3 +258,16 @@ def test_the_script_behind_the_numbers(problem, monkeypatch, capsys, tmp_path):
     expected = evaluate(Y[test], clf.decision_function(X[test]))["average_precision"]
     assert lines[3] == f"| one | {expected:.3f} |"
     assert found.of("defaults", "yeast: one")["average_precision"] == pytest.approx(expected)
+
+
+def test_extra_trees_are_scikit_learns(problem):
+    X, Y, X_new, _ = problem
+    clf = ExtraTreesBaseline(25, min_samples_leaf=2, random_state=0).fit(X, Y)
+    seed = clf.forest_.random_state
+    theirs = ExtraTreesClassifier(25, min_samples_leaf=2, random_state=seed).fit(X, Y)
+    votes = np.column_stack([vote[:, 1] for vote in theirs.predict_proba(X_new)])
+    np.testing.assert_allclose(clf.decision_function(X_new), votes - 0.5)
+    Y = np.column_stack([np.zeros(120), Y[:, 0], np.ones(120)])
+    beside = ExtraTreesBaseline(10, random_state=0).fit(X, Y).decision_function(X)
+    np.testing.assert_array_equal(beside[:, [0, 2]], [[-0.5, 0.5]] * 120)
+    assert ExtraTreesBaseline(10).fit(X, np.zeros((120, 2))).forest_ is None

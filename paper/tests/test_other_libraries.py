@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import other_libraries
+from imcc_paper import other_libraries
 
 
 def test_a_method_is_run_on_the_rows_of_a_file(tmp_path):

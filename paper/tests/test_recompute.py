@@ -9,8 +9,9 @@ import json
 
 import pytest
 
-from benchmarks.reproduction.rows import RESULTS
-from imcc.experiment import ALL_METRICS, Failure, load_experiment, run_task
+from imcc.experiment import ALL_METRICS, Failure, run_task
+from imcc_paper.places import RESULTS
+from imcc_paper.reproduction.rows import plan
 
 SETS = ("genbase", "image", "medical")
 SPLIT = 0
@@ -83,7 +84,7 @@ def test_the_rows_cover_what_they_should():
 
 @pytest.fixture(scope="module")
 def tasks():
-    return {task.key: task for task in load_experiment("paper").resolve(()).tasks()}
+    return {task.key: task for task in plan("paper").tasks()}
 
 
 @pytest.mark.slow

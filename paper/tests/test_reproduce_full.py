@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks import reproduce_full
-from benchmarks.reproduction import rows
-from imcc.experiment import Store, TaskKey, load_experiment
+from imcc.experiment import Store, TaskKey
+from imcc_paper import reproduce_full
+from imcc_paper.reproduction import rows
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def test_the_estimate_is_that_of_known_cells(committed):
     """Where all of a cell's splits but one are done, the cell's mean time is the estimate."""
     runs = [r for r in committed if r.key[:3] == ("scores", "image", "brsvm")]
     mean = sum(run.seconds for run in runs) / len(runs)
-    tasks = [task.key for task in load_experiment("paper").tasks()]
+    tasks = [task.key for task in rows.plan("paper").tasks()]
     done = [key for key in tasks if key != TaskKey("scores", "image", "brsvm", 9)]
     found = reproduce_full.estimate("paper", done, committed)
     assert (found.n_tasks, found.n_left) == (len(tasks), 1)
@@ -25,7 +25,7 @@ def test_the_estimate_is_that_of_known_cells(committed):
 
 
 def test_the_device_counts(committed):
-    tasks = [task.key for task in load_experiment("paper").tasks()]
+    tasks = [task.key for task in rows.plan("paper").tasks()]
     done = [key for key in tasks if key[:3] != ("scores", "image", "imcc")]
     cpu, gpu = (
         reproduce_full.estimate("paper", done, committed, device=device).seconds
@@ -56,7 +56,7 @@ def test_only_the_estimate(tmp_path, capsys, monkeypatch):
     assert reproduce_full.main(["--estimate", "-o", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     for name in reproduce_full.EXPERIMENTS:
-        n = len(load_experiment(name).tasks())
+        n = len(rows.plan(name).tasks())
         assert f"{name}: {n} of {n} tasks are left, about " in text
     assert "altogether about " in text
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks import _rows
+from imcc_paper import _rows
 
 
 class Run(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import rankdata
 
 from imcc.metrics import METRICS
-from imcc.published import FRIEDMAN, friedman_range, table
-from imcc.published._ties import rank_difference_range
+from imcc_paper.published import FRIEDMAN, friedman_range, table
+from imcc_paper.published._ties import rank_difference_range
 
 
 def statistic(ranks):

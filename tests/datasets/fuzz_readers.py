@@ -1,6 +1,6 @@
 """Throw damaged and hostile files at every reader; only the documented error may come out.
 
-    python -m benchmarks.fuzz_readers --inputs 120000 --seed 0
+    python -m tests.datasets.fuzz_readers --inputs 120000 --seed 0
 
 Each input is a valid file that was damaged: bytes flipped, cut out, doubled, swapped, replaced by
 tokens that mean something to the format.  A reader may read it or refuse it with DataFormatError.

@@ -1,11 +1,11 @@
 """Small files that ask for much memory: each must be read or refused within 1 GiB.
 
-    python -m benchmarks.hostile_files --seconds 60 --seed 0
+    python -m tests.datasets.hostile_files --seconds 60 --seed 0
 
 Every file is under 1 MB.  Some are built to be as large as possible in memory (declared sizes that
 the file does not hold, compressed zeros, many short rows, many distinct words); the others are
-valid files that were damaged (:mod:`benchmarks.fuzz_readers`).  Each is read in a process of its
-own, or a few damaged ones together, whose peak of resident memory is measured.  More than the
+valid files that were damaged (:mod:`tests.datasets.fuzz_readers`).  Each is read in a process of
+its own, or a few damaged ones together, whose peak of resident memory is measured.  More than the
 limit, an error that is not the documented one, running out of memory, or more than some seconds is
 a failure: it is named, and makes the exit code 1.
 """
@@ -36,8 +36,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from benchmarks.fuzz_readers import damaged, seeds
 from imcc.datasets import DataFormatError, open_stream, read
+from tests.datasets.fuzz_readers import damaged, seeds
 
 MiB = 2**20
 LIMIT = 1024 * MiB  # of resident memory, with Python and its libraries

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import AgglomerativeClustering
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
@@ -32,7 +33,6 @@ from imcc.baselines import (
     MAHR,
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
 from imcc.calibration import TunedThresholds
@@ -236,7 +236,7 @@ def test_functions_of_imcc_are_not_trusted():
 
 def test_trees_need_trust(data, tmp_path):
     """skops does not trust a tree's arrays, which are used without a check."""
-    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(data.X, data.Y)
+    model = ExtraTreesClassifier(n_estimators=3, random_state=0).fit(data.X, data.Y)
     file = save_model(model, tmp_path / "m.skops", data)
     assert untrusted_types(file) == ["sklearn.tree._tree.Tree"]
     again = load_model(file, trusted=untrusted_types(file))

@@ -8,12 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
-from imcc._core.platt import prior_log_odds
-from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.optional import require
-from imcc._utils.validation import Features, check_count, check_number, check_switch, draw_seed
-from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.estimators.base import LogOddsClassifierMixin
+from imcc_paper.methods._base import LogOddsLabels, draw_seed, is_constant, prior_log_odds
 
 # Fraction of the training rows held out to choose the number of trees.
 _HELD_OUT = 0.2
@@ -23,7 +18,7 @@ _ENOUGH = 5
 _TREES_UNTRIED = 20
 
 
-class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
+class LightGBMBaseline(LogOddsLabels):
     """LightGBM's gradient boosted trees, one booster per label.
 
     Not part of the paper's comparison.  For each label, trees are added that reduce the log loss::
@@ -33,8 +28,6 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
     A fifth of the rows, stratified by the label, is held out; boosting stops when the log loss on
     them has not improved for ``patience`` trees.  A booster with the best number of trees is then
     trained on all rows.  Scores are log-odds, so they are comparable across labels.
-
-    Requires the package lightgbm.
 
     Parameters
     ----------
@@ -63,8 +56,6 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         Number of trees per label; 0 for a constant label.
     boosters_ : list of str
         The booster of each label in LightGBM's text format; empty for a constant label.
-    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
-        As for :class:`imcc.IMCCClassifier`.
 
     See Also
     --------
@@ -85,10 +76,10 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from imcc.baselines import LightGBMBaseline
+    >>> from imcc_paper.methods import LightGBMBaseline
     >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
-    >>> clf = LightGBMBaseline(random_state=0).fit(X, Y)  # doctest: +SKIP
-    >>> clf.predict_proba(X).shape  # doctest: +SKIP
+    >>> clf = LightGBMBaseline(random_state=0).fit(X, Y)
+    >>> clf.predict_proba(X).shape
     (100, 3)
     """
 
@@ -115,17 +106,9 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        check_count("max_trees", self.max_trees)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_count("num_leaves", self.num_leaves, at_least=2)
-        check_count("min_data_in_leaf", self.min_data_in_leaf)
-        check_number("lambda_l2", self.lambda_l2, at_least=0)
-        _check_fraction("feature_fraction", self.feature_fraction)
-        check_count("patience", self.patience)
+    def _train(self, X: Any, on: np.ndarray) -> None:
+        import lightgbm
 
-    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        lightgbm = _lightgbm()
         seed = draw_seed(self.random_state)
         params = {
             "objective": "binary",
@@ -145,7 +128,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         boosters = [""] * on.shape[1]
         if learned:
             # Features are binned once for all labels.
-            rows = lightgbm.Dataset(_plain(X), weight=weights, params=params)
+            rows = lightgbm.Dataset(_plain(X), params=params)
             rows.set_label(on[:, learned[0]].astype(np.float32)).construct()
             rng = np.random.default_rng(seed)
             for j in learned:
@@ -155,7 +138,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
                 rows.set_label(on[:, j].astype(np.float32))
                 booster = lightgbm.train(params, rows, num_boost_round=int(trees[j]))
                 boosters[j] = booster.model_to_string()
-        self._constant_scores = np.array([prior_log_odds(label, weights) for label in on.T])
+        self._constant_scores = prior_log_odds(on)
         self.n_trees_ = trees
         self.boosters_ = boosters
 
@@ -187,11 +170,12 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         )
         return max(1, booster.best_iteration)
 
-    def _score_rows(self, X: Features) -> np.ndarray:
+    def _score_rows(self, X: Any) -> np.ndarray:
         scores = np.tile(self._constant_scores, (X.shape[0], 1))
         learned = [j for j, text in enumerate(self.boosters_) if text]
         if learned:
-            lightgbm = _lightgbm()
+            import lightgbm
+
             rows = _plain(X)
             for j in learned:
                 booster = lightgbm.Booster(model_str=self.boosters_[j])
@@ -201,7 +185,7 @@ class LightGBMBaseline(LogOddsClassifierMixin, BaselineClassifier):
         return scores
 
 
-class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
+class XGBoostBaseline(LogOddsLabels):
     """XGBoost's gradient boosted trees, one booster for all labels.
 
     Not part of the paper's comparison.  Each boosting step adds one tree per label or, with
@@ -210,8 +194,6 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
     lowest mean log loss on a fifth of the rows, which is held out; a booster with that many steps
     is then trained on all rows.  Boosting starts at the log-odds of each label's smoothed relative
     frequency.  Scores are log-odds, so they are comparable across labels.
-
-    Requires the package xgboost.
 
     Parameters
     ----------
@@ -243,8 +225,6 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
         Number of boosting steps; 0 if every label is constant.
     booster_ : str
         The booster in XGBoost's JSON format; empty if every label is constant.
-    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
-        As for :class:`imcc.IMCCClassifier`.
 
     See Also
     --------
@@ -266,10 +246,10 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from imcc.baselines import XGBoostBaseline
+    >>> from imcc_paper.methods import XGBoostBaseline
     >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
-    >>> clf = XGBoostBaseline(random_state=0).fit(X, Y)  # doctest: +SKIP
-    >>> clf.predict_proba(X).shape  # doctest: +SKIP
+    >>> clf = XGBoostBaseline(random_state=0).fit(X, Y)
+    >>> clf.predict_proba(X).shape
     (100, 3)
     """
 
@@ -298,18 +278,9 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        check_count("max_steps", self.max_steps)
-        check_switch("multi_output", self.multi_output)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_count("max_depth", self.max_depth)
-        check_number("min_child_weight", self.min_child_weight, at_least=0)
-        check_count("max_bins", self.max_bins, at_least=2)
-        _check_fraction("feature_fraction", self.feature_fraction)
-        check_count("patience", self.patience)
+    def _train(self, X: Any, on: np.ndarray) -> None:
+        import xgboost
 
-    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        xgboost = _xgboost()
         seed = draw_seed(self.random_state)
         params = {
             "objective": "binary:logistic",
@@ -327,19 +298,13 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
             "verbosity": 0,
         }
         learned = np.array([j for j in range(on.shape[1]) if not is_constant(on[:, j])], dtype=int)
-        start = np.array([prior_log_odds(label, weights) for label in on.T])
+        start = prior_log_odds(on)
         steps, text = 0, ""
         if len(learned):
             labels = on[:, learned].astype(np.float32)
 
             def matrix(part: np.ndarray) -> Any:
-                return self._matrix(
-                    xgboost,
-                    X[part],
-                    start[learned],
-                    label=labels[part],
-                    weight=None if weights is None else weights[part],
-                )
+                return self._matrix(xgboost, X[part], start[learned], label=labels[part])
 
             everything = np.arange(len(on))
             steps = min(_TREES_UNTRIED, self.max_steps)
@@ -362,7 +327,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
         self.n_steps_ = steps
         self.booster_ = text
 
-    def _matrix(self, xgboost: Any, X: Features, start: np.ndarray, **given: Any) -> Any:
+    def _matrix(self, xgboost: Any, X: Any, start: np.ndarray, **given: Any) -> Any:
         return xgboost.DMatrix(
             _plain(X),
             missing=0.0,
@@ -371,10 +336,11 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
             **given,
         )
 
-    def _score_rows(self, X: Features) -> np.ndarray:
+    def _score_rows(self, X: Any) -> np.ndarray:
         scores = np.tile(self._constant_scores, (X.shape[0], 1))
         if self.booster_:
-            xgboost = _xgboost()
+            import xgboost
+
             booster = xgboost.Booster({"nthread": effective_n_jobs(self.n_jobs)})
             booster.load_model(bytearray(self.booster_.encode()))
             rows = self._matrix(xgboost, X, self._constant_scores[self._learned])
@@ -383,20 +349,7 @@ class XGBoostBaseline(LogOddsClassifierMixin, BaselineClassifier):
         return scores
 
 
-def _lightgbm() -> Any:
-    return require("lightgbm", "LightGBMBaseline")
-
-
-def _xgboost() -> Any:
-    return require("xgboost", "XGBoostBaseline")
-
-
-def _check_fraction(name: str, value: Any) -> None:
-    if check_number(name, value, above=0) > 1:
-        raise InvalidArgumentError(name, f"must be a number in (0, 1], got {value!r}")
-
-
-def _plain(X: Features) -> Any:
+def _plain(X: Any) -> Any:
     """Return rows in a form that both libraries accept."""
     return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
 

@@ -11,12 +11,9 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
-from imcc._backend.threads import one_thread
-from imcc._core.platt import prior_log_odds
-from imcc._utils.validation import Features, check_count, check_number, draw_seed
-from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.estimators.base import LogOddsClassifierMixin
+from imcc_paper.methods._base import LogOddsLabels, draw_seed, is_constant, prior_log_odds
 
 # If at most this fraction of the entries is nonzero, columns are divided by their largest absolute
 # entry: dividing by the standard deviation would make the rarest words the largest.
@@ -24,7 +21,7 @@ _SPARSE_SHARE = 0.1
 _MAX_ITER = 200
 
 
-class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
+class LogisticRegressionBaseline(LogOddsLabels):
     """scikit-learn's logistic regression, one model per label.
 
     Not part of the paper's comparison.  For each label, with y_i in {-1, +1}::
@@ -56,8 +53,6 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
         Intercepts.
     C_ : ndarray of shape (n_labels,)
         The chosen values of C; NaN for a constant label.
-    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
-        As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
@@ -68,7 +63,7 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from imcc.baselines import LogisticRegressionBaseline
+    >>> from imcc_paper.methods import LogisticRegressionBaseline
     >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
     >>> LogisticRegressionBaseline(random_state=0).fit(X, Y).predict_proba(X).shape
     (100, 3)
@@ -87,53 +82,43 @@ class LogisticRegressionBaseline(LogOddsClassifierMixin, BaselineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        self._check_values()
-        check_count("cv", self.cv, at_least=2)
-
-    def _check_values(self) -> list[float]:
-        values = [self.Cs] if np.ndim(self.Cs) == 0 else list(self.Cs)
-        if not values:
-            raise ValueError("Cs must have at least one value")
-        return sorted(check_number("Cs", value, above=0) for value in values)
-
-    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        Cs = self._check_values()
+    def _train(self, X: Any, on: np.ndarray) -> None:
+        Cs = sorted(np.atleast_1d(self.Cs).tolist())
         seed = draw_seed(self.random_state)
-        scale = _column_scales(X, weights)
+        scale = _column_scales(X)
         scaled = X.multiply(1 / scale).tocsr() if sp.issparse(X) else X / scale
         learned = [j for j in range(on.shape[1]) if not is_constant(on[:, j])]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         found = np.full(on.shape[1], np.nan)
         coef = np.zeros((on.shape[1], X.shape[1]))
-        intercept = np.array([prior_log_odds(label, weights) for label in on.T])
+        intercept = prior_log_odds(on)
         # One thread for matrix products, so that results do not depend on the number of threads.
-        with one_thread():
+        with threadpool_limits(1):
             if learned:
                 found[learned] = parallel(
-                    delayed(_choose)(scaled, on[:, j], weights, Cs, self.cv, seed) for j in learned
+                    delayed(_choose)(scaled, on[:, j], Cs, self.cv, seed) for j in learned
                 )
             usual = np.nanmedian(found) if np.isfinite(found).any() else Cs[len(Cs) // 2]
             found[[j for j in learned if np.isnan(found[j])]] = usual
-            models = parallel(delayed(_fit)(scaled, on[:, j], weights, found[j]) for j in learned)
+            models = parallel(delayed(_fit)(scaled, on[:, j], found[j]) for j in learned)
         for j, model in zip(learned, models, strict=True):
             coef[j], intercept[j] = model[:-1] / scale, model[-1]
         self.C_ = found
         self.coef_ = coef
         self.intercept_ = intercept
 
-    def _score_rows(self, X: Features) -> np.ndarray:
+    def _score_rows(self, X: Any) -> np.ndarray:
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
 
-def _column_scales(X: Features, weights: np.ndarray | None) -> np.ndarray:
+def _column_scales(X: Any) -> np.ndarray:
     """Return the divisor of each column; 1 for a constant or zero column."""
     n_filled = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X)
     if n_filled <= _SPARSE_SHARE * X.shape[0] * X.shape[1]:
         largest = abs(X).max(axis=0)
         scale = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest).ravel()
     else:
-        share = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+        share = np.full(X.shape[0], 1 / X.shape[0])
         mean = np.asarray(share @ X).ravel()
         squares = X.multiply(X).tocsr() if sp.issparse(X) else X * X
         variance = np.asarray(share @ squares).ravel() - mean**2
@@ -143,9 +128,7 @@ def _column_scales(X: Features, weights: np.ndarray | None) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _choose(
-    X: Features, on: np.ndarray, weights: np.ndarray | None, Cs: list[float], cv: int, seed: int
-) -> float:
+def _choose(X: Any, on: np.ndarray, Cs: list[float], cv: int, seed: int) -> float:
     """Return the C with the lowest log loss on held-out rows; NaN if folds are not possible."""
     if len(Cs) == 1:
         return Cs[0]
@@ -158,7 +141,6 @@ def _choose(
         of_kind = np.flatnonzero(on == kind)
         fold[of_kind] = rng.permutation(np.arange(len(of_kind)) % n_folds)
     signs = np.where(on, 1.0, -1.0)
-    counts = np.ones(len(on)) if weights is None else weights
     parts = []
     for k in range(n_folds):
         inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
@@ -168,23 +150,16 @@ def _choose(
     for C in Cs:
         loss = 0.0
         for k, (X_in, X_out, inside, outside) in enumerate(parts):
-            given = None if weights is None else weights[inside]
-            starts[k] = model = _fit(X_in, on[inside], given, C, starts[k])
+            starts[k] = model = _fit(X_in, on[inside], C, starts[k])
             margins = signs[outside] * (np.asarray(X_out @ model[:-1]).ravel() + model[-1])
-            loss += float(counts[outside] @ np.logaddexp(0, -margins))
+            loss += float(np.logaddexp(0, -margins).sum())
         if loss >= best_loss:
             break
         best, best_loss = C, loss
     return best
 
 
-def _fit(
-    X: Features,
-    on: np.ndarray,
-    weights: np.ndarray | None,
-    C: float,
-    start: np.ndarray | None = None,
-) -> np.ndarray:
+def _fit(X: Any, on: np.ndarray, C: float, start: np.ndarray | None = None) -> np.ndarray:
     """Return the weights, followed by the intercept."""
     model = LogisticRegression(C=float(C), max_iter=_MAX_ITER, warm_start=True)
     if start is not None:
@@ -192,5 +167,5 @@ def _fit(
     with warnings.catch_warnings():
         # With a weak penalty, full convergence of the weights does not matter.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, on, sample_weight=weights)
+        model.fit(X, on)
     return np.append(model.coef_.ravel(), model.intercept_)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from imcc._utils.validation import Features, check_count, draw_seed
-from imcc.baselines._base import BaselineClassifier, is_constant
+from imcc_paper.methods._base import ScoredLabels, draw_seed, is_constant
 
 
-class ExtraTreesBaseline(BaselineClassifier):
+class ExtraTreesBaseline(ScoredLabels):
     """scikit-learn's extra-trees, one forest for all labels.
 
     Not part of the paper's comparison.  The score of a label is the forest's estimated probability
@@ -32,8 +31,6 @@ class ExtraTreesBaseline(BaselineClassifier):
     ----------
     forest_ : ExtraTreesClassifier or None
         The fitted forest; None if every label is constant.
-    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
-        As for :class:`imcc.IMCCClassifier`.
 
     Notes
     -----
@@ -47,7 +44,7 @@ class ExtraTreesBaseline(BaselineClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from imcc.baselines import ExtraTreesBaseline
+    >>> from imcc_paper.methods import ExtraTreesBaseline
     >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
     >>> ExtraTreesBaseline(n_estimators=20, random_state=0).fit(X, Y).predict(X).shape
     (100, 3)
@@ -66,11 +63,7 @@ class ExtraTreesBaseline(BaselineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        check_count("n_estimators", self.n_estimators)
-        check_count("min_samples_leaf", self.min_samples_leaf)
-
-    def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
+    def _train(self, X: Any, on: np.ndarray) -> None:
         constant = np.array([is_constant(labels) for labels in on.T])
         self._learned = np.flatnonzero(~constant)
         self._constant_scores = np.where(on[0], 0.5, -0.5)
@@ -84,9 +77,9 @@ class ExtraTreesBaseline(BaselineClassifier):
                 random_state=draw_seed(self.random_state),
             )
             labels = labels.ravel() if labels.shape[1] == 1 else labels
-            self.forest_.fit(X, labels, sample_weight=weights)
+            self.forest_.fit(X, labels)
 
-    def _score_rows(self, X: Features) -> np.ndarray:
+    def _score_rows(self, X: Any) -> np.ndarray:
         scores = np.tile(self._constant_scores, (X.shape[0], 1))
         if self.forest_ is not None:
             votes = self.forest_.predict_proba(X)

@@ -1,4 +1,4 @@
-"""The published results of the paper as data, and their comparison with new results.
+"""The published results of the paper as data.
 
 From S. Shu, F. Lv, Y. Yan, L. Li, S. He and J. He, "Incorporating multiple cluster centers for
 multi-label learning", Information Sciences 590, 2022: the results of seven algorithms on fifteen
@@ -6,14 +6,8 @@ data sets by five metrics (Tables 3 and 4), the data sets (Table 2) and the Frie
 (Table 5).  All values are as printed; :data:`SLIPS` lists known and possible errors.
 """
 
-from imcc.published._compare import (
-    VERDICTS,
-    Cell,
-    PublishedComparison,
-    compare_with_published,
-)
-from imcc.published._slips import SLIPS, Slip, doubtful
-from imcc.published._tables import (
+from imcc_paper.published._slips import SLIPS, Slip, doubtful
+from imcc_paper.published._tables import (
     CITATION,
     DECIMALS,
     FRIEDMAN,
@@ -25,7 +19,7 @@ from imcc.published._tables import (
     datasets,
     table,
 )
-from imcc.published._ties import friedman_range
+from imcc_paper.published._ties import friedman_range
 
 __all__ = [
     "CITATION",
@@ -34,14 +28,10 @@ __all__ = [
     "N_REPETITIONS",
     "PERCENTAGES",
     "SLIPS",
-    "VERDICTS",
-    "Cell",
-    "PublishedComparison",
     "PublishedDataset",
     "PublishedFriedman",
     "PublishedTable",
     "Slip",
-    "compare_with_published",
     "datasets",
     "doubtful",
     "friedman_range",

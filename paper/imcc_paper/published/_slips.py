@@ -94,7 +94,7 @@ def _failed(where: str, dataset: str, *methods: str) -> list[Slip]:
     ]
 
 
-#: Known (``proven``) and possible errors in the paper.  The tables of this package are as printed,
+#: Known (``proven``) and possible errors in the paper.  The tables of this project are as printed,
 #: without corrections.
 SLIPS: tuple[Slip, ...] = (
     _table_2("scene", "n_labels", 5, 6),
@@ -167,7 +167,7 @@ def doubtful(dataset: str, method: str) -> str | None:
 
     Examples
     --------
-    >>> from imcc.published import doubtful
+    >>> from imcc_paper.published import doubtful
     >>> doubtful("yeast", "imcc") is None, "failed runs" in doubtful("health", "lift")
     (True, True)
     """

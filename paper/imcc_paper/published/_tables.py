@@ -1,23 +1,22 @@
 """The tables of the paper as data, as printed; :data:`SLIPS` lists their errors.
 
-``results.csv`` has Tables 3 and 4, with one line per metric and data set and each cell as printed:
-mean ± standard deviation over ten random splits, and the rank in brackets.  ``datasets.csv`` has
-Table 2.
+``published/results.csv`` has Tables 3 and 4, with one line per metric, data set and method as
+printed: mean and standard deviation over ten random splits, and the rank; and, from
+:data:`SLIPS`, why a result is doubtful.  ``published/datasets.csv`` has Table 2.
 """
 
 from __future__ import annotations
 
 import csv
 import functools
-import re
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
-from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.metrics import METRICS
+from imcc_paper.places import PUBLISHED, PUBLISHED_DATASETS
 
 #: Reference of the paper.
 CITATION = (
@@ -29,8 +28,6 @@ CITATION = (
 N_REPETITIONS = 10
 #: Number of decimals of the published values.
 DECIMALS = 3
-
-_CELL = re.compile(r"([\d.]+)±([\d.]+)\((\d)\)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +72,6 @@ class PublishedTable:
         rank : int
             Printed rank.
         """
-        check_choice("dataset", dataset, self.datasets)
-        check_choice("method", method, self.methods)
         at = self.datasets.index(dataset), self.methods.index(method)
         return float(self.means[at]), float(self.stds[at]), int(self.ranks[at])
 
@@ -197,31 +192,26 @@ def table(metric: str) -> PublishedTable:
 
     Examples
     --------
-    >>> from imcc.published import table
+    >>> from imcc_paper.published import table
     >>> one_error = table("one_error")
     >>> one_error.cell("yeast", "imcc")
     (0.21, 0.015, 1)
     >>> one_error.means.shape, one_error.methods
     ((15, 7), ('imcc', 'brsvm', 'ecc', 'mahr', 'llsf', 'jfsc', 'lift'))
     """
-    check_choice("metric", metric, METRICS)
-    head, *lines = _rows("results.csv")
-    lines = [line for line in lines if line[0] == metric]
-    cells = np.array([[_CELL.fullmatch(cell).groups() for cell in line[2:]] for line in lines])  # type: ignore[union-attr]
-    columns = {
-        "means": cells[:, :, 0].astype(float),
-        "stds": cells[:, :, 1].astype(float),
-        "ranks": cells[:, :, 2].astype(int),
-    }
-    for array in columns.values():
-        array.flags.writeable = False  # the table is cached
-    return PublishedTable(
-        metric,
-        METRICS[metric].greater_is_better,
-        tuple(line[1] for line in lines),
-        tuple(head[2:]),
-        **columns,
+    lines = [line for line in _rows(PUBLISHED) if line["metric"] == metric]
+    datasets, methods = (
+        tuple(dict.fromkeys(line[name] for line in lines)) for name in ("dataset", "method")
     )
+    shape = len(datasets), len(methods)
+    means, stds, ranks = (
+        np.array([kind(line[name]) for line in lines]).reshape(shape)
+        for name, kind in (("mean", float), ("std", float), ("rank", int))
+    )
+    for array in (means, stds, ranks):
+        array.flags.writeable = False  # the table is cached
+    up = METRICS[metric].greater_is_better
+    return PublishedTable(metric, up, datasets, methods, means, stds, ranks)
 
 
 @functools.cache
@@ -234,18 +224,18 @@ def datasets() -> tuple[PublishedDataset, ...]:
 
     Examples
     --------
-    >>> from imcc.published import datasets
+    >>> from imcc_paper.published import datasets
     >>> datasets()[0].dataset, datasets()[0].n_rows
     ('cal500', 502)
     """
     whole, real = int, float
     kinds = (str, whole, whole, whole, str, real, real, whole, real)
     return tuple(
-        PublishedDataset(*(kind(value) for kind, value in zip(kinds, row, strict=True)))
-        for row in _rows("datasets.csv")[1:]
+        PublishedDataset(*(kind(value) for kind, value in zip(kinds, row.values(), strict=True)))
+        for row in _rows(PUBLISHED_DATASETS)
     )
 
 
-def _rows(name: str) -> list[list[str]]:
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
-    return list(csv.reader(text.splitlines()))
+def _rows(path: Path) -> list[dict[str, str]]:
+    lines = path.read_text("utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))

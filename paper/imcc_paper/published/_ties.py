@@ -73,7 +73,7 @@ def friedman_range(values: Any, *, greater_is_better: bool) -> FriedmanRange:
 
     Examples
     --------
-    >>> from imcc.published import friedman_range
+    >>> from imcc_paper.published import friedman_range
     >>> result = friedman_range([[0.1, 0.2, 0.2], [0.1, 0.3, 0.4], [0.1, 0.1, 0.2]],
     ...                         greater_is_better=False)
     >>> round(result.low, 3), round(result.high, 3)

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from benchmarks.not_first import AT_LEAST, DATA, METHODS
-from benchmarks.reproduction.per_set import interval
-from benchmarks.reproduction.ranked import behind
-from benchmarks.reproduction.rows import CONTROL, RESULTS, TITLES, WORDS, listed, prose, table
-from benchmarks.reproduction.tests import Tables
 from imcc.comparison import Comparison
+from imcc_paper.not_first import AT_LEAST, DATA, METHODS
+from imcc_paper.places import RESULTS
+from imcc_paper.reproduction.per_set import interval
+from imcc_paper.reproduction.ranked import behind
+from imcc_paper.reproduction.rows import CONTROL, TITLES, WORDS, listed, prose, table
+from imcc_paper.reproduction.tests import Tables
 
 FILE = RESULTS / "not_first.csv"
 # An interval over fewer splits says nothing.
@@ -137,7 +138,7 @@ def rare_labels() -> Iterator[str]:
         "Why? On genbase and medical, where logistic regression is first, many labels are rare, "
         f"and some have no training row at all. `{own}` minus `{other}` by all labels, and by "
         "those with at least so many training rows, on the same splits and with the same models "
-        "(`python -m benchmarks.not_first`):"
+        "(`python -m imcc_paper.not_first`):"
     )
     names = ["all labels", *(f"at least {n}" for n in AT_LEAST[1:])]
     yield table(["data set", "metric", *names], rows)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.reproduction.ranked import FEW, differences
-from benchmarks.reproduction.rows import CONTROL, TITLES, listed, prose, table
-from benchmarks.reproduction.tests import Tables
 from imcc.comparison import ScoreTable, effect_size
-from imcc.experiment import CALIBRATED
+from imcc_paper.reproduction.ranked import CALIBRATED, FEW, differences
+from imcc_paper.reproduction.rows import CONTROL, TITLES, listed, prose, table
+from imcc_paper.reproduction.tests import Tables
 
 _WHY = (
     "Average precision, ranking loss and coverage compare the scores of different labels of one "

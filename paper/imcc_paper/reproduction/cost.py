@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.reproduction.rows import listed, prose, table
-from benchmarks.reproduction.times import PLACES, Times, gather_times, place, ratio
 from imcc.comparison import Comparison
 from imcc.experiment import Store
+from imcc_paper.reproduction.rows import listed, prose, table
+from imcc_paper.reproduction.times import PLACES, Times, gather_times, place, ratio
 
 #: What the other times are divided by, data set by data set.
 REFERENCE = "brsvm"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.failing_cells import experiment
-from benchmarks.reproduction.paper import PAPER, cells, searches, with_rows
-from benchmarks.reproduction.rows import RESULTS, TITLES, WORDS, listed, prose, table
 from imcc.comparison import ScoreTable, holm
-from imcc.experiment import EACH, Store, merge
+from imcc.experiment import EACH, Cell, Store, compare_with_published, merge
 from imcc.metrics import METRICS
-from imcc.published import Cell, compare_with_published
+from imcc_paper.failing_cells import experiment
+from imcc_paper.places import PUBLISHED, RESULTS
+from imcc_paper.reproduction.paper import PAPER, cells, searches, with_rows
+from imcc_paper.reproduction.rows import TITLES, WORDS, listed, prose, table
 
 FILE = RESULTS / "failing_cells.csv"
 _NOT_RUN = "not run"
@@ -66,7 +66,7 @@ def _beside(scores: ScoreTable, method: str, cell: Cell) -> Cell | None:
     if cell.dataset not in scores.datasets or method not in scores.methods:
         return None
     part = replace(scores.select([cell.dataset], [method]), methods=(cell.method,))
-    found = compare_with_published({cell.metric: part}).cells
+    found = compare_with_published({cell.metric: part}, PUBLISHED).cells
     made = next((c for c in found if (c.dataset, c.method) == (cell.dataset, cell.method)), None)
     return None if made is None or made.mean is None else made
 
@@ -101,13 +101,13 @@ def _failing(store: Store, others: Store) -> Iterator[str]:
     yield prose(
         f"{len(found)} cells of the six are significantly worse than the paper's. Of "
         f"{len(doubtful)} of them the paper's own number is in doubt ({_named(doubtful)}; see "
-        "`imcc.published.SLIPS`). For the others one part of the method was changed and all else "
-        "kept, on the first splits (`benchmarks/failing_cells.toml`), and, where settings are "
-        "searched, the metric that chooses them. In the tables: the paper's number, our mean over "
-        "all splits, and for each change our mean before and after it, on the splits in brackets. "
-        "\\* is where at least half of the difference from the paper vanishes; \\*\\* where "
-        "it does with the change if also the metric itself chooses the setting, and the number is "
-        "that of both."
+        "`imcc_paper.published.SLIPS`). For the others one part of the method was changed and all "
+        "else kept, on the first splits (`paper/experiments/failing_cells.toml`), and, where "
+        "settings are searched, the metric that chooses them. In the tables: the paper's number, "
+        "our mean over all splits, and for each change our mean before and after it, on the splits "
+        "in brackets. \\* is where at least half of the difference from the paper vanishes; \\*\\* "
+        "where it does with the change if also the metric itself chooses the setting, and the "
+        "number is that of both."
     )
     left: list[Cell] = []
     untried: list[Cell] = []

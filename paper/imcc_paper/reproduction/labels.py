@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.reproduction.ranked import FEW, differences, not_different
-from benchmarks.reproduction.rows import CONTROL, listed, present, prose, table
-from benchmarks.reproduction.tests import largest_group
 from imcc.comparison import Comparison, ScoreTable, compare, effect_size
 from imcc.experiment import LABEL_RANGES, Store
+from imcc_paper.reproduction.ranked import FEW, differences, not_different
+from imcc_paper.reproduction.rows import CONTROL, listed, present, prose, table
+from imcc_paper.reproduction.tests import largest_group
 
 #: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
 RANGE_TITLES = {
@@ -30,7 +30,7 @@ def tables(store: Store) -> dict[str, ScoreTable]:
 def compared(found: dict[str, ScoreTable]) -> dict[str, Comparison]:
     """Compare, in each range, the largest group of data sets and methods without a gap.
 
-    On the splits that the methods share; see :func:`benchmarks.reproduction.tests.largest_group`.
+    On the splits that the methods share; see :func:`imcc_paper.reproduction.tests.largest_group`.
     """
     result = {}
     for name, scores in found.items():

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.reproduction.ranked import FEWEST
-from benchmarks.reproduction.rows import TITLES, WORDS, listed, present, prose, table
-from imcc.experiment import EACH, Run, Store
+from imcc.experiment import EACH, Cell, Run, Store, compare_with_published
 from imcc.metrics import METRICS
-from imcc.published import DECIMALS, Cell, compare_with_published
-from imcc.published import table as published_table
+from imcc_paper.places import PUBLISHED
+from imcc_paper.published import DECIMALS
+from imcc_paper.published import table as published_table
+from imcc_paper.reproduction.ranked import FEWEST
+from imcc_paper.reproduction.rows import TITLES, WORDS, listed, present, prose, table
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}
@@ -44,7 +45,9 @@ def cells(
         if beside is not None and beside != method:
             scores = scores.common_runs((method, beside))
         tables[metric] = replace(scores.select(methods=[method]), methods=(column,))
-    return [cell for cell in compare_with_published(tables).cells if cell.method == column]
+    return [
+        cell for cell in compare_with_published(tables, PUBLISHED).cells if cell.method == column
+    ]
 
 
 def by_deviations(cell: Cell) -> str:
@@ -84,7 +87,7 @@ def summary(store: Store) -> Iterator[str]:
         "not be significantly different (Welch's t, 5 %); of means that are truly equal, it calls "
         "5 % different. Both allow for the rounding of the print. All splits of each cell are "
         "taken. Some of the paper's own cells are in doubt, mostly because their standard "
-        "deviations show failed runs (`imcc.published.SLIPS`); they are counted, and their number "
+        "deviations show failed runs (`imcc_paper.published.SLIPS`); they are counted, and their number "
         "is given."
     )
     rows = []

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from benchmarks.reproduction.rows import TITLES, prose, table
 from imcc.comparison import ScoreTable
+from imcc_paper.reproduction.rows import TITLES, prose, table
 
 #: Test rows as a part of the training rows: the experiments hold out a fifth.
 TEST_TO_TRAINING = 0.2 / 0.8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,63 +15,23 @@ FEWEST = 6
 FEW = 3
 #: Decimals of differences between means.
 DECIMALS = 12
-_CALIBRATED = "_calibrated"
+#: Methods with calibrated scores, and the same methods without.  They are ranked by themselves:
+#: two nearly equal methods change the ranks of all others.
+CALIBRATED = {
+    f"{name}_calibrated": name for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr")
+}
 
 
-@dataclass(frozen=True)
-class Split:
-    """Which methods are ranked together, and which separately.
-
-    Attributes
-    ----------
-    complete : tuple of str
-        Methods with a run on every data set, which are ranked and tested together.  Calibrated
-        variants of other methods are excluded, since two nearly equal methods change the ranks of
-        all others.
-    partial : tuple of str
-        Other methods with enough data sets; each is ranked among the complete ones on its data
-        sets.
-    few : tuple of str
-        The remaining methods, which are only in the tables.
-    """
-
-    complete: tuple[str, ...]
-    partial: tuple[str, ...]
-    few: tuple[str, ...]
+def plain_methods(scores: ScoreTable) -> list[str]:
+    """Return the methods that are not the calibrated form of another one."""
+    return [m for m in scores.methods if CALIBRATED.get(m) not in scores.methods]
 
 
-def calibrated(method: str, methods: Sequence[str]) -> bool:
-    """Return whether a method is the calibrated variant of another one of the methods."""
-    return method.endswith(_CALIBRATED) and method.removesuffix(_CALIBRATED) in methods
-
-
-def split_methods(scores: ScoreTable) -> Split:
-    """Return which methods have runs on all data sets, on most, and on few.
-
-    Missing runs of a method do not remove data sets for the others.  Only if no two methods have
-    all data sets, the data sets that at least half of the methods lack are left out, which an
-    unfinished experiment has just started; if that is not enough, all methods are ranked on their
-    common data sets.
-    """
-    have = scores.counts > 0
-    begun = have.any(axis=1)
-    column = {method: have[:, j] for j, method in enumerate(scores.methods)}
-    fewest = max(1, min(FEWEST, math.ceil(int(begun.sum()) / 2)))
-    enough = [m for m in scores.methods if column[m].sum() >= fewest]
-    plain = [m for m in enough if not calibrated(m, scores.methods)]
-    if len(plain) < 2:
-        plain = enough
-    complete = [m for m in plain if column[m][begun].all()]
-    if len(complete) < 2 <= len(plain):
-        kept = begun & (np.mean([column[m] for m in plain], axis=0) > 0.5)
-        complete = [m for m in plain if column[m][kept].all()]
-    if len(complete) < 2 <= len(plain):
-        complete = plain
-    return Split(
-        tuple(complete),
-        tuple(m for m in enough if m not in complete),
-        tuple(m for m in scores.methods if m not in enough),
-    )
+def ranked_together(scores: ScoreTable) -> list[str]:
+    """Return the plain methods with rows on every data set."""
+    whole = (scores.counts > 0).all(axis=0)
+    has_all = {m for m, all_ in zip(scores.methods, whole, strict=True) if all_}
+    return [m for m in plain_methods(scores) if m in has_all]
 
 
 def rank_among(

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproduction.ranked import calibrated
 from imcc.comparison import Comparison, ScoreTable
-from imcc.experiment import Store, load_experiment, merge
+from imcc.experiment import Experiment, Store, load_experiment, merge
 from imcc.metrics import METRICS
+from imcc_paper.places import EXPERIMENTS, RESULTS
+from imcc_paper.reproduction.ranked import plain_methods
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "results"
 TITLES = {
     "one_error": "One-error",
     "hamming_loss": "Hamming loss",
@@ -32,6 +31,11 @@ CONTROL = "kernel_ensemble"
 ROPES = dict.fromkeys(METRICS, 0.01) | {"hamming_loss": 0.001}
 
 
+def plan(name: str) -> Experiment:
+    """Return an experiment with the values of all parameters of its methods."""
+    return load_experiment(EXPERIMENTS / f"{name}.toml").resolve()
+
+
 def files(experiment: str) -> list[Path]:
     """Return the committed files of an experiment."""
     return sorted([*RESULTS.glob(f"{experiment}.csv"), *RESULTS.glob(f"{experiment}.*.csv")])
@@ -39,7 +43,7 @@ def files(experiment: str) -> list[Path]:
 
 def opened(folder: Path, experiment: str) -> Store:
     """Return a new store with the committed rows of an experiment."""
-    store = Store.create(folder / f"{experiment}.sqlite", load_experiment(experiment))
+    store = Store.create(folder / f"{experiment}.sqlite", plan(experiment))
     merge(store, files(experiment))
     return store
 
@@ -101,7 +105,7 @@ def means_table(scores: ScoreTable, compared: Comparison | None) -> str:
             text = f"**{text}**" if (name, method) in first else text
             cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
         rows.append([name, str(usual), *cells])
-    plain = [j for j, m in enumerate(scores.methods) if not calibrated(m, scores.methods)]
+    plain = [scores.methods.index(method) for method in plain_methods(scores)]
     others = [j for j in range(len(scores.methods)) if j not in plain]
     blocks = [
         table(

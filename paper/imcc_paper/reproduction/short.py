@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.reproduction import cost, labels, paper
-from benchmarks.reproduction.labels import RANGE_TITLES
-from benchmarks.reproduction.ranked import behind, gaps, not_different
-from benchmarks.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
-from benchmarks.reproduction.tests import Tables
-from benchmarks.reproduction.times import PLACES, Times, gather_times, ratio
 from imcc.comparison import Comparison, bayesian_signed_rank
 from imcc.experiment import EACH, Store
+from imcc_paper.reproduction import cost, labels, paper
+from imcc_paper.reproduction.labels import RANGE_TITLES
+from imcc_paper.reproduction.ranked import behind, gaps, not_different
+from imcc_paper.reproduction.rows import CONTROL, ROPES, WORDS, listed, prose
+from imcc_paper.reproduction.tests import Tables
+from imcc_paper.reproduction.times import PLACES, Times, gather_times, ratio
 
 METRIC = "average_precision"
 

@@ -7,16 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduction.ranked import (
-    DECIMALS,
-    FEW,
-    FEWEST,
-    calibrated,
-    differences,
-    rank_among,
-    split_methods,
-)
-from benchmarks.reproduction.rows import CONTROL, ROPES, TITLES, listed, prose, splits_text, table
 from imcc.comparison import (
     Comparison,
     ScoreTable,
@@ -26,6 +16,17 @@ from imcc.comparison import (
     holm,
     wilcoxon_p,
 )
+from imcc.report import draw_critical_difference
+from imcc_paper.reproduction.ranked import (
+    DECIMALS,
+    FEW,
+    FEWEST,
+    differences,
+    plain_methods,
+    rank_among,
+    ranked_together,
+)
+from imcc_paper.reproduction.rows import CONTROL, ROPES, TITLES, listed, prose, splits_text, table
 
 Tables = Mapping[str, ScoreTable]
 
@@ -34,7 +35,7 @@ def compare_complete(tables: Tables) -> dict[str, Comparison]:
     """Compare, by each metric, the methods that have every data set, on the splits they share."""
     found = {}
     for metric, scores in tables.items():
-        methods = split_methods(scores).complete
+        methods = ranked_together(scores)
         if len(methods) < 2:
             continue
         runs = scores.common_runs(methods)
@@ -47,23 +48,23 @@ def compare_complete(tables: Tables) -> dict[str, Comparison]:
 def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
     """Yield the ranks of the complete methods, the tests of them all, and the other methods."""
     some = next(iter(tables.values()))
-    split = split_methods(some)
+    complete = ranked_together(some)
     if not compared:
         yield prose(
             "No two methods have rows on all of these data sets yet, so there are no ranks and no "
             "tests."
         )
         return
-    runs = some.common_runs(split.complete)
+    runs = some.common_runs(complete)
     dropped = [d for d in some.datasets if d not in runs.datasets]
     yield prose(
-        f"The {len(split.complete)} methods that have rows on all {len(some.datasets)} data sets "
+        f"The {len(complete)} methods that have rows on all {len(some.datasets)} data sets "
         f"are ranked and tested together, on the {len(runs.datasets)} data sets and the splits "
         f"that all of them share: {splits_text(runs)}."
         + (f" Without {listed(dropped)}, where they share no split." if dropped else "")
     )
     order = sorted(
-        split.complete,
+        complete,
         key=lambda m: np.mean([c.mean_ranks[c.methods.index(m)] for c in compared.values()]),
     )
     yield table(
@@ -92,15 +93,11 @@ def ranks(tables: Tables, compared: Mapping[str, Comparison]) -> Iterator[str]:
             if c.friedman is not None and c.nemenyi is not None
         ],
     )
-    if split.partial:
-        yield from _partial(tables, split.complete, split.partial)
-        yield from _together(tables, split.complete)
-    if split.few:
-        verb = "has" if len(split.few) == 1 else "have"
-        yield f"\n{listed(split.few)} {verb} too few data sets to be ranked.\n"
+    if others := [m for m in some.methods if m not in complete]:
+        yield from _others(tables, complete, others)
 
 
-def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]) -> Iterator[str]:
+def _others(tables: Tables, complete: list[str], others: list[str]) -> Iterator[str]:
     yield "\n" + prose(
         "A method that lacks data sets is not in the table above, so that it takes none away from "
         "the others; nor one that is another method with calibrated scores. Here each is ranked "
@@ -108,7 +105,7 @@ def _partial(tables: Tables, complete: tuple[str, ...], partial: tuple[str, ...]
         f"`{CONTROL}` there."
     )
     rows = []
-    for method in partial:
+    for method in others:
         cells, n = [], 0
         for scores in tables.values():
             n, by_name = rank_among(scores, complete, method)
@@ -127,7 +124,7 @@ def largest_group(scores: ScoreTable) -> tuple[tuple[str, ...], tuple[str, ...]]
     Of the k data sets on which most methods have rows, with the methods that have all of them, the
     k with the largest product; methods with calibrated scores are left out, as in the ranking.
     """
-    plain = [m for m in scores.methods if not calibrated(m, scores.methods)]
+    plain = plain_methods(scores)
     have = scores.select(methods=plain).counts > 0
     order = np.argsort(-have.sum(axis=1), kind="stable")
     best: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -137,37 +134,6 @@ def largest_group(scores: ScoreTable) -> tuple[tuple[str, ...], tuple[str, ...]]
         if k * len(methods) >= len(best[0]) * len(best[1]):
             best = tuple(scores.datasets[i] for i in rows), methods
     return best
-
-
-def _together(tables: Tables, complete: tuple[str, ...]) -> Iterator[str]:
-    """Yield the ranks of more methods on fewer data sets, where that is another group."""
-    datasets, methods = largest_group(next(iter(tables.values())))
-    if set(methods) <= set(complete) or len(datasets) < FEW:
-        return
-    found = {
-        metric: compare(scores.select(datasets=datasets).common_runs(methods))
-        for metric, scores in tables.items()
-    }
-    some = next(iter(found.values()))
-    lacking = [d for d in next(iter(tables.values())).datasets if d not in some.datasets]
-    where = f"without {listed(lacking)}" if len(lacking) < len(datasets) else listed(datasets)
-    yield "\n" + prose(
-        f"More methods on fewer data sets: all {len(methods)} that share the {len(some.datasets)} "
-        f"data sets ({where}), ranked together, with the p of Friedman's test."
-    )
-    order = sorted(
-        methods, key=lambda m: np.mean([c.mean_ranks[c.methods.index(m)] for c in found.values()])
-    )
-    rows = [
-        [m, *(f"{c.mean_ranks[c.methods.index(m)]:.2f}" for c in found.values())] for m in order
-    ]
-    rows.append(
-        [
-            "(Friedman's p)",
-            *("none" if c.friedman is None else f"{c.friedman.f_p:.1e}" for c in found.values()),
-        ]
-    )
-    yield table(["average rank", *(TITLES[m] for m in found)], rows)
 
 
 def against_all(tables: Tables, control: str = CONTROL) -> dict[str, list[str]]:
@@ -265,8 +231,6 @@ def _with_ends(value: float, ends: tuple[float, float]) -> str:
 
 def figures(compared: Mapping[str, Comparison], experiment: str) -> Iterator[tuple[str, Any]]:
     """Yield name and picture of the critical-difference diagrams of all metrics."""
-    from imcc.report import draw_critical_difference
-
     for metric, comparison in compared.items():
         if comparison.nemenyi is not None:
             yield (

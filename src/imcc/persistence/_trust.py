@@ -2,8 +2,8 @@
 
 skops creates objects of the types that a file names.  It trusts types of NumPy, SciPy and
 scikit-learn by default.  Of imcc, only the classes in :mod:`imcc._utils.names` are added.  Trusting
-everything in imcc would allow a file to name functions that write to disk.  Classes whose models
-are parsed by another library are not added, since its parser is not made for untrusted input.
+everything in imcc would allow a file to name functions that write to disk.  Types of other packages
+are only loaded if the user names them.
 """
 
 from __future__ import annotations
@@ -38,17 +38,10 @@ SPARSE = (
     "scipy.sparse._csr.csr_matrix",
 )
 
-# Parsed by LightGBM and XGBoost when rows are scored.
-READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
-
 #: Names of the types that imcc trusts in addition to those that skops trusts.
 TRUSTED = frozenset(
     {
-        *(
-            where.replace(":", ".")
-            for name, where in (CLASSES | PARTS).items()
-            if name not in READ_ELSEWHERE
-        ),
+        *(where.replace(":", ".") for where in (CLASSES | PARTS).values()),
         *(f"sklearn.model_selection._split.{name}" for name in SPLITTERS),
         *SPARSE,
         "numpy.dtype",  # stored by imputers
