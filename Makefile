@@ -8,12 +8,14 @@ CI    ?= false
 comma := ,
 TORCH := $(if $(filter true,$(CI)),'torch==2.13.*')
 READY := $(VENV)/.ready$(if $(TORCH),-with-torch)
+# A project of its own, which a source distribution does not have.
+PAPER := $(if $(wildcard paper/pyproject.toml),-e paper)
 
 # The tests and the pages start many processes: each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-data coverage quick oldest lint format bench docs reproduce reproduce-full clean
+.PHONY: help setup demo test test-data coverage quick oldest lint format bench docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -21,7 +23,7 @@ help:  ## list the targets
 setup: $(READY)  ## make .venv and install the package with everything it can use
 
 # The newest Python that is at least 3.11, unless PYTHON= says otherwise.
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(wildcard paper/pyproject.toml)
 	@set -e; \
 	for p in $(PYTHON) python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	  if command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
@@ -30,7 +32,7 @@ $(READY): pyproject.toml
 	if [ -z "$$python" ]; then echo "imcc needs Python 3.11 or newer; none was found (set PYTHON=/path/to/python)" >&2; exit 1; fi; \
 	echo "setting up $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV); \
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev$(if $(TORCH),$(comma)gpu-tests)]' $(TORCH)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[all,docs,dev$(if $(TORCH),$(comma)gpu-tests)]' $(PAPER) $(TORCH)
 	@touch $@
 
 demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
@@ -41,8 +43,9 @@ demo: $(READY)  ## the main job on real data: compare five methods on yeast, and
 TEST_THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(TEST_THREADS) $(PY) -m pytest -n auto --dist worksteal
 
-test: $(READY)  ## the whole test suite, with the coverage of the quick tests
+test: $(READY)  ## the whole test suite, with the coverage of the quick tests, and the quick tests of paper/
 	$(PYTEST) --cov $(ARGS)
+	$(if $(PAPER),$(MAKE) -C paper test)
 
 test-data: $(READY)  ## the tests that need the data files, which IMCC_DATA_MIRROR names
 	$(PYTEST) -m data
@@ -74,18 +77,11 @@ format: $(READY)  ## let ruff format and fix
 	$(VENV)/bin/ruff format .
 
 bench: $(READY)  ## the speed and memory table of docs/performance.md
-	$(PY) -m benchmarks.classifier
-
-reproduce: $(READY)  ## rebuild docs/reproduction.md and does_clustering_help.md from the committed rows, without training
-	$(PY) -m benchmarks.reproduce
-
-# Days on two cores; what is stored is not computed again.  ARGS="--estimate" only says how long, and
-# ARGS="--jobs 16 --device cuda --for 2h --continue" are other useful words.
-reproduce-full: $(READY)  ## compute all rows again (resumable; says first how long it takes)
-	$(PY) -m benchmarks.reproduce_full $(ARGS)
+	$(MAKE) -C paper bench
 
 docs: $(READY)  ## build the documentation into docs/_build/html
 	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(PY) -m imcc_paper.reports docs/_build/html/reports
 	$(PY) docs/check_links.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 

@@ -14,11 +14,7 @@ from imcc.baselines import (
     MAHR,
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
-    LightGBMBaseline,
-    LogisticRegressionBaseline,
-    XGBoostBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.tabular import TreeCorrectedClassifier
@@ -62,8 +58,4 @@ MODELS = {
     "LLSFCV": LLSFCV(budget=3, random_state=0),
     "JFSC": JFSC(),
     "JFSCCV": JFSCCV(budget=3, random_state=0),
-    "extra trees": ExtraTreesBaseline(n_estimators=3, random_state=0),
-    "LightGBM": LightGBMBaseline(5, random_state=0),
-    "XGBoost": XGBoostBaseline(5, random_state=0),
-    "logistic regression": LogisticRegressionBaseline(random_state=0),
 }

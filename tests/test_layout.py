@@ -31,7 +31,6 @@ PACKAGES = [
     "persistence",
     "tabular",
     "comparison",
-    "published",
     "experiment",
     "report",
     "cli",

@@ -60,7 +60,7 @@ def test_parquet_does_not_need_the_report():
     assert required(extras["parquet"]) == {"pyarrow"}
     assert "pyarrow" not in required(extras["report"])
     names = set(re.findall(r"[\w-]+", extras["all"][0])) - {"imcc"}
-    assert names == set(extras) - {"all", "docs", "dev", "gpu-tests", "boosting"}
+    assert names == set(extras) - {"all", "docs", "dev", "gpu-tests"}
 
 
 def test_the_version_stands_in_one_place():

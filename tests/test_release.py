@@ -44,7 +44,8 @@ def test_the_source_distribution_has_what_the_tests_read():
     settings = tomllib.loads(text("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["sdist"]
     included = {name.lstrip("/") for name in settings["include"]}
     assert all((ROOT / name).exists() for name in included)
-    assert {"src", "tests", "docs", "examples", "results", "benchmarks", "conftest.py"} <= included
+    assert {"src", "tests", "docs", "examples", "conftest.py"} <= included
+    assert "paper" not in included
 
 
 # Installing the package by its name, which nobody has reserved yet; a wheel's file is no name.
@@ -77,7 +78,7 @@ def test_a_command_that_installs_the_package_by_its_name_is_found(command):
 
 def test_nothing_tells_to_install_the_package_by_its_name():
     """Until a release exists, that fails; and whoever registers the name could run any code."""
-    folders = ("src", "tests", "docs", "examples", "benchmarks", "paper", ".github")
+    folders = ("src", "tests", "docs", "examples", "paper", ".github")
     files = [*ROOT.glob("*"), *(path for name in folders for path in (ROOT / name).rglob("*"))]
     made = {"_build", "auto_examples", "generated"}  # by `make docs`
     searched = 0

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import reproduce
-
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
@@ -28,20 +26,6 @@ def test_the_table_of_extras_is_that_of_the_project():
         if name not in ("all", "docs", "dev"):
             packages = {re.match(r"[\w-]+", line)[0] for line in extras[name]}
             assert set(brings.split(", ")) == packages, name
-
-
-def test_the_numbers_of_the_front_page_are_those_of_their_sources():
-    front = text("docs", "index.md")
-    shown = re.findall(r"grid-item-card} ([+\d][^\n]*)", front)
-    accuracy, speed, rows = shown
-    lightgbm = re.search(r"^\| lightgbm \|.*\| ([+-][\d.]+) ± [\d.]+ \((\d+ of \d+)\) \|$",
-                      text("docs", "reproduction.md"), re.M)  # fmt: skip
-    assert lightgbm[1] == accuracy
-    assert f"better on {lightgbm[2]}" in front
-    measured = reproduce.measured_blocks()
-    assert speed == measured["times-faster"]
-    assert rows == "1,000,000 rows"
-    assert f"in {measured['million-rows']} with" in front
 
 
 def inventory(path):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         inspection,
         metrics,
         persistence,
-        published,
         report,
         tabular,
     )
@@ -57,7 +56,6 @@ _PACKAGES = (
     "inspection",
     "metrics",
     "persistence",
-    "published",
     "report",
     "tabular",
 )
@@ -81,7 +79,6 @@ __all__ = [
     "metrics",
     "open_stream",
     "persistence",
-    "published",
     "report",
     "save_model",
     "tabular",

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.baselines import ExtraTreesBaseline, KernelRidgeBaseline
+from imcc.baselines import KernelRidgeBaseline
 from tests.naive import imcc as naive
 
 
@@ -71,35 +70,3 @@ def test_kernel_ridge_hears_refit_and_n_jobs(small_problem):
     assert not hasattr(search, "best_estimator_")
     with pytest.raises(AttributeError, match="refit=False"):
         search.predict(X)
-
-
-def test_extra_trees_are_scikit_learns(small_problem):
-    X, Y, X_new, _ = small_problem
-    clf = ExtraTreesBaseline(25, min_samples_leaf=2, random_state=0).fit(X, Y)
-    seed = clf.forest_.random_state
-    theirs = ExtraTreesClassifier(25, min_samples_leaf=2, random_state=seed).fit(X, Y)
-    votes = np.column_stack([vote[:, 1] for vote in theirs.predict_proba(X_new)])
-    np.testing.assert_allclose(clf.decision_function(X_new), votes - 0.5)
-    assert ExtraTreesBaseline().fit(X, Y).forest_.n_estimators == 300
-
-
-def test_extra_trees_hear_their_options(small_problem):
-    X, Y, X_new, _ = small_problem
-
-    def fitted(**parameters):
-        return ExtraTreesBaseline(**{"n_estimators": 10, "random_state": 0, **parameters}).fit(X, Y)
-
-    one = fitted().decision_function(X_new)
-    assert fitted(n_jobs=2).forest_.n_jobs == 2
-    np.testing.assert_allclose(fitted(n_jobs=2).decision_function(X_new), one)
-    for other in ({"n_estimators": 11}, {"min_samples_leaf": 5}, {"random_state": 1}):
-        assert not np.allclose(fitted(**other).decision_function(X_new), one), other
-
-
-def test_extra_trees_learn_beside_constant_labels(small_problem):
-    X, Y, *_ = small_problem
-    Y = np.column_stack([np.zeros(90), Y[:, 0], np.ones(90)])
-    clf = ExtraTreesBaseline(10, random_state=0).fit(X, Y)
-    np.testing.assert_array_equal(clf.decision_function(X)[:, [0, 2]], [[-0.5, 0.5]] * 90)
-    assert (clf.predict(X)[:, 1] == Y[:, 1]).all()
-    assert ExtraTreesBaseline(10).fit(X, np.zeros((90, 2))).forest_ is None

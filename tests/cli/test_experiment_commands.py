@@ -131,10 +131,10 @@ def test_a_store_can_be_moved_and_resumed(toml, tmp_path):
 def test_list_shows_what_there_is(store, tmp_path):
     (tmp_path / "broken.sqlite").write_text("no")
     text = call("experiment", "list", tmp_path).stdout
-    assert "paper" in text
+    assert "quick" in text
     assert "mine.sqlite" in text
     found = json.loads(call("experiment", "list", tmp_path, "--json").stdout)
-    assert set(found["experiments"]) == {"outside", "paper", "quick"}
+    assert set(found["experiments"]) == {"quick"}
     assert [(s["file"], s["done"]) for s in found["stores"]] == [
         ("broken.sqlite", None),
         ("mine.sqlite", 4),
@@ -225,21 +225,33 @@ def test_compare_is_explicit_about_missing_runs(toml, tmp_path):
     assert "Left out: 1 run: repetitions that not all" in text
 
 
-def test_compare_with_the_papers_numbers(tmp_path, pets):
-    """A method under the name of one of the paper's stands beside its cell."""
+PUBLISHED = "dataset,method,metric,mean,std,n\nyeast,imcc,average_precision,0.777,0.008,10\n"
+
+
+def test_compare_with_published_numbers(tmp_path, pets):
+    """A method stands beside the published cell of the same name."""
+    file = tmp_path / "published.csv"
+    file.write_text(f"# A journal\n{PUBLISHED}yeast,other,coverage,0.5,0.01,10\n")
     experiment = Experiment({"yeast": pets}, {"imcc": DICE}, n_repeats=3, allow=ALLOW)
     run(experiment, tmp_path / "x.sqlite", isolate=False)
-    text = call("compare", tmp_path / "x.sqlite", "--published").stdout
+    command = ("compare", tmp_path / "x.sqlite", "--published", file)
+    text = call(*command).stdout
     assert "0.777 ± 0.008" in text
-    assert "worse" in text
-    found = json.loads(call("compare", tmp_path / "x.sqlite", "--published", "--json").stdout)
-    assert len(found["cells"]) == 15 * 7 * 5
+    found = json.loads(call(*command, "--json").stdout)
+    assert [cell["verdict"] == "missing" for cell in found["cells"]] == [False, True]
+    one = json.loads(call(*command, "--json", "--metric", "coverage").stdout)
+    assert [cell["metric"] for cell in one["cells"]] == ["coverage"]
+    page = tmp_path / "page.html"
+    call("report", tmp_path / "x.sqlite", "--published", file, "-o", page)
+    assert "those published in A journal" in page.read_text()
+    none = call("compare", tmp_path / "x.sqlite", "--published", "no_such.csv", code=2).stderr
+    assert "no_such.csv cannot be read" in " ".join(none.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("experiment", "run", "papers"), 2, "paper, quick"),
+        (("experiment", "run", "quack"), 2, "one of quick"),
         (("experiment", "resume", "none.sqlite"), 1, "no results store"),
         (("experiment", "status", "none.sqlite"), 1, "no results store"),
         (("compare", "none.sqlite"), 1, "no results store"),
@@ -329,7 +341,7 @@ def test_through_the_real_entry_point(store):
         ("experiment", "status", "STORE", "--json"),
         ("experiment", "list", "FOLDER"),
         ("compare", "STORE", "--missing", "drop"),
-        ("compare", "STORE", "--published"),
+        ("compare", "STORE", "--published", "PUBLISHED"),
         ("report", "STORE", "-o", "out.html"),
         ("report", "STORE", "--tables", "markdown", "-o", "-"),
         ("experiment", "export", "STORE", "-o", "out.csv"),
@@ -342,7 +354,9 @@ def test_no_command_runs_what_a_store_names(tmp_path, monkeypatch, way, command)
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
     store = hostile_store(folder / "x.sqlite", descriptions(tmp_path / "trace")[way])
-    replaced = {"STORE": store, "FOLDER": folder}
+    published = tmp_path / "published.csv"
+    published.write_text(PUBLISHED)
+    replaced = {"STORE": store, "FOLDER": folder, "PUBLISHED": published}
     call(*(replaced.get(word, word) for word in command))
     assert not (tmp_path / "trace").exists()
 

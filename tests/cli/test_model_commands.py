@@ -779,9 +779,9 @@ def test_one_row(imcc, tmp_path):
 
 
 def test_foreign_types_are_asked_for(program, tmp_path, training, pets):
-    from imcc.baselines import ExtraTreesBaseline
+    from sklearn.ensemble import ExtraTreesClassifier
 
-    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(training.X, training.Y)
+    model = ExtraTreesClassifier(n_estimators=3, random_state=0).fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
     wrong = program("predict", file, pets / "new.csv", code=1)
     assert "sklearn.tree._tree.Tree" in wrong.stderr
@@ -795,9 +795,9 @@ def test_foreign_types_are_asked_for(program, tmp_path, training, pets):
 def test_foreign_types_are_asked_for_on_a_terminal(tmp_path, training, pets, answer, code):
     import pty
 
-    from imcc.baselines import ExtraTreesBaseline
+    from sklearn.ensemble import ExtraTreesClassifier
 
-    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(training.X, training.Y)
+    model = ExtraTreesClassifier(n_estimators=3, random_state=0).fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
     ours, theirs = pty.openpty()
     child = subprocess.Popen(

@@ -164,7 +164,7 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     timeout = inspect.signature(data.fetch_datasets).parameters["timeout"].default
     assert timeout == choices.TIMEOUT
     assert choices.DEFAULT_DATASET in choices.dataset_names()
-    table = imcc.published.table("coverage").to_scores()
+    table = imcc.comparison.ScoreTable.from_records([("a", "b", 0, 0.5)], metric="coverage")
     assert offered(imcc.comparison.compare, table, missing="?") == choices.MISSING
     assert (
         offered(imcc.report.write_figures, tmp_path, tmp_path, format="?") == choices.FIGURE_FORMATS

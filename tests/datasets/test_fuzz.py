@@ -1,6 +1,6 @@
 """Damaged and arbitrary files: only the documented error may come out of a reader.
 
-benchmarks/fuzz_readers.py does the same for as long as one likes.
+tests/datasets/fuzz_readers.py does the same for as long as one likes.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz_readers import LABELS_XML, damaged, read_one, read_xml, seeds
+from tests.datasets.fuzz_readers import LABELS_XML, damaged, read_one, read_xml, seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
 

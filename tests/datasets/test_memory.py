@@ -1,6 +1,6 @@
 """Small files that ask for much memory: read or refused within 1 GiB.
 
-benchmarks/hostile_files.py does the same for as long as one likes.
+tests/datasets/hostile_files.py does the same for as long as one likes.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is measured as on Linux")
 def test_files_under_a_megabyte_stay_under_a_gibibyte():
-    command = [sys.executable, "-m", "benchmarks.hostile_files", "--quick", "--seconds", "3"]
+    command = [sys.executable, "-m", "tests.datasets.hostile_files", "--quick", "--seconds", "3"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\n0 failures" in done.stdout

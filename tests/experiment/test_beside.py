@@ -2,8 +2,6 @@
 
 import json
 import re
-import shlex
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,23 +12,18 @@ from click.testing import CliRunner
 from imcc.comparison import compare
 from imcc.datasets import write
 from imcc.experiment import (
-    SCORES,
     Experiment,
     ExperimentError,
     Store,
     StoreError,
     export,
     join_rows,
-    load_experiment,
     load_methods,
     merge,
     run,
     scores_beside,
 )
 from tests.experiment.conftest import ALLOW, DICE
-
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "your_own_method.md"
 
 
 @pytest.fixture
@@ -250,25 +243,18 @@ def test_the_command_compares_at_once(files, monkeypatch):
     last = json.loads(again.splitlines()[-1])
     assert (last["computed"], last["left_out"]) == (0, [])
     assert [found["methods"] for found in last["comparison"]] == [["mine", "dice", "other"]] * 5
-    # Rows in the usual place are found, and said; or left out.
-    Path("results").mkdir()
-    shutil.copy("rows.csv", "results/theirs.csv")
-    assert "from results/theirs.csv" in call(*command, "-o", "b.sqlite").stdout
-    out = call(*command, "--no-rows", "--repeats", 1, "-o", "c.sqlite").stdout
-    assert "imcc compare c.sqlite" in out
-    assert "rank" not in out
 
 
-def test_the_command_says_when_there_are_no_rows(files, monkeypatch, pets_file):
-    """Then only the methods of the file are run, and no study of another one."""
+def test_without_rows_only_the_methods_of_the_file_are_run(files, monkeypatch, pets_file):
+    """And no study of another one."""
     monkeypatch.chdir(files)
     with Path("theirs.toml").open("a") as file:
         file.write(f'[sensitivity]\ndatasets = ["{pets_file}"]\n')
     command = ("experiment", "run", "theirs.toml", "--methods", "mine.toml", "--no-isolate")
     out = " ".join(call(*command, "--repeats", 1, "-o", "d.sqlite").stdout.split())
-    assert "There is no results/theirs.csv here: only mine will be run." in out
     assert "1 of 1 results are in d.sqlite" in out
-    assert "no results" not in call(*command, "--repeats", 1, "-o", "d.sqlite", "--json").stdout
+    assert "imcc compare d.sqlite" in out
+    assert "rank" not in out
 
 
 def test_the_command_says_who_lacks_rows(files, monkeypatch, pets_file):
@@ -291,49 +277,9 @@ def test_the_command_says_who_lacks_rows(files, monkeypatch, pets_file):
 def test_the_command_refuses_what_makes_no_sense(files, monkeypatch):
     monkeypatch.chdir(files)
     start = ("experiment", "run", "theirs.toml")
-    assert "exclude each other" in call(*start, "--rows", "x", "--no-rows", code=2).output
     assert "--rows needs --methods" in call(*start, "--rows", "rows.csv", code=2).output
     own = (*start, "--methods", "mine.toml")
     assert "no file none.csv" in call(*own, "--rows", "none.csv", code=1).output
     Path("theirs.toml").write_text("seed = 5\n" + Path("theirs.toml").read_text())
     message = call(*own, "--rows", "rows.csv", "-o", "x.sqlite", code=1).output
     assert "only rows of the same splits" in " ".join(message.split())
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_the_page_shows_it(tmp_path, monkeypatch):
-    """The page's own file and command, on small data sets, beside the rows of the repository."""
-    text = PAGE.read_text("utf-8")
-    (tmp_path / "mine.toml").write_text(re.search(r"```toml\n(.*?)```", text, re.S)[1])
-    shutil.copytree(ROOT / "results", tmp_path / "results")
-    monkeypatch.chdir(tmp_path)
-    block = re.search(r"```console\n\$ imcc (.*?)\n(.*?)```", text, re.S)
-    out = call(*shlex.split(block[1])).stdout
-
-    def shape(printed):
-        printed = re.sub(r"[-+]?\d[\d.,:+T-]*%?( s| min)?", "#", printed)
-        return [re.sub(r"\s+", " ", line).strip() for line in printed.splitlines()]
-
-    # Which methods have rows changes with every row that is added.
-    shown = [line for line in shape(block[2]) if line and not line.endswith("...")]
-    assert len(shown) == 7
-    assert re.search(r"^ +forest +imcc ", out, re.M)
-    found = shape(out)
-    missing = [line for line in shown if line not in found]
-    assert not missing, out
-
-
-# The rows in the repository
-
-
-@pytest.mark.parametrize("name", ["paper", "outside"])
-def test_the_rows_of_the_repository_are_those_of_the_experiment(name, tmp_path):
-    """Rows keep their fingerprints when methods are added: nothing of them would be run again."""
-    rows = ROOT / "results" / f"{name}.csv"
-    lines = [line.split(",")[:3] for line in rows.read_text("utf-8").splitlines()[1:]]
-    keys = {(dataset, method, int(repetition)) for dataset, method, repetition in lines}
-    with Store.create(tmp_path / "s.sqlite", load_experiment(name)) as store:
-        assert merge(store, [rows]).n_new == len(keys)
-        missing = {tuple(key[1:]) for key in store.missing() if key.kind == SCORES}
-        assert not keys & missing

@@ -2,7 +2,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -11,10 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
-from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, write
 from imcc.experiment import (
-    CALIBRATED,
     NAMED,
     Experiment,
     ExperimentError,
@@ -202,7 +199,7 @@ def test_a_wrong_json_file_is_named_in_the_message(tmp_path, text, message):
 
 
 def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
-    with pytest.raises(ExperimentError, match="paper, quick"):
+    with pytest.raises(ExperimentError, match="one of quick"):
         load_experiment("papers")
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ExperimentError, match="UTF-8"):
@@ -210,14 +207,13 @@ def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
 
 
 def test_the_shipped_experiments():
-    assert list(list_experiments()) == ["outside", "paper", "quick"]
-    paper = load_experiment("paper")
-    assert len(paper.tasks()) == 15 * 18 * 10 + 3
-    assert [d.name for d in paper.studied_datasets] == ["enron", "yeast", "genbase"]
-    assert {d.name for d in load_experiment("quick").datasets} == {"yeast"}
-    outside = load_experiment("outside")
-    assert [d.name for d in outside.datasets if d.standardize] == ["birds", "emotions", "flags"]
-    assert Experiment.from_dict(outside.to_dict()).datasets == outside.datasets
+    assert list(list_experiments()) == ["quick"]
+    quick = load_experiment("quick")
+    assert {d.name for d in quick.datasets} == {"yeast"}
+    assert len(quick.tasks()) == 5 * 3
+    scaled = Experiment([{"name": "birds", "standardize": True}, "yeast"], "imcc")
+    assert [d.standardize for d in scaled.datasets] == [True, False]
+    assert Experiment.from_dict(scaled.to_dict()).datasets == scaled.datasets
 
 
 def test_data_in_memory_cannot_be_loaded_elsewhere(pets):
@@ -249,53 +245,36 @@ def test_the_representation_says_how_much_there_is(small):
 
 
 def test_a_part_of_an_experiment():
-    paper = load_experiment("paper")
-    part = paper.subset(datasets=["yeast", "arts", "yeast"], methods=["ecc", "imcc"], n_repeats=2)
+    names = ["enron", "yeast", "arts", "genbase"]
+    whole = Experiment(names, ["imcc", "ecc", "lift"], sensitivity=["enron", "yeast"])
+    part = whole.subset(datasets=["yeast", "arts", "yeast"], methods=["ecc", "imcc"], n_repeats=2)
     assert [d.name for d in part.datasets] == ["yeast", "arts"]
     assert [m.name for m in part.methods] == ["ecc", "imcc"]
     assert [d.name for d in part.studied_datasets] == ["yeast"]
     assert len(part.tasks()) == 2 * 2 * 2 + 1
     assert len(part.subset(sensitivity=False).tasks()) == 8
-    assert len(paper.tasks()) == 15 * 18 * 10 + 3  # as it was
-    known = {task.key: task.fingerprint for task in paper.resolve().tasks()}
+    assert len(whole.tasks()) == 4 * 3 * 10 + 2  # as it was
+    known = {task.key: task.fingerprint for task in whole.resolve().tasks()}
     assert all(known[t.key] == t.fingerprint for t in part.resolve().tasks())
     for wrong in ({"datasets": ["cats"]}, {"methods": ["mice"]}, {"n_repeats": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            paper.subset(**wrong)
+            whole.subset(**wrong)
     with pytest.raises(ExperimentError, match="nothing to compute"):
-        paper.subset(methods=[], sensitivity=False)
+        whole.subset(methods=[], sensitivity=False)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_a_named_method_is_known_as_one(name):
-    (plain,) = make_methods([name])
-    assert plain.is_named
-    assert plain.resolve().is_named
-    (other,) = make_methods({name: {"estimator": name, "params": {"random_state": 3}}})
-    assert not other.is_named
-    (renamed,) = make_methods({"mine": name})
-    assert not renamed.is_named
-
-
-@pytest.mark.parametrize(("name", "plain"), CALIBRATED.items())
-def test_a_calibrated_method_is_the_plain_one_with_calibration(name, plain):
-    calibrated, uncalibrated = (make_methods([n])[0].build() for n in (name, plain))
-    if isinstance(calibrated, MultilabelCalibrator):
-        inner = calibrated.estimator
-    else:
-        assert calibrated.calibrate
-        inner = clone(calibrated).set_params(calibrate=False)
-    assert repr(inner.get_params()) == repr(uncalibrated.get_params())
-    assert type(inner) is type(uncalibrated)
-    # The scores of extra-trees are estimates of probabilities already.
-    for experiment in ("paper", "outside") if plain != "extra_trees" else ():
-        methods = [method.name for method in load_experiment(experiment).methods]
-        assert {name, plain} <= set(methods)
+def test_a_named_method_of_scikit_learn_can_be_stored_like_ours(tmp_path):
+    """It is of our table, so nothing that a file names is imported."""
+    experiment = Experiment("yeast", ["extra_trees", "logistic"])
+    assert all(method.is_resolved for method in experiment.resolve_ours().methods)
+    changed = {"x": {"estimator": "extra_trees", "params": {"n_estimators": 5}}}
+    assert not Experiment("yeast", changed).methods[0].is_ours
 
 
 def test_parts_of_a_wrapper_count_as_ours():
     """A parameter named estimator is not the name of a class."""
-    (wrapped,) = make_methods(["mahr_calibrated"])
+    wrapper = {"estimator": "MultilabelCalibrator", "params": {"estimator": {"estimator": "MAHR"}}}
+    (wrapped,) = make_methods({"x": wrapper})
     assert wrapped.is_ours
     inside = {"estimator": {"estimator": "sklearn.svm.SVC"}}
     (foreign,) = make_methods({"x": {"estimator": "MultilabelCalibrator", "params": inside}})

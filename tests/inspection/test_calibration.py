@@ -15,7 +15,6 @@ from imcc.baselines import (
     LIFT,
     LLSF,
     BinaryRelevanceSVM,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
@@ -229,7 +228,6 @@ def test_what_scores_say_of_probabilities(small_problem):
         IMCCClassifier(6, random_state=0): lambda f: np.clip((f + 1) / 2, 0, 1),
         KernelRidgeBaseline(cv=3): lambda f: np.clip((f + 1) / 2, 0, 1),
         make_pipeline(StandardScaler(), LLSF()): lambda f: np.clip(f + 0.5, 0, 1),
-        ExtraTreesBaseline(5, random_state=0): lambda f: f + 0.5,
         BinaryRelevanceSVM(random_state=0): expit,
         LIFT(random_state=0): expit,
     }

@@ -143,11 +143,6 @@ def svm_scores(X, on, X_new, C, scores, seed, **kernel):
     return sigmoid.slope * margins + sigmoid.offset
 
 
-def chain_link(X, Y, k, C=1.0):
-    """The machine of link k of a chain in the order of Y, from rows and the labels before it."""
-    return SVC(kernel="linear", C=C).fit(np.column_stack([X, Y[:, :k]]), Y[:, k])
-
-
 def lift_label(X, on, X_new, ratio=0.1, C=1.0, scores="probability", seed=0):
     """The scores of one label of LIFT, from dense rows and one libsvm machine per fold."""
     count = int(np.ceil(round(ratio * min(on.sum(), (~on).sum()), 9)))

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
-from imcc.baselines import ExtraTreesBaseline, KernelRidgeBaseline
+from imcc.baselines import KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
@@ -39,7 +40,7 @@ def sparse_model(problem, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trees(problem, tmp_path_factory):
-    model = ExtraTreesBaseline(n_estimators=2, random_state=0).fit(*problem)
+    model = ExtraTreesClassifier(n_estimators=2, random_state=0).fit(*problem)
     return save_model(model, tmp_path_factory.mktemp("models") / "m.skops")
 
 

@@ -11,18 +11,12 @@ import scipy.sparse as sp
 
 from imcc import IMCCClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
-from imcc.persistence import UntrustedModelError, load_model, read_card, save_model, untrusted_types
+from imcc.persistence import load_model, read_card, save_model, untrusted_types
 from imcc.tabular import TableClassifier, TableEncoder
 from tests.models import IMCC, MODELS
 
 pytest.importorskip("skops")
 
-# What must be trusted by name; other libraries read the texts of the boosters.
-FOREIGN = {
-    "extra trees": ["sklearn.tree._tree.Tree"],
-    "LightGBM": ["imcc.baselines.boosting.LightGBMBaseline"],
-    "XGBoost": ["imcc.baselines.boosting.XGBoostBaseline"],
-}
 FEATURES, LABELS = [f"word {j}" for j in range(5)], list("pqrs")
 
 
@@ -118,12 +112,8 @@ def test_round_trip(problem, tmp_path, name, rows):
     card = read_card(file)
     if "frame" in rows:
         assert (card.feature_names, card.label_names) == (tuple(FEATURES), tuple(LABELS))
-    foreign = FOREIGN.get(name, [])
-    assert untrusted_types(file) == foreign
-    if foreign:
-        with pytest.raises(UntrustedModelError, match=foreign[0]):
-            load_model(file)
-    again = load_model(file, trusted=foreign)
+    assert untrusted_types(file) == []
+    again = load_model(file)
     np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
     if hasattr(model, "decision_function"):
         scores = model.decision_function(X_new)

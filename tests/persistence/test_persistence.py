@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
@@ -35,7 +36,6 @@ from imcc.baselines import (
     MAHR,
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
 from imcc.calibration import TunedThresholds
@@ -257,7 +257,7 @@ def test_other_estimators_need_trust(data, tmp_path, model, kind):
 
 def test_trees_need_trust(data, tmp_path):
     """skops does not trust a tree's arrays, which are used without a check."""
-    model = ExtraTreesBaseline(n_estimators=3, random_state=0).fit(data.X, data.Y)
+    model = ExtraTreesClassifier(n_estimators=3, random_state=0).fit(data.X, data.Y)
     file = save_model(model, tmp_path / "m.skops", data)
     assert untrusted_types(file) == ["sklearn.tree._tree.Tree"]
     again = load_model(file, trusted=untrusted_types(file))

@@ -13,12 +13,12 @@ PHONE, DESKTOP = {"width": 375, "height": 812}, {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def files(stores, tmp_path_factory):
+def files(stores, published, tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("pages"), {}
 
     def get(name):
         if name not in made:
-            made[name] = write_report(stores(name), folder / f"{name}.html")
+            made[name] = write_report(stores(name), folder / f"{name}.html", published=published)
         return made[name]
 
     return get
@@ -129,7 +129,7 @@ def test_switching_metric_and_selection(visit):
     assert "Hamming loss itself" in open_table(page).locator("caption").inner_text()
     assert open_table(page).inner_text() != own
     # All sections follow.
-    for section in ("differences", "time", "paper", "sensitivity"):
+    for section in ("differences", "time", "published", "sensitivity"):
         shown = page.locator(f"#{section} .panel:not([hidden])")
         assert shown.count() == 1
         assert "Hamming loss" in shown.locator("h3").first.inner_text()
@@ -138,7 +138,7 @@ def test_switching_metric_and_selection(visit):
         )
     # A metric that sections do not have: they say so.
     page.locator("#scores select[data-switch=metric]").select_option("macro_f1")
-    assert page.locator("#paper .none").is_visible()
+    assert page.locator("#published .none").is_visible()
     assert page.locator("#sensitivity .none").is_visible()
     assert page.locator("#sensitivity .panel:not([hidden])").count() == 0
 

@@ -58,12 +58,12 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def pages(stores):
+def pages(stores, published):
     made = {}
 
     def get(name):
         if name not in made:
-            made[name] = build_page(stores(name))
+            made[name] = build_page(stores(name), published=published)
         return made[name]
 
     return get
@@ -243,8 +243,8 @@ def test_without_a_search_there_is_one_selection(tmp_path, pages):
     assert 'data-switch="selection"' in pages("three")
 
 
-def test_the_same_store_gives_the_same_page(stores, pages):
-    assert build_page(stores("one")) == pages("one")
+def test_the_same_store_gives_the_same_page(stores, pages, published):
+    assert build_page(stores("one"), published=published) == pages("one")
 
 
 def test_control_alpha_and_title_have_an_effect(stores, pages):
@@ -262,16 +262,14 @@ def test_no_control_without_imcc(tmp_path):
     assert "(diamond)" not in build_page(path)
 
 
-def test_comparison_with_the_paper_needs_the_known_data(tmp_path, pages):
-    assert 'id="paper"' in pages("three")
-    path = make_store(tmp_path / "s.sqlite", known=False)  # other data under the same name
-    assert 'id="paper"' not in build_page(path)
-
-
-def test_other_shares_of_held_out_rows_are_reported(tmp_path, pages):
-    assert "expect differences" not in pages("three")
-    path = make_store(tmp_path / "s.sqlite", test_size=0.3, metrics=("average_precision",))
-    assert "this experiment 30 %: expect differences" in build_page(path)
+def test_published_results_are_shown_where_a_file_has_them(stores, pages):
+    assert 'id="published"' not in build_page(stores("one"))
+    page = pages("three")
+    assert 'id="published"' in page
+    assert "those published in A paper of 2022;" in page
+    assert page.count("another data set&#39;s number") == 9  # of yeast
+    assert "0.777</small>" in page
+    assert 'id="published"' not in pages("hostile")
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
@@ -281,9 +279,9 @@ def test_what_is_not_installed_is_named(stores, monkeypatch, package):
         build_page(stores("one"))
 
 
-def test_an_open_store(stores, pages):
+def test_an_open_store(stores, pages, published):
     with Store(stores("one"), read_only=True) as store:
-        assert build_page(store) == pages("one")
+        assert build_page(store, published=published) == pages("one")
         assert store.keys()  # left open
 
 

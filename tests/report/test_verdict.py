@@ -142,20 +142,6 @@ def test_a_method_that_lacks_data_sets_takes_none_away():
     assert "of 2 methods on 5 data sets" in verdict(compared).winner[1]
 
 
-def test_calibrated_scores_do_not_change_the_ranks_of_others():
-    values = ordered(5, 3)
-    compared = compare_runs(table(values, ("a", "b", "a_calibrated")))
-    assert compared.comparison.methods == ("a", "b")
-    assert compared.left_out[0].startswith(
-        "a_calibrated: another of the methods with calibrated scores; ranked among the others on 5"
-    )
-    # There is nothing else to compare: then they are compared.
-    both = compare_runs(table(values[:, :2], ("a", "a_calibrated")))
-    assert both.comparison.methods == ("a", "a_calibrated")
-    # Only the name says so.
-    assert not compare_runs(table(values, ("x", "b", "a_calibrated"))).left_out
-
-
 def test_the_control_is_named_too():
     lead = verdict(compare_runs(table(ordered(10, 4)), control="c")).lead
     assert lead[0] == "+0.0200 against b"

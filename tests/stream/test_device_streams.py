@@ -351,7 +351,7 @@ class FakeEvent:
 
 
 def test_the_way_to_a_gpu(monkeypatch):
-    """The queues, in their order; a GPU itself is checked by benchmarks/gpu.py."""
+    """The queues, in their order; a GPU itself is checked by imcc_paper.gpu."""
     torch = backend("torch")
     mover = _device.ChunkMover("cpu")
     fake = FakeQueues(torch)

@@ -2,7 +2,7 @@
 
 The threads of LAPACK wait for each other many times per decomposition.  On small matrices this
 takes longer than it saves, and on a machine that is busy with other processes, where a thread may
-have to wait for a core, it takes many times as long (``benchmarks/busy_machine.py``).
+have to wait for a core, it takes many times as long (docs/performance.md).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ from imcc._utils.validation import Features, check_choice, check_count
 
 APPROXIMATIONS = ("nystroem", "fourier")
 LANDMARKS = ("kmeans", "random")
-# Average precision is within 0.005 of that of the exact model (benchmarks/approximation.py).
+# Average precision is within 0.005 of that of the exact model (docs/scale.md).
 DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8

@@ -40,7 +40,7 @@ class Rates:
     distance: float
 
 
-#: Measured with ``python -m benchmarks.ensemble --stages``: on one core, and (roughly) on a GPU.
+#: Measured on one core, and (roughly) on a GPU.
 HOST = Rates(1.6e-10, 4e-3, 1e-7, 4e-9, 1e-10, 2e-10)
 DEVICE = Rates(4e-12, 1e-2, 1e-9, 1e-11, 1e-12, 2e-12)
 

@@ -14,7 +14,6 @@ from typing import Any
 CLASSES: dict[str, str] = {
     "BinaryRelevanceSVM": "imcc.baselines.brsvm:BinaryRelevanceSVM",
     "EnsembleClassifierChains": "imcc.baselines.ecc:EnsembleClassifierChains",
-    "ExtraTreesBaseline": "imcc.baselines.trees:ExtraTreesBaseline",
     "IMCCClassifier": "imcc.estimators.imcc:IMCCClassifier",
     "IMCCClassifierCV": "imcc.estimators.imcc_cv:IMCCClassifierCV",
     "JFSC": "imcc.baselines.jfsc:JFSC",
@@ -24,15 +23,12 @@ CLASSES: dict[str, str] = {
     "LIFT": "imcc.baselines.lift:LIFT",
     "LLSF": "imcc.baselines.llsf:LLSF",
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
-    "LightGBMBaseline": "imcc.baselines.boosting:LightGBMBaseline",
-    "LogisticRegressionBaseline": "imcc.baselines.logistic:LogisticRegressionBaseline",
     "MAHR": "imcc.baselines.mahr:MAHR",
     "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
     "TableClassifier": "imcc.tabular._classifier:TableClassifier",
     "TableEncoder": "imcc.tabular._encoder:TableEncoder",
     "TreeCorrectedClassifier": "imcc.tabular._corrected:TreeCorrectedClassifier",
     "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
-    "XGBoostBaseline": "imcc.baselines.boosting:XGBoostBaseline",
 }
 
 #: Other classes that fitted models contain, for model files only: short name -> "module:class".

@@ -1,21 +1,18 @@
-"""The six algorithms of the paper's comparison, and five further baselines.
+"""The six algorithms of the paper's comparison, and kernel ridge regression.
 
 All are scikit-learn classifiers with the same interface as :class:`imcc.IMCCClassifier`: the same
 input validation, real-valued scores, and a label is predicted if its score is at least 0.
 """
 
 from imcc.baselines._proximal import UnboundedError
-from imcc.baselines.boosting import LightGBMBaseline, XGBoostBaseline
 from imcc.baselines.brsvm import BinaryRelevanceSVM
 from imcc.baselines.ecc import EnsembleClassifierChains
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.kernel_ridge import KernelRidgeBaseline
 from imcc.baselines.lift import LIFT
 from imcc.baselines.llsf import LLSF
-from imcc.baselines.logistic import LogisticRegressionBaseline
 from imcc.baselines.mahr import MAHR
 from imcc.baselines.search_cv import JFSCCV, LLSFCV
-from imcc.baselines.trees import ExtraTreesBaseline
 
 __all__ = [
     "JFSC",
@@ -26,10 +23,6 @@ __all__ = [
     "MAHR",
     "BinaryRelevanceSVM",
     "EnsembleClassifierChains",
-    "ExtraTreesBaseline",
     "KernelRidgeBaseline",
-    "LightGBMBaseline",
-    "LogisticRegressionBaseline",
     "UnboundedError",
-    "XGBoostBaseline",
 ]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     "compare",
     epilog=examples(
         "imcc compare quick.sqlite",
-        "imcc compare paper.sqlite --metric coverage --selection each --missing drop",
-        "imcc compare paper.sqlite --published",
+        "imcc compare mine.sqlite --metric coverage --selection each --missing drop",
+        "imcc compare mine.sqlite --published published.csv",
     ),
 )
 @click.argument("store", type=click.Path(path_type=Path))
@@ -49,7 +49,13 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     show_default=True,
     help="What to do if a method lacks runs that others have.",
 )
-@click.option("--published", is_flag=True, help="Compare each result with that of the paper.")
+@click.option(
+    "--published",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Compare each result with a published one: a CSV file with the columns dataset, method, "
+    "metric, mean, std and n.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare_(
     store: Path,
@@ -59,20 +65,20 @@ def compare_(
     alpha: float,
     rope: float,
     missing: str,
-    published: bool,
+    published: Path | None,
     as_json: bool,
 ) -> None:
     """Compare the results of methods, with tests of significance.
 
     Shows means and ranks, Friedman's test and Nemenyi's critical difference; for the control
     against each other method the size of the difference, Wilcoxon's test with Holm's adjustment and
-    the probabilities of a Bayesian test; or, with --published, a comparison with the paper.
+    the probabilities of a Bayesian test; or, with --published, a comparison with published
+    results.
     """
     from imcc.comparison import compare
-    from imcc.experiment import Store
-    from imcc.published import compare_with_published
+    from imcc.experiment import Store, compare_with_published
 
-    if published:
+    if published is not None:
         refuse_options(["control", "rope", "missing"], "comparisons of methods")
     wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
     with (
@@ -80,8 +86,14 @@ def compare_(
         Store(store, read_only=True) as opened,
         working("comparing") as report,
     ):
-        if published:
-            beside = compare_with_published(opened, selection, metrics=wanted, alpha=alpha)
+        if published is not None:
+            beside = compare_with_published(
+                opened,
+                published,
+                selection,
+                metrics=None if "all" in metrics else wanted,
+                alpha=alpha,
+            )
         else:
             if control is None and "imcc" in opened.scores(wanted[0]).methods:
                 control = "imcc"
@@ -98,7 +110,7 @@ def compare_(
                         rope=rope,
                     )
                 )
-    if published:
+    if published is not None:
         _show_published(beside, wanted, as_json)
     elif as_json:
         print_json([comparison.to_dict() for comparison in compared])
@@ -212,7 +224,7 @@ def _tests(result: Comparison) -> list[str]:
 
 
 def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
-    from imcc.published import VERDICTS
+    from imcc.experiment import VERDICTS
 
     if as_json:
         print_json(beside.to_dict())
@@ -232,7 +244,7 @@ def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
             if cell.metric == metric and cell.verdict != "missing"
         ]
         if rows:
-            headings = ["data set", "method", "ours", "paper", "difference", "in SE", "verdict"]
+            headings = ["data set", "method", "ours", "published", "difference", "in SE", "verdict"]
             aligned = ["left", "left", "right", "right", "right", "right", "left"]
             print_table(metric, list(zip(headings, aligned, strict=True)), rows)
     counts = beside.counts()

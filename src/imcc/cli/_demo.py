@@ -134,7 +134,6 @@ def _show(
     means: dict[str, dict[str, float]], stds: dict[str, dict[str, float]], n_splits: int
 ) -> None:
     from imcc.metrics import METRICS
-    from imcc.published import table as published
 
     rows: list[tuple[object, ...]] = []
     for method, of_method in means.items():
@@ -144,8 +143,6 @@ def _show(
             first = mean == best(other[metric] for other in means.values())
             cells.append(_cell(mean, stds[method][metric], "*" if first else " "))
         rows.append((method, *cells))
-    paper = [published(metric).cell("yeast", "imcc") for metric in METRICS]
-    rows.append(("paper's imcc", *(_cell(mean, std, " ") for mean, std, _ in paper)))
     print_table(
         f"yeast, 20 % of the rows held out, {n_splits} random splits: mean ± std, * the best",
         [("", "left"), *((_HEADINGS[name], "right") for name in METRICS)],

@@ -49,9 +49,9 @@ def experiment() -> None:
     "run",
     epilog=examples(
         "imcc experiment run quick",
-        "imcc experiment run paper --methods imcc,kernel_ridge --repeats 3 -j 2",
+        "imcc experiment run quick --methods imcc,kernel_ridge --repeats 3 -j 2",
         "imcc experiment run mine.toml -o results/mine.sqlite --dask tcp://10.0.0.1:8786",
-        "imcc experiment run paper --methods my_methods.toml --rows results/paper.csv",
+        "imcc experiment run mine.toml --methods my_methods.toml --rows mine.csv",
     ),
 )
 @click.argument("source", metavar="FILE_OR_NAME")
@@ -74,10 +74,8 @@ def experiment() -> None:
     multiple=True,
     metavar="FILE",
     help="Results of the other methods: a .csv or .sqlite file; may be repeated.  They "
-    "are not computed again, and --methods are compared with them at the end.  [default: "
-    "results/NAME.csv in this folder, if it exists and --methods has a file]",
+    "are not computed again, and --methods are compared with them at the end.",
 )
-@click.option("--no-rows", is_flag=True, help="Do not use the default of --rows.")
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
 @click.option("--no-sensitivity", is_flag=True, help="Do not run the sensitivity studies.")
 @running_options
@@ -89,10 +87,9 @@ def run_(
     repeats: int | None,
     no_sensitivity: bool,
     rows: tuple[Path, ...],
-    no_rows: bool,
     **running: Any,
 ) -> None:
-    """Run an experiment: an included one (paper, quick) or a TOML or JSON file.
+    """Run an experiment: an included one (quick) or a TOML or JSON file.
 
     Results are stored immediately. Existing results are not computed again, so the same command
     resumes an interrupted run; with more repeats, methods or data sets it adds them.
@@ -101,28 +98,17 @@ def run_(
     packages that the file allows with a line such as allow = ["xgboost"], and from those of
     --allow. Nothing is imported while the file is read.
 
-    To compare your own method with existing results, use --methods mine.toml --rows
-    results/paper.csv: only your method is computed, on the same splits, and means, ranks and tests
-    of all methods are shown.
+    To compare your own method with existing results, use --methods mine.toml --rows rows.csv: only
+    your method is computed, on the same splits, and means, ranks and tests of all methods are
+    shown.
     """
     from imcc.experiment import join_rows, load_experiment
 
-    if rows and no_rows:
-        raise click.UsageError("--rows and --no-rows exclude each other.")
     with problems_reported():
         whole = load_experiment(source)
         from_file = False
         if methods is not None:
             whole, methods, from_file = _with_files(whole, methods)
-            usual = Path("results", f"{whole.name}.csv")
-            if from_file and not rows and not no_rows:
-                if usual.exists():
-                    rows = (usual,)
-                elif not running["as_json"] and not running["quiet"]:
-                    say(
-                        f"There is no {usual} here: only {', '.join(methods)} will be run. To "
-                        "compare with rows of other methods, name their file with --rows."
-                    )
         if rows and methods is None:
             raise click.UsageError("--rows needs --methods: what is to be compared with the rows.")
         path = store or Path(f"{whole.name}.sqlite")
@@ -433,7 +419,7 @@ def export_(store: Path, output: Path, force: bool, raw: bool, as_json: bool) ->
     "merge",
     epilog=examples(
         "imcc experiment merge quick.sqlite from_another_machine.csv",
-        "imcc experiment merge new.sqlite results.csv --experiment paper",
+        "imcc experiment merge new.sqlite results.csv --experiment mine.toml",
     ),
 )
 @_STORE

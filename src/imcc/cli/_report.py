@@ -18,10 +18,11 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
 @click.command(
     epilog=examples(
         "imcc report quick.sqlite",
-        'imcc report paper.sqlite -o report.html --title "All fifteen data sets"',
-        "imcc report paper.sqlite --tables latex -o tables.tex",
-        "imcc report paper.sqlite --tables markdown -o - | less",
-        "imcc report paper.sqlite --figures pdf -o figures",
+        'imcc report mine.sqlite -o report.html --title "All my data sets"',
+        "imcc report mine.sqlite --tables latex -o tables.tex",
+        "imcc report mine.sqlite --tables markdown -o - | less",
+        "imcc report mine.sqlite --figures pdf -o figures",
+        "imcc report mine.sqlite --published published.csv",
     )
 )
 @click.argument("store", type=click.Path(path_type=Path))
@@ -47,6 +48,12 @@ _SUFFIXES = {"markdown": ".md", "latex": ".tex"}
     type=click.Choice(FIGURE_FORMATS),
     help="Write only the figures, as files of this format.",
 )
+@click.option(
+    "--published",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="CSV file of published results to show beside these; see imcc compare.",
+)
 @click.option("--force", is_flag=True, help="Overwrite a file that is not a report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(
@@ -58,6 +65,7 @@ def report(
     rope: float,
     tables: str | None,
     figures: str | None,
+    published: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -71,8 +79,9 @@ def report(
 
     if tables is not None and figures is not None:
         raise click.UsageError("Give --tables or --figures, not both.")
-    if title is not None and (tables is not None or figures is not None):
-        raise click.UsageError("--title is for the page, not for --tables or --figures.")
+    for option, value in (("--title", title), ("--published", published)):
+        if value is not None and (tables is not None or figures is not None):
+            raise click.UsageError(f"{option} is for the page, not for --tables or --figures.")
     if as_json and output == Path("-"):
         raise click.UsageError("--json prints the name of the file; with -o - there is none.")
     if tables is not None and control is not None:
@@ -104,9 +113,8 @@ def report(
             written = [reports.write_tables(store, path, overwrite=force)]
         else:
             path = output or store.with_suffix(".html")
-            written = [
-                reports.write_report(store, path, title=title, rope=rope, **page, overwrite=force)
-            ]
+            page |= {"title": title, "rope": rope, "published": published}
+            written = [reports.write_report(store, path, **page, overwrite=force)]
     shown = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
     if text:
         click.echo(text, nl=False)

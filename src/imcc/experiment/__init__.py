@@ -8,7 +8,7 @@ from imcc.experiment._beside import join_rows, scores_beside
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._estimate import remaining_seconds
 from imcc.experiment._exchange import Merged, export, merge
-from imcc.experiment._methods import CALIBRATED, NAMED, Method
+from imcc.experiment._methods import NAMED, Method
 from imcc.experiment._plan import (
     SCORES,
     SENSITIVITY,
@@ -17,6 +17,7 @@ from imcc.experiment._plan import (
     Task,
     TaskKey,
 )
+from imcc.experiment._published import VERDICTS, Cell, PublishedComparison, compare_with_published
 from imcc.experiment._records import UNSEARCHED, Failure, Run, Selection, Study
 from imcc.experiment._runner import Progress, Summary, run
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
@@ -27,13 +28,14 @@ from imcc.experiment._task import run_task
 
 __all__ = [
     "ALL_METRICS",
-    "CALIBRATED",
     "EACH",
     "LABEL_RANGES",
     "NAMED",
     "SCORES",
     "SENSITIVITY",
     "UNSEARCHED",
+    "VERDICTS",
+    "Cell",
     "DatasetSpec",
     "Experiment",
     "ExperimentError",
@@ -42,6 +44,7 @@ __all__ = [
     "Method",
     "Progress",
     "Protocol",
+    "PublishedComparison",
     "Run",
     "Selection",
     "Store",
@@ -50,6 +53,7 @@ __all__ = [
     "Summary",
     "Task",
     "TaskKey",
+    "compare_with_published",
     "export",
     "greater_is_better",
     "join_rows",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from imcc._utils.names import CLASSES, class_of
+from imcc._utils.names import CLASSES
 from imcc._utils.validation import check_choice
 from imcc.experiment._describe import (
     ALLOWED,
@@ -68,31 +67,21 @@ NAMED: dict[str, dict[str, Any]] = {
     "lift": {"estimator": "LIFT", "params": {}},
     "kernel_ensemble": {"estimator": "KernelEnsembleClassifier", "params": {}},
     "kernel_ridge": {"estimator": "KernelRidgeBaseline", "params": {}},
-    "extra_trees": {"estimator": "ExtraTreesBaseline", "params": {}},
-    "lightgbm": {"estimator": "LightGBMBaseline", "params": {}},
-    "xgboost": {"estimator": "XGBoostBaseline", "params": {}},
-    "logistic": {"estimator": "LogisticRegressionBaseline", "params": {}},
+    # Of scikit-learn.
+    "extra_trees": {
+        "estimator": "sklearn.ensemble.ExtraTreesClassifier",
+        "params": {"n_estimators": 300},
+    },
+    "logistic": {
+        "estimator": "sklearn.multiclass.OneVsRestClassifier",
+        "params": {
+            "estimator": {
+                "estimator": "sklearn.linear_model.LogisticRegression",
+                "params": {"max_iter": 1000},
+            }
+        },
+    },
 }
-
-
-def _calibrated(name: str) -> dict[str, Any]:
-    """Return a calibrated method: searches have a parameter for it, others are wrapped."""
-    estimator, params = NAMED[name]["estimator"], NAMED[name]["params"]
-    if "calibrate" in inspect.signature(class_of(estimator)).parameters:
-        return {"estimator": estimator, "params": {**params, "calibrate": True}}
-    return {
-        "estimator": "MultilabelCalibrator",
-        "params": {"estimator": {"estimator": estimator, "params": params}},
-    }
-
-
-#: Methods with calibrated scores, and the corresponding methods without calibration.  The scores of
-#: the latter are least-squares fits, margins or votes; those of all other methods are log-odds.
-CALIBRATED: dict[str, str] = {
-    f"{name}_calibrated": name
-    for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr", "extra_trees")
-}
-NAMED |= {name: _calibrated(plain) for name, plain in CALIBRATED.items()}
 
 
 @dataclass(frozen=True)
@@ -174,16 +163,9 @@ class Method:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the method only uses classes of imcc, including nested estimators."""
-        return is_ours(self.description) and is_ours(self.grid or {})
-
-    @property
-    def is_named(self) -> bool:
-        """Whether it equals the named method of the same name; nothing is created."""
-        named = NAMED.get(self.name)
-        if named is None or self.grid is not None:
-            return False
-        return _has_values(self.description, named)
+        """Whether it is a named method, or only uses classes of imcc, nested ones included."""
+        ours = is_ours(self.description) or self.description in NAMED.values()
+        return ours and is_ours(self.grid or {})
 
     def canonical(self) -> dict[str, Any]:
         """Return a canonical form for comparisons."""
@@ -195,23 +177,6 @@ class Method:
         if self.grid is not None:
             plain["grid"] = self.grid
         return plain
-
-
-def _has_values(description: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
-    """Return whether a description has the parameters of a named one, and defaults otherwise."""
-    params = description.get("params", {})
-    values = {**description.get("defaults", {}), **params}
-
-    def same(value: Any, wanted: Any) -> bool:
-        if isinstance(wanted, Mapping) and "estimator" in wanted:
-            return isinstance(value, Mapping) and _has_values(value, wanted)
-        return bool(value == wanted)
-
-    return (
-        description.get("estimator") == named["estimator"]
-        and set(params) <= set(named["params"])
-        and all(same(values.get(name), wanted) for name, wanted in named["params"].items())
-    )
 
 
 def make_methods(given: Any) -> list[Method]:

@@ -292,7 +292,7 @@ class Experiment:
         return resolved
 
     def resolve_ours(self) -> Experiment:
-        """Return the experiment with those methods resolved that only use classes of imcc.
+        """Return the experiment with its named methods, and others of classes of imcc, resolved.
 
         For cases in which nothing else may be imported, such as merging.
 
@@ -302,9 +302,7 @@ class Experiment:
         """
         resolved = copy(self)
         resolved._replace_methods(
-            lambda method: (
-                method.resolve(()) if method.is_ours and not method.is_resolved else method
-            )
+            lambda method: method.resolve() if method.is_ours and not method.is_resolved else method
         )
         return resolved
 
@@ -357,8 +355,8 @@ class Experiment:
         Examples
         --------
         >>> from imcc.experiment import load_experiment
-        >>> load_experiment("paper").subset(datasets=["yeast"], methods=["imcc"], n_repeats=2)
-        <Experiment 'paper': 1 data sets x 1 methods x 2 repetitions, 1 studies>
+        >>> load_experiment("quick").subset(methods=["imcc"], n_repeats=2)
+        <Experiment 'quick': 1 data sets x 1 methods x 2 repetitions, 0 studies>
         """
         part = copy(self)
         if datasets is not None:

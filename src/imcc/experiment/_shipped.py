@@ -26,7 +26,7 @@ def list_experiments() -> dict[str, str]:
     Examples
     --------
     >>> sorted(list_experiments())
-    ['outside', 'paper', 'quick']
+    ['quick']
     """
     folder = resources.files("imcc.experiment") / "shipped"
     found = {}
@@ -60,8 +60,8 @@ def load_experiment(source: str | Path) -> Experiment:
     Examples
     --------
     >>> from imcc.experiment import load_experiment
-    >>> load_experiment("paper")
-    <Experiment 'paper': 15 data sets x 18 methods x 10 repetitions, 3 studies>
+    >>> load_experiment("quick")
+    <Experiment 'quick': 1 data sets x 5 methods x 3 repetitions, 0 studies>
     """
     if str(source) in list_experiments():
         text = (resources.files("imcc.experiment") / "shipped" / f"{source}.toml").read_text(

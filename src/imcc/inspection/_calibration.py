@@ -38,7 +38,6 @@ from imcc.baselines import (
     LLSF,
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
-    ExtraTreesBaseline,
     KernelRidgeBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, label_probabilities, label_scores
@@ -382,7 +381,7 @@ def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, fl
 
 # What the scores of the models estimate; those of other classes do not estimate probabilities.
 _LEAST_SQUARES = (IMCCClassifier, KernelRidgeBaseline)  # of -1 and +1: 2 P - 1
-_SHARES = (LLSF, JFSC, ExtraTreesBaseline)  # P - 1/2
+_SHARES = (LLSF, JFSC)  # P - 1/2
 _PLATT = (BinaryRelevanceSVM, EnsembleClassifierChains, LIFT)  # log-odds, or margins
 
 
@@ -403,8 +402,8 @@ def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
     ndarray of shape (n_samples, n_labels), or None
         The model's own probabilities if it has ``predict_proba``; (score + 1) / 2, clipped to
         [0, 1], for IMCC and kernel ridge, which are least-squares fits of -1 and +1; score + 1/2,
-        clipped to [0, 1], for LLSF, JFSC and extra-trees; 1 / (1 + exp(-score)) for the support
-        vector machines with ``scores="probability"``.  None for scores that do not estimate a
+        clipped to [0, 1], for LLSF and JFSC; 1 / (1 + exp(-score)) for the support vector machines
+        with ``scores="probability"``.  None for scores that do not estimate a
         probability, such as margins.
     """
     if hasattr(model, "predict_proba"):

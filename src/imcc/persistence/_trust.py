@@ -5,8 +5,7 @@ Some of them use numbers of the file as indices, in compiled code that does not 
 the types below are trusted, each with the loader of skops that it is written for, and
 :mod:`imcc.persistence._checks` checks their indices.  Of imcc, these are the classes in
 :mod:`imcc._utils.names`: trusting everything would allow a file to name functions that write to
-disk.  Classes whose models are parsed by another library are not trusted, since its parser is not
-made for untrusted input.
+disk.  Types of other packages are only loaded if the user names them.
 """
 
 from __future__ import annotations
@@ -20,13 +19,7 @@ import scipy.sparse as sp
 from imcc._utils.names import CLASSES, PARTS
 from imcc._utils.optional import require
 
-# Parsed by LightGBM and XGBoost when rows are scored.
-_READ_ELSEWHERE = ("LightGBMBaseline", "XGBoostBaseline")
-_OURS = frozenset(
-    where.replace(":", ".")
-    for name, where in {**CLASSES, **PARTS}.items()
-    if name not in _READ_ELSEWHERE
-)
+_OURS = frozenset(where.replace(":", ".") for where in {**CLASSES, **PARTS}.values())
 
 # Around and inside of our models.  The trees of ExtraTreesClassifier are not among them.
 _SKLEARN = frozenset(

@@ -20,7 +20,7 @@ from imcc.experiment import Experiment, Run
 from imcc.metrics import METRICS
 from imcc.report import _words as words
 from imcc.report._figures import dataset_figure, draw_figures, panel_figure
-from imcc.report._paper import paper_section
+from imcc.report._published import published_section
 from imcc.report._results import OWN, Panel, Results
 from imcc.report._tables import paper_table
 from imcc.report._verdict import verdict, when_not
@@ -98,7 +98,7 @@ def render(results: Results, title: str | None = None) -> str:
         sensitivity=list(_sensitivity(results, figures)),
         labels=_labels(results),
         datasets=list(_datasets(results, figures)),
-        paper=paper_section(results),
+        published=published_section(results),
         environments=_environments(results),
         warnings=_warnings(results),
         reproduction=reproduction(results.experiment, results.path.name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,6 @@ from imcc.report._words import counted, one_line, rank_text
 DEFAULT_CONTROL = "imcc"
 #: Settings are chosen by the metric of the experiment.
 OWN = "own"
-_CALIBRATED = "_calibrated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +87,8 @@ class Results:
         One per metric with values and way of choosing settings.
     labels : dict of str to Panel
         Average precision of labels by their frequency, per range of it that can be compared.
+    published : path-like or None
+        File of published results that are shown beside these.
     """
 
     path: Path
@@ -100,6 +101,7 @@ class Results:
     alpha: float
     panels: list[Panel]
     labels: dict[str, Panel]
+    published: str | os.PathLike[str] | None = None
 
     @property
     def scoring(self) -> str:
@@ -128,6 +130,7 @@ def gather(
     control: str | None = None,
     alpha: float = 0.05,
     rope: float = 0.01,
+    published: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Read a store and compare its results; the arguments are those of ``write_report``."""
     opened = nullcontext(store) if isinstance(store, Store) else Store(Path(store), read_only=True)
@@ -152,6 +155,7 @@ def gather(
             alpha=alpha,
             panels=list(_panels(source, runs, control, alpha, rope)),
             labels=_compare_by_frequency(source, alpha),
+            published=published,
         )
 
 
@@ -190,9 +194,6 @@ def compare_runs(
 ) -> Panel:
     """Compare the methods that can be ranked together, and the others with them.
 
-    Calibrated variants of other methods are ranked separately, since two nearly equal methods
-    change the ranks of all others.
-
     Parameters
     ----------
     scores : ScoreTable
@@ -204,8 +205,7 @@ def compare_runs(
     selections : tuple of str, default=("own",)
         How settings were chosen.
     """
-    plain = [m for m in scores.methods if not is_calibrated(m, scores.methods)]
-    part, reasons = drop_missing(scores if len(plain) < 2 else scores.select(methods=plain))
+    part, left_out = drop_missing(scores)
     comparison = None
     if part.datasets and part.methods:
         comparison = compare(
@@ -223,20 +223,8 @@ def compare_runs(
             runs = scores.common_runs((*part.methods, method))
             if len(runs.datasets) > 1:
                 partial[method] = compare(runs)
-    calibrated = [m for m in scores.methods if m not in {*part.methods, *dict(reasons)}]
-    left_out = [(m, "another of the methods with calibrated scores") for m in calibrated]
-    left_out += reasons
     texts = [f"{one_line(name)}: {why}{_rank_among(partial, name)}" for name, why in left_out]
     return Panel(scores, comparison, tuple(texts), partial, selections)
-
-
-def is_calibrated(method: str, methods: Sequence[str]) -> bool:
-    """Return whether a method is the calibrated variant of another one of the methods.
-
-    >>> is_calibrated("llsf_calibrated", ["llsf", "llsf_calibrated"])
-    True
-    """
-    return method.endswith(_CALIBRATED) and method.removesuffix(_CALIBRATED) in methods
 
 
 def _rank_among(partial: dict[str, Comparison], method: str) -> str:

@@ -30,6 +30,7 @@ def write_report(
     alpha: float = 0.05,
     rope: float = 0.01,
     title: str | None = None,
+    published: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a report on the results of a store as a self-contained HTML page.
@@ -50,6 +51,9 @@ def write_report(
         Bayesian test (see :func:`imcc.comparison.bayesian_signed_rank`).
     title : str, default=None
         Title of the page; the name of the experiment by default.
+    published : path-like, default=None
+        CSV file of published results to show beside these, matched by the names of data sets,
+        methods and metrics; see :func:`imcc.experiment.compare_with_published`.
     overwrite : bool, default=False
         Whether to overwrite an existing file that is not a report.
 
@@ -66,16 +70,16 @@ def write_report(
     Examples
     --------
     >>> from imcc.report import write_report
-    >>> write_report("paper.sqlite", "report.html")  # doctest: +SKIP
+    >>> write_report("mine.sqlite", "report.html")  # doctest: +SKIP
     PosixPath('report.html')
     """
     target = Path(path)
     _check_target(target, overwrite)
     check_share("alpha", alpha)
     check_number("rope", rope, at_least=0)
-    shares = (1, 3)  # as measured for the fifteen data sets of the paper
+    shares = (1, 3)  # as measured for fifteen data sets
     with part(0, shares, "comparing"):
-        results = gather(store, control=control, alpha=alpha, rope=rope)
+        results = gather(store, control=control, alpha=alpha, rope=rope, published=published)
     with part(1, shares, "drawing"):
         return save(target, render(results, title).encode("utf-8"))
 

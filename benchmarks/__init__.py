@@ -1,1 +1,0 @@
-"""Timing scripts; not part of the installed package."""

@@ -1,1 +1,0 @@
-"""The parts of the page docs/reproduction.md, which ``benchmarks.reproduce`` writes."""

@@ -1,0 +1,157 @@
+"""Measurements that pages show: one row per number in a small CSV file.
+
+A script collects its numbers in :class:`Measurements`, lays them out with the same functions that
+the pages use, and writes them with ``--csv FILE``.  ``python -m imcc_paper.reproduce`` reads the
+files again and fills the marked blocks of the pages, without measuring anything.
+
+A number belongs to a case (a row of a table) of a part (a table).  A part is replaced as a whole,
+so that no table mixes runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import os
+import platform
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from threadpoolctl import threadpool_info
+
+import imcc
+
+KEYS = ("part", "case", "quantity")
+MACHINE = ("processor", "cores", "python", "numpy", "scipy", "scikit-learn", "imcc")
+COLUMNS = (*KEYS, "value", "date", "threads", "device", *MACHINE)
+
+
+class Measurements:
+    """Numbers by part, case and quantity, each with where and when it was measured.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Rows of a file.
+    device : str
+        The GPU of the numbers that are added, with the library that computes on it.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, str]] = (), device: str = "") -> None:
+        self._rows = {(row["part"], row["case"], row["quantity"]): row for row in rows}
+        self._device = device
+
+    @classmethod
+    def read(cls, path: Path) -> Measurements:
+        """Return the rows of a file; none if there is no file."""
+        if not path.exists():
+            return cls()
+        with path.open(newline="", encoding="utf-8") as file:
+            return cls(csv.DictReader(file))
+
+    def add(self, part: str, case: object, **values: float) -> None:
+        """Add the numbers of a case, measured here and now; they are also printed as progress."""
+        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
+        where = {
+            **machine(),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "threads": str(threads),
+            "device": self._device,
+        }
+        for quantity, value in values.items():
+            key = dict(zip(KEYS, (part, str(case), quantity), strict=True))
+            self._rows[part, str(case), quantity] = {**key, "value": _text(value), **where}
+        shown = ", ".join(f"{quantity} {value:.4g}" for quantity, value in values.items())
+        print(f"{part}, {case}: {shown}", file=sys.stderr, flush=True)
+
+    def parts(self) -> list[str]:
+        """Return the names of the parts."""
+        return list(dict.fromkeys(part for part, _, _ in self._rows))
+
+    def cases(self, part: str) -> list[str]:
+        """Return the names of the cases of a part, in their order; none if it was not measured."""
+        return list(dict.fromkeys(case for of, case, _ in self._rows if of == part))
+
+    def of(self, part: str, case: object) -> dict[str, float]:
+        """Return the numbers of a case by quantity."""
+        found = {
+            quantity: float(row["value"])
+            for (of, name, quantity), row in self._rows.items()
+            if (of, name) == (part, str(case))
+        }
+        if not found:
+            raise KeyError(f"{part!r} has no case {str(case)!r}, only {self.cases(part)}")
+        return found
+
+    def where(self, part: str, column: str) -> str:
+        """Return what all numbers of a part have in a column, such as the number of threads."""
+        found = {row[column] for row in self._rows.values() if row["part"] == part}
+        if len(found) != 1 or found == {""}:
+            raise ValueError(f"the rows of {part!r} do not have one {column}: {sorted(found)}")
+        return found.pop()
+
+    def save(self, path: Path) -> None:
+        """Write the parts to a file; other parts that it has are kept."""
+        kept = Measurements.read(path)._rows
+        rows = {key: row for key, row in kept.items() if key[0] not in self.parts()} | self._rows
+        order = list(dict.fromkeys(key[0] for key in (*kept, *rows)))
+        lines = sorted(rows.values(), key=lambda row: order.index(row["part"]))  # stable
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(lines)
+
+
+def machine() -> dict[str, str]:
+    """Return the processor and the versions that a measurement depends on."""
+    cpu = Path("/proc/cpuinfo")
+    names = (
+        [line for line in cpu.read_text().splitlines() if line.startswith("model name")]
+        if cpu.exists()
+        else []
+    )
+    return {
+        "processor": names[0].partition(":")[2].strip() if names else platform.processor(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        "imcc": imcc.__version__,
+    }
+
+
+def _text(value: float) -> str:
+    """Return a number with six digits; whole numbers with all of theirs."""
+    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
+
+
+def add_csv_option(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add ``--csv FILE``."""
+    parser.add_argument(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help=f"write the numbers to this file, such as results/{name}.csv",
+    )
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def not_measured(command: str, where: str) -> str:
+    """Return what a page says in place of numbers that this version does not have."""
+    return paragraph(
+        f"Not measured yet with this version: `{command}`, in the folder `paper` on {where}, "
+        "writes the numbers that `make -C paper` shows here."
+    )
+
+
+def paragraph(text: str) -> str:
+    """Return a text broken into lines, as wide as those of the pages."""
+    return textwrap.fill(text, 116, break_long_words=False, break_on_hyphens=False)

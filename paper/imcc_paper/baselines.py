@@ -1,0 +1,212 @@
+"""The algorithms of the comparison: time and memory of one training run, and variants of two.
+
+    python -m imcc_paper.baselines --speed             one training run of each on arts
+    python -m imcc_paper.baselines --variants lift --data scene yeast     LIFT's two scores
+    python -m imcc_paper.baselines --variants mahr --data yeast medical   MAHR without its parts
+
+``--csv results/baselines.csv`` writes the numbers to a file, from which ``python -m
+imcc_paper.reproduce`` writes them into docs/baselines.md.  All times are of the CPU, with one
+thread.  The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see
+:mod:`imcc.datasets`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, train_test_split
+from threadpoolctl import threadpool_limits
+
+from imcc.baselines import (
+    JFSC,
+    JFSCCV,
+    LIFT,
+    LLSF,
+    LLSFCV,
+    MAHR,
+    BinaryRelevanceSVM,
+    EnsembleClassifierChains,
+    KernelRidgeBaseline,
+)
+from imcc.datasets import load_dataset
+from imcc.metrics import METRICS, evaluate
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+from imcc_paper.methods import ExtraTreesBaseline
+
+# 40 settings of LLSF's and JFSC's grids, with halving over the folds.
+SEARCH = {"budget": 40, "halving": True, "max_iter": 100}
+ALGORITHMS: dict[str, Any] = {
+    "BRsvm": BinaryRelevanceSVM(),
+    "ECC": EnsembleClassifierChains(),
+    "MAHR": MAHR(),
+    "LLSF": LLSFCV(**SEARCH),
+    "JFSC": JFSCCV(**SEARCH),
+    "LIFT": LIFT(),
+}
+# One training run each: LLSF and JFSC at one setting, and their searches.
+SPEED: dict[str, Any] = {
+    **{name: model for name, model in ALGORITHMS.items() if name not in ("LLSF", "JFSC")},
+    "kernel ridge": KernelRidgeBaseline(),
+    "extra-trees": ExtraTreesBaseline(),
+    "LLSF, one setting": LLSF(alpha=2**-3, beta=2**-3, max_iter=100),
+    "LLSF, search": ALGORITHMS["LLSF"],
+    "JFSC, one setting": JFSC(alpha=4**-2, beta=4**-1, gamma=4**-4, max_iter=100),
+    "JFSC, search": ALGORITHMS["JFSC"],
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "lift": {
+        "LIFT, probability": LIFT(scores="probability"),
+        "LIFT, margin": LIFT(scores="margin"),
+    },
+    "mahr": {
+        "MAHR": MAHR(),
+        "MAHR, no reuse": MAHR(reuse=False),
+        "MAHR, labels never stop": MAHR(min_loss=0),
+    },
+}
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """Return the model with its seed, and with shuffled folds where it has folds."""
+    own = model.get_params()
+    chosen = {"random_state": seed, "cv": KFold(5, shuffle=True, random_state=seed)}
+    return clone(model).set_params(**{k: v for k, v in chosen.items() if k in own})
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    data = load_dataset(name)
+    X = data.X.toarray() if data.is_sparse else data.X
+    return np.ascontiguousarray(X, dtype=np.float64), data.Y
+
+
+def spread_labels(Y: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return labels from the middles of equal parts of all labels, by frequency."""
+    order = np.argsort(-Y.sum(axis=0), kind="stable")
+    order = order[Y[:, order].any(axis=0) & ~Y[:, order].all(axis=0)]
+    n_labels = min(n_labels, len(order))
+    return order[((np.arange(n_labels) + 0.5) * len(order) / n_labels).astype(int)]
+
+
+def add_metrics(part: str, names: list[str], repetitions: int, found: Measurements) -> None:
+    """Add the means of all metrics of variants over some splits."""
+    for name in names:
+        X, Y = load(name)
+        for variant, model in VARIANTS[part].items():
+            rows = [one_run(model, X, Y, repetition) for repetition in range(repetitions)]
+            means = {m: float(np.mean([row[m] for row in rows])) for m in METRICS}
+            found.add(part, f"{name}: {variant}", **means)
+
+
+def one_run(model: Any, X: np.ndarray, Y: np.ndarray, repetition: int) -> dict[str, float]:
+    """Train on 80 % of the rows and judge on the rest."""
+    X, X_new, Y, Y_new = train_test_split(X, Y, test_size=0.2, random_state=repetition)
+    with warnings.catch_warnings():
+        # Iterations are limited on purpose, and rare labels make clusters of few rows.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = seeded(model, repetition).fit(X, Y)
+    return evaluate(Y_new, model.decision_function(X_new))
+
+
+def metric_table(found: Measurements, part: str) -> str:
+    """Lay out all metrics."""
+    rows = ((case, found.of(part, case)) for case in found.cases(part))
+    return _measured.table(
+        ["", *METRICS], ([case, *(f"{of[m]:.3f}" for m in METRICS)] for case, of in rows)
+    )
+
+
+def add_speed(names: list[str], found: Measurements) -> None:
+    """Add time and peak memory of one training run, each in a process of its own."""
+    for name in names:
+        command = [sys.executable, "-m", "imcc_paper.baselines", "--measure", name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        with threadpool_limits(1):
+            found.add("speed", name, **json.loads(done.stdout))
+
+
+def speed_table(found: Measurements) -> str:
+    """Lay out time and memory."""
+    rows = ((name, found.of("speed", name)) for name in found.cases("speed"))
+    return _measured.table(
+        ["", "CPU seconds", "peak memory above the start, in copies of X"],
+        ([name, f"{of['cpu_seconds']:.1f}", f"{of['copies']:.1f}"] for name, of in rows),
+    )
+
+
+def measure(name: str) -> dict[str, float]:
+    """Return time and peak memory of one training run on arts, with one thread."""
+    X, Y = load("arts")
+    X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
+    model = seeded(SPEED[name], 0)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X[:200, :50], Y[:200, :2])  # imports and thread pools
+        before = _memory("VmRSS")
+        # Loading the data had a peak of its own: forget it (Linux).
+        Path("/proc/self/clear_refs").write_text("5")
+        worked = time.process_time()
+        model.fit(X, Y)
+    return {
+        "cpu_seconds": time.process_time() - worked,
+        "copies": (_memory("VmHWM") - before) / X.nbytes,
+    }
+
+
+def _memory(entry: str) -> int:
+    """Return the resident size now (VmRSS) or at its largest (VmHWM), in bytes (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(entry))
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of docs/baselines.md."""
+    margin, probability = (
+        found.of("lift", f"yeast: LIFT, {scores}") for scores in ("margin", "probability")
+    )
+    lower = probability["average_precision"] - margin["average_precision"]
+    more = margin["ranking_loss"] / probability["ranking_loss"] - 1
+    return {
+        "baselines-speed": speed_table(found),
+        "lift-scores": metric_table(found, "lift"),
+        "lift-difference": f"{lower:.3f} and increases the ranking loss by {100 * more:.0f} %",
+        "mahr-variants": metric_table(found, "mahr"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--speed", action="store_true", help="time and memory on arts")
+    asked.add_argument("--variants", choices=list(VARIANTS), help="metrics of one algorithm")
+    asked.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
+    parser.add_argument("--data", nargs="+", default=["yeast"], help="data sets of --variants")
+    parser.add_argument("--repetitions", type=int, default=3, help="80/20 splits (default 3)")
+    _measured.add_csv_option(parser, "baselines")
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    found = Measurements()
+    if options.speed:
+        add_speed(list(SPEED), found)
+        print(speed_table(found))
+    else:
+        add_metrics(options.variants, options.data, options.repetitions, found)
+        print(metric_table(found, options.variants))
+    if options.csv:
+        found.save(options.csv)
+
+
+if __name__ == "__main__":
+    main()

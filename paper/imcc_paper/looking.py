@@ -1,0 +1,215 @@
+"""Looking into models: the tables and pictures of docs/looking_into_a_model.md.
+
+    python -m imcc_paper.looking --csv results/looking.csv      the numbers
+    python -m imcc_paper.looking --pictures docs/images         and the pictures
+
+``python -m imcc_paper.reproduce`` makes the tables of the page from the file.
+The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sklearn.metrics import f1_score
+from sklearn.model_selection import KFold
+
+from imcc import IMCCClassifier, TableClassifier
+from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.datasets import Dataset, load_dataset, paper_splits
+from imcc.inspection import (
+    ColumnAttribution,
+    Explainer,
+    diagnose,
+    diagnose_probabilities,
+    draw_calibration,
+    draw_clusters,
+    draw_columns,
+    draw_correlations,
+    draw_diagnostics,
+    draw_explanation,
+    draw_map,
+    draw_reliability,
+    draw_threshold_curves,
+    explain_columns,
+    inspect_model,
+    probabilities,
+    probabilities_before_calibration,
+    reliability,
+    threshold_curve,
+)
+from imcc.metrics import hamming_loss
+from imcc.tabular import example_table
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+
+DATA = ("yeast", "scene", "image", "cal500", "enron", "medical")
+N_CLUSTERS = (8, 32, 128, 256)
+# The criteria of the thresholds, and the titles of their columns.
+CHOSEN = {"plain": "all at 0", "f1": "chosen for F1", "micro_f1": "chosen for micro-F1"}
+MEASURES = ("macro_f1", "micro_f1", "hamming_loss")
+SETTING = {"n_clusters": 64, "alpha": 1.0, "beta": 0.1, "gamma": 0.1, "random_state": 0}
+
+
+def carried(data: Dataset, n_clusters: int) -> tuple[float, float]:
+    """Return the share of the label correlations that the clusters carry, and that of chance."""
+    # The virtual examples are those of any kernel; the linear one fits fastest.
+    model = IMCCClassifier(n_clusters, kernel="linear", random_state=0).fit(data.X, data.Y)
+    found = inspect_model(model, Y=data.Y).correlations
+    return found.share, found.by_chance
+
+
+def carried_table(found: Measurements) -> str:
+    """Lay out the shares, one row per data set."""
+    rows: dict[str, list[str]] = {}
+    for case in found.cases("correlations"):
+        values = found.of("correlations", case)
+        cell = f"{values['share']:.0%} ({values['by_chance']:.0%})"
+        rows.setdefault(case.partition(" ")[0], []).append(cell)
+    header = ["data", *(f"{count} clusters" for count in N_CLUSTERS)]
+    return _measured.table(header, ([name, *cells] for name, cells in rows.items()))
+
+
+def threshold_row(data: Dataset, n_splits: int) -> dict[str, float]:
+    """Return held-out macro-F1, micro-F1 and Hamming loss by criterion and measure."""
+    sums = [0.0] * 9
+    for train, test in paper_splits(data, n_splits=n_splits):
+        X, Y, X_new, Y_new = data.X[train], data.Y[train], data.X[test], data.Y[test]
+        cv = KFold(5, shuffle=True, random_state=0)
+        values: list[float] = []
+        for criterion in ("f1", "micro_f1"):
+            tuned = TunedThresholds(IMCCClassifier(**SETTING), criterion=criterion, cv=cv)
+            tuned.fit(X, Y)
+            if not values:
+                values += _judged(Y_new, tuned.predict(X_new, thresholds=0))
+            values += _judged(Y_new, tuned.predict(X_new))
+        sums = [a + b / n_splits for a, b in zip(sums, values, strict=True)]
+    names = [f"{criterion}_{measure}" for criterion in CHOSEN for measure in MEASURES]
+    return dict(zip(names, sums, strict=True))
+
+
+def _judged(truth, predicted) -> list[float]:
+    macro = f1_score(truth, predicted, average="macro", zero_division=0)
+    micro = f1_score(truth, predicted, average="micro", zero_division=0)
+    return [macro, micro, hamming_loss(truth, predicted * 2.0 - 1)]
+
+
+def threshold_table(found: Measurements) -> str:
+    """Lay out the measures, one row per data set."""
+    rows = []
+    for name in found.cases("thresholds"):
+        values = found.of("thresholds", name)
+        cells = [" / ".join(f"{values[f'{c}_{m}']:.3f}" for m in MEASURES) for c in CHOSEN]
+        rows.append([name, *cells])
+    return _measured.table(["data", *CHOSEN.values()], rows)
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the marked blocks of the page."""
+    errors = found.of("columns", "ticket")
+    return {
+        "correlations": carried_table(found),
+        "thresholds": threshold_table(found),
+        "columns-sampling-error": f"{errors['sampling_error']:.1g}",
+        "columns-standard-error": f"{errors['standard_error']:.2f}",
+    }
+
+
+def pictures(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    data = load_dataset("yeast")
+    ((train, test),) = paper_splits(data, n_splits=1)
+    X, Y, names = data.X[train], data.Y[train], data.label_names
+    tuned = TunedThresholds(
+        IMCCClassifier(**SETTING), cv=KFold(5, shuffle=True, random_state=0)
+    ).fit(X, Y)
+    found = inspect_model(tuned, Y=Y, label_names=names)
+    draw_clusters(found, folder / "clusters.png", max_clusters=16)
+    draw_correlations(found, folder / "correlations.png")
+    draw_map(found, folder / "map.png", label="Class4")
+    single = Explainer(tuned, Y=Y, label_names=names).explain(data.X[test[0]], "Class4")
+    draw_explanation(single, folder / "explanation.png", top=8)
+    scores = tuned.decision_function(data.X[test])
+    curves = threshold_curve(data.Y[test], scores, label_names=names, max_points=300)
+    draw_threshold_curves(
+        curves, folder / "thresholds.png", thresholds=tuned.thresholds_.tolist(), max_labels=8
+    )
+    records = reliability(data.Y[test], probabilities(scores), label_names=names)
+    draw_reliability(records, folder / "reliability.png", max_labels=8)
+    draw_calibrated(data, folder / "calibration.png")
+    draw_tickets(folder)
+
+
+def ticket() -> tuple[TableClassifier, ColumnAttribution]:
+    """Return a classifier of a made-up table, and what drove the score of one row."""
+    table, labels = example_table()
+    model = TableClassifier(random_state=0).fit(table[:600], labels[:600])
+    return model, explain_columns(model, table.iloc[[601]], table[:600])
+
+
+def draw_tickets(folder: Path) -> None:
+    """Draw what drove a score of a made-up table, and how good its labels are."""
+    table, labels = example_table()
+    new = slice(600, 800)
+    model, found = ticket()
+    draw_columns(found, folder / "columns.png", label="refund")
+    probabilities_of_new = model.predict_proba(table[new])
+    judged = diagnose(
+        labels[new],
+        model.decision_function(table[new]),
+        label_names=list(labels),
+        n_resamples=500,
+    )
+    calibration = diagnose_probabilities(labels[new], probabilities_of_new)
+    draw_diagnostics(judged, folder / "labels.png", calibration=calibration)
+
+
+def draw_calibrated(data: Dataset, path: Path) -> None:
+    """Draw what the probabilities of a model are worth, before and after calibration."""
+    ((train, test),) = paper_splits(data, n_splits=1)
+    folds = KFold(5, shuffle=True, random_state=0)
+    model = MultilabelCalibrator(IMCCClassifier(**SETTING), cv=folds)
+    model.fit(data.X[train], data.Y[train])
+    X, Y = data.X[test], data.Y[test]
+    judged = diagnose_probabilities(
+        Y,
+        model.predict_proba(X),
+        before=probabilities_before_calibration(model, X, data.n_labels),
+        label_names=data.label_names,
+    )
+    draw_calibration(judged, path, max_labels=8)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="*", default=DATA)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--pictures", type=Path)
+    _measured.add_csv_option(parser, "looking")
+    options = parser.parse_args()
+    if options.pictures:
+        pictures(options.pictures)
+    found = Measurements()
+    for name in options.data:
+        data = load_dataset(name)
+        for count in N_CLUSTERS:
+            share, by_chance = carried(data, count)
+            found.add("correlations", f"{name} {count}", share=share, by_chance=by_chance)
+        found.add("thresholds", name, **threshold_row(data, options.splits))
+    _, explained = ticket()
+    found.add(
+        "columns",
+        "ticket",
+        columns=len(explained.columns),
+        standard_error=explained.standard_errors.max(),
+        sampling_error=explained.sampling_errors.max(),
+    )
+    for name, text in blocks(found).items():
+        print(f"{name}:\n{text}\n")
+    if options.csv:
+        found.save(options.csv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of the page docs/reproduction.md, which ``imcc_paper.reproduce`` writes."""

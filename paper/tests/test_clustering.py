@@ -1,0 +1,156 @@
+"""The script behind "does clustering help?": what it searches, stores and skips."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.model_selection import KFold
+
+from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc.baselines import KernelRidgeBaseline
+from imcc.datasets import Dataset, paper_splits
+from imcc.metrics import METRICS, evaluate
+from imcc_paper import _rows, clustering
+
+WEIGHTS, COUNTS, SCALES = (0.1, 1.0), (3, 200), (0.5, 1.0)
+
+
+@pytest.fixture
+def tiny(monkeypatch, small_problem):
+    X, Y, *_ = small_problem
+    data = Dataset(X, Y, name="tiny")
+    monkeypatch.setattr(clustering, "rows_of", lambda _: (X, Y > 0, data))
+    monkeypatch.setattr(clustering, "WEIGHTS", WEIGHTS)
+    monkeypatch.setattr(clustering, "N_CLUSTERS", COUNTS)
+    monkeypatch.setitem(clustering.WIDTHS, "searched", SCALES)
+    return data
+
+
+@pytest.mark.filterwarnings("ignore:n_clusters=200 is more")
+@pytest.mark.filterwarnings("ignore:the best setting is at the edge of the grid")
+@pytest.mark.parametrize("width", ["paper", "searched"])
+def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
+    rows = {row["variant"]: row for row in clustering.measure(clustering.Run("tiny", 1, 60, width))}
+    assert list(rows) == list(clustering.VARIANTS)
+    train, test = paper_splits(tiny, 2)[1]
+    part = clustering.part_of(train, 60, 1)
+    options = {
+        "cv": KFold(5, shuffle=True, random_state=1),
+        "width_scales": clustering.WIDTHS[width],
+    }
+    same = options | {"betas": WEIGHTS, "n_clusters": COUNTS, "random_state": 1}
+    or_zero = (0.0, *WEIGHTS)
+    models = {
+        "none": KernelRidgeBaseline(WEIGHTS, **options),
+        "kmeans": IMCCClassifierCV(WEIGHTS, gammas=WEIGHTS, **same),
+        "kmeans_alpha": IMCCClassifierCV(WEIGHTS, gammas=0.0, **same),
+        "kmeans_gamma": IMCCClassifierCV(0.0, gammas=WEIGHTS, **same),
+        "kmeans_or_none": IMCCClassifierCV(or_zero, gammas=or_zero, **same),
+    }
+    for name, model in models.items():
+        model.fit(tiny.X[part], tiny.Y[part])
+        row = rows[name]
+        assert set(row) == set(clustering.COLUMNS)
+        assert row["cv_score"] == pytest.approx(model.best_score_, rel=1e-12)
+        found = {key: row[key] for key in clustering.SETTING if key in model.best_params_}
+        assert found == {k: v for k, v in model.best_params_.items() if k != "kernel"}
+        expected = evaluate(tiny.Y[test], model.decision_function(tiny.X[test]))
+        assert {key: row[key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
+    assert rows["none"]["n_train"] == len(part) < len(train)
+
+
+def test_random_clusters_have_the_sizes_of_k_means(small_problem):
+    X, *_ = small_problem
+    found = clustering.RandomClusters(7, random_state=0).fit(X).labels_
+    original = KMeans(7, n_init=1, random_state=np.random.RandomState(0)).fit(X).labels_
+    assert np.array_equal(np.sort(np.bincount(found)), np.sort(np.bincount(original)))
+    assert not np.array_equal(found, original)
+    assert np.array_equal(found, clustering.RandomClusters(7, random_state=0).fit(X).labels_)
+    assert len(set(clustering.RandomClusters(500).fit(X).labels_)) == len(X)
+
+
+def test_random_clusters_are_searched_like_others(tiny):
+    rows = {r["variant"]: r for r in clustering.measure(clustering.Run("tiny", 0, 100, "paper"))}
+    train, test = paper_splits(tiny, 1)[0]
+    row = rows["random"]
+    weights = {name: row[name] for name in ("alpha", "beta", "gamma", "n_clusters")}
+    clf = IMCCClassifier(**weights, clusterer=clustering.RandomClusters(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf.fit(tiny.X[train], tiny.Y[train])
+    expected = evaluate(tiny.Y[test], clf.decision_function(tiny.X[test]))
+    assert {key: row[key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_device_gives_the_same(tiny):
+    """Up to the clusters, which are found by another k-means there."""
+    pytest.importorskip("torch")
+    run = clustering.Run("tiny", 0, 50, "paper")
+    rows = clustering.measure(run, device="cpu")
+    assert [row["variant"] for row in rows] == list(clustering.VARIANTS)
+    plain = clustering.measure(run)
+    assert rows[0]["cv_score"] == pytest.approx(plain[0]["cv_score"], rel=1e-9)
+    assert all(abs(row["average_precision"] - plain[0]["average_precision"]) < 0.2 for row in rows)
+
+
+def test_parts_contain_each_other_and_small_ones_are_left_out():
+    train = np.arange(0, 300, 3)
+    parts = [clustering.part_of(train, percent, 2) for percent in (5, 10, 50, 100)]
+    assert [len(part) for part in parts] == [5, 10, 50, 100]
+    assert all(set(a) < set(b) for a, b in itertools.pairwise(parts))
+    assert np.array_equal(parts[-1], train)
+    assert not np.array_equal(parts[0], clustering.part_of(train, 5, 1))
+    runs = clustering.plan(["flags", "yeast"], 2, [100, 10], ["paper"])
+    assert [run[:3] for run in runs] == [
+        ("yeast", 0, 10),
+        *(("flags", 0, 100), ("yeast", 0, 100)),
+        ("yeast", 1, 10),
+        *(("flags", 1, 100), ("yeast", 1, 100)),
+    ]
+
+
+def rows_for(run, gain=0.0):
+    """Return rows of a run in which all variants but none gain as much."""
+    rows = []
+    for variant in clustering.VARIANTS:
+        row = dict.fromkeys(clustering.COLUMNS, 0.5) | run._asdict() | {"variant": variant}
+        row |= {name: 8 for name in clustering.WHOLE if name not in run._fields}
+        row["average_precision"] = 0.5 + (gain if variant != "none" else 0.0)
+        rows.append(row | {"device": "cpu"})
+    return rows
+
+
+def test_a_run_is_finished_when_all_variants_have_their_row(tmp_path):
+    file = tmp_path / "rows.csv"
+    run = clustering.Run("yeast", 0, 10, "paper")
+    _rows.add_rows(file, clustering.COLUMNS, rows_for(run))
+    assert clustering.stored_rows(file) == rows_for(run)
+    assert clustering.finished(rows_for(run)) == {run}
+    assert clustering.finished(rows_for(run)[:-1]) == set()
+
+
+def test_the_budget_failures_and_what_is_there_already(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "rows.csv"
+    asked = []
+
+    def measure(run, device):
+        asked.append((run.data, device))
+        if run.data == "scene":
+            raise RuntimeError("broken")
+        return rows_for(run, 0.01)
+
+    monkeypatch.setattr(clustering, "measure", measure)
+    start = ["-o", str(file), "--splits", "1", "--percents", "100", "--data"]
+    assert clustering.main([*start, "yeast", "--for", "0"]) == 0
+    assert not asked
+    assert "1 runs are left" in capsys.readouterr().err
+    assert clustering.main([*start, "yeast", "scene", "image", "--device", "cuda"]) == 1
+    assert asked == [("yeast", "cuda"), ("scene", "cuda"), ("image", "cuda")]
+    text = capsys.readouterr()
+    assert "RuntimeError: broken" in text.err
+    assert "| 100 %, 2 data sets | +0.0100 |" in text.out
+    assert clustering.main([*start, "yeast", "image"]) == 0
+    assert clustering.main([*start, "yeast", "--widths", "searched", "--print"]) == 0
+    assert len(asked) == 3

@@ -1,0 +1,223 @@
+"""Our numbers beside published ones: the verdicts and what they rest on."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from imcc import experiment
+from imcc.comparison import ScoreTable
+from imcc.experiment import ExperimentError
+from imcc.metrics import METRICS
+
+METRIC = "average_precision"
+HEAD = "dataset,method,metric,mean,std,n,doubtful,rank\n"
+METHODS, DATASETS = ("imcc", "ecc", "lift"), ("yeast", "scene", "bibtex")
+# Nine published results by each metric; of yeast .777 +- .008 for IMCC.
+PUBLISHED = Path(__file__).parents[1] / "data" / "published.csv"
+
+
+def compare_with_published(source, *arguments, **options):
+    return experiment.compare_with_published(source, PUBLISHED, *arguments, **options)
+
+
+def runs(values, *, metric=METRIC, dataset="yeast", method="imcc"):
+    records = [(dataset, method, i, value) for i, value in enumerate(values)]
+    return {metric: ScoreTable.from_records(records, metric=metric)}
+
+
+def cell(result, metric=METRIC, dataset="yeast", method="imcc"):
+    (found,) = (
+        c for c in result.cells if (c.metric, c.dataset, c.method) == (metric, dataset, method)
+    )
+    return found
+
+
+class Store:
+    """What a store of results looks like from here: ten runs around the published means."""
+
+    def __init__(self):
+        self.asked = []
+
+    def scores(self, metric, selection):
+        self.asked.append((metric, selection))
+        z = np.random.default_rng(0).normal(size=(3, 3, 10))
+        z = (z - z.mean(axis=2, keepdims=True)) / z.std(axis=2, ddof=1, keepdims=True)
+        means = 0.777 - 0.1 * np.arange(3)[:, None, None] - 0.01 * np.arange(3)[:, None]
+        up = METRICS[metric].greater_is_better
+        return ScoreTable(metric, up, DATASETS, METHODS, means + 0.008 * z)
+
+
+def test_published_results_reproduce_themselves():
+    store = Store()
+    result = compare_with_published(store)
+    assert store.asked == [(metric, None) for metric in METRICS]
+    assert result.source == "S. Shu et al., 2022"
+    assert result.counts() == {"reproduced": 45, "better": 0, "worse": 0, "missing": 0}
+    own = compare_with_published(store, "each", metrics=["coverage"])
+    assert store.asked[-1] == ("coverage", "each")
+    assert own.selection == "each"
+    assert {cell.metric for cell in own.cells} == {"coverage"}
+
+
+def test_it_is_welch_s_test_less_the_rounding():
+    # Published: 0.777 +- 0.008 over ten runs.
+    ours = np.array([0.75, 0.77, 0.76, 0.765])
+    found = cell(compare_with_published(runs(ours)))
+    assert (found.n, found.published_mean, found.published_std) == (4, 0.777, 0.008)
+    assert (found.published_n, found.rounding) == (10, 0.0005)
+    assert found.mean == pytest.approx(ours.mean())
+    assert found.std == pytest.approx(ours.std(ddof=1))
+    assert found.difference == pytest.approx(ours.mean() - 0.777)
+    test = stats.ttest_ind_from_stats(
+        ours.mean(), ours.std(ddof=1), 4, 0.777 - 0.0005, 0.008, 10, equal_var=False
+    )
+    assert found.standard_errors == pytest.approx(test.statistic)
+    for alpha, verdict in ((test.pvalue * 0.99, "reproduced"), (test.pvalue * 1.01, "worse")):
+        assert cell(compare_with_published(runs(ours), alpha=alpha)).verdict == verdict
+    own, theirs = ours.var(ddof=1) / 4, 0.008**2 / 10
+    freedom = (own + theirs) ** 2 / (own**2 / 3 + theirs**2 / 9)
+    assert found.threshold == pytest.approx(stats.t.isf(0.025, freedom))
+    assert found.p == pytest.approx(test.pvalue)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_verdict_knows_the_direction(metric):
+    mean = 0.777
+    up = METRICS[metric].greater_is_better
+    for shift, verdict in ((0.1, "better" if up else "worse"), (-0.1, "worse" if up else "better")):
+        ours = runs([mean + shift, mean + shift + 0.001], metric=metric)
+        result = compare_with_published(ours)
+        assert cell(result, metric).verdict == verdict
+        assert np.sign(cell(result, metric).standard_errors) == np.sign(shift)
+        assert result.counts()[verdict] == 1
+
+
+def test_rounding_explains_half_a_unit():
+    # Ours never varies, theirs is printed as .577 +- .000: up to 0.0005 both in mean and deviation.
+    def verdict(value):
+        ours = runs([value] * 10, metric="hamming_loss", dataset="bibtex")
+        return cell(compare_with_published(ours), "hamming_loss", "bibtex")
+
+    assert verdict(0.5774).standard_errors == 0
+    edge = 0.577 + 0.0005 + stats.t.isf(0.025, 9) * 0.0005 / np.sqrt(10)
+    assert verdict(edge - 1e-6).verdict == "reproduced"
+    assert verdict(edge + 1e-6).verdict == "worse"
+    assert verdict(2 * 0.577 - edge - 1e-6).verdict == "better"
+
+
+@pytest.mark.parametrize(("printed", "rounding"), [(".77", 0.005), ("0.7700", 5e-5), ("1", 0.5)])
+def test_the_decimals_that_are_printed_count(tmp_path, printed, rounding):
+    file = tmp_path / "p.csv"
+    file.write_text(f"dataset,method,metric,mean,std,n\nyeast,imcc,coverage,{printed},0.01,5\n")
+    (found,) = experiment.compare_with_published(runs([0.7], metric="coverage"), file).cells
+    assert found.rounding == pytest.approx(rounding)
+
+
+def test_a_single_run_has_the_published_deviation():
+    edge = 0.777 + 0.0005 + stats.t.isf(0.025, 9) * 0.008 * np.sqrt(1 + 1 / 10)
+    assert cell(compare_with_published(runs([edge - 1e-6]))).verdict == "reproduced"
+    found = cell(compare_with_published(runs([edge + 1e-6])))
+    assert found.verdict == "better"
+    assert found.std is None
+
+
+def test_the_correction_for_overlap():
+    ours = np.array([0.76, 0.77, 0.765, 0.77])
+    plain = cell(compare_with_published(runs(ours)))
+    result = compare_with_published(runs(ours), test_size=0.2)
+    found = cell(result)
+    variance = ours.var(ddof=1) * (1 / 4 + 0.25) + 0.008**2 * (1 / 10 + 0.25)
+    assert found.standard_error == pytest.approx(np.sqrt(variance))
+    assert (plain.verdict, found.verdict) == ("worse", "reproduced")
+    assert result.test_size == 0.2
+    single = cell(compare_with_published(runs([0.8]), test_size=0.2))
+    assert single.standard_error == pytest.approx(0.008 * np.sqrt(1 + 0.1 + 2 * 0.25))
+
+
+def test_what_is_missing_and_what_is_ours_alone():
+    records = [
+        ("yeast", "imcc", 0, 0.77),
+        ("emotions", "kernel_ridge", 0, 0.8),
+        ("scene", "ecc", 0, None),
+    ]
+    ours = {METRIC: ScoreTable.from_records(records, metric=METRIC)}
+    result = compare_with_published(ours)
+    assert len(result.cells) == 9
+    assert result.counts() == {"reproduced": 1, "better": 0, "worse": 0, "missing": 8}
+    empty = cell(result, dataset="scene", method="ecc")
+    assert (empty.verdict, empty.n, empty.mean, empty.difference) == ("missing", 0, None, None)
+    assert empty.published_mean == 0.667
+    assert result.selection is None
+
+
+def test_counts():
+    result = compare_with_published({**runs([0.7, 0.71]), **runs([0.2, 0.21], metric="one_error")})
+    assert sum(result.counts().values()) == 18
+    assert result.counts(method="imcc", metric="one_error")["better"] == 1
+    assert result.counts(dataset="yeast", method="imcc")["worse"] == 1
+    with pytest.raises(ValueError, match="where must be one of"):
+        result.counts(algorithm="imcc")
+
+
+def test_doubtful_cells_say_so():
+    result = compare_with_published(runs([0.7], method="lift"))
+    assert cell(result, method="lift").doubtful == "failed runs, it seems"
+    assert cell(result).doubtful is None
+
+
+def test_to_dict_is_json():
+    plain = compare_with_published(runs([0.7, 0.8])).to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain["counts"]["missing"] == 8
+    assert len(plain["cells"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must have the columns"),
+        ("dataset,method\n", "lack metric, mean, std, n"),
+        (HEAD, "no lines"),
+        (HEAD + "yeast,imcc,f2,0.7,0.1,10,,\n", "line 2: metric must be one of"),
+        ("# x\n" + HEAD + "yeast,imcc,coverage,high,0.1,10,,\n", "line 3: .*'high'"),
+        (HEAD + "yeast,imcc,coverage,nan,0.1,10,,\n", "line 2: mean must be"),
+        (HEAD + "yeast,imcc,coverage,0.7,-0.1,10,,\n", "line 2: mean must be"),
+        (HEAD + "yeast,imcc,coverage,0.7,0.1,1,,\n", "line 2: mean must be"),
+        (HEAD + "yeast,imcc,coverage\n", "line 2"),
+        (HEAD + 2 * "yeast,imcc,coverage,0.7,0.1,10,,\n", "line 3: .* for the second time"),
+        (HEAD + 'yeast,imcc,"coverage', "unexpected end of data"),
+    ],
+)
+def test_bad_files(tmp_path, text, message):
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=message):
+        experiment.compare_with_published(runs([0.7]), path)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "latin.csv").write_bytes(b"\xe9\xff")
+    for name in ("latin.csv", "none.csv"):
+        with pytest.raises(ExperimentError, match=rf"{name} cannot be read"):
+            experiment.compare_with_published(runs([0.7]), tmp_path / name)
+
+
+def test_bad_arguments():
+    ours = runs([0.7])
+    with pytest.raises(TypeError, match="source must be a store"):
+        compare_with_published(ours[METRIC].values)
+    with pytest.raises(ValueError, match="selection can only be used with a store"):
+        compare_with_published(ours, selection="coverage")
+    with pytest.raises(ValueError, match="which is not in source"):
+        compare_with_published(ours, metrics=["coverage"])
+    with pytest.raises(ValueError, match="metrics must be one of"):
+        compare_with_published(ours, metrics=["f1"])
+    with pytest.raises(TypeError, match="must have a ScoreTable for 'coverage'"):
+        compare_with_published({"coverage": [1, 2]})
+    with pytest.raises(ValueError, match="wrong direction"):
+        compare_with_published({"coverage": ours[METRIC]})
+    with pytest.raises(ValueError, match="alpha must be"):
+        compare_with_published(ours, alpha=1)
