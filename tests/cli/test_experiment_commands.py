@@ -168,7 +168,7 @@ def test_compare_prints_ranks_and_tests(store):
     text = call("compare", store).stdout
     assert "average_precision (higher is better), mean ± std (rank), 2 runs" in text
     assert "mean rank" in text
-    assert "No test: at least two rows (data sets) are needed" in text
+    assert "No test: at least two data sets are needed" in text
     (found,) = json.loads(call("compare", store, "--metric", "coverage", "--json").stdout)
     assert found["metric"] == "coverage"
     assert found["methods"] == ["dice", "other"]

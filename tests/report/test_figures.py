@@ -152,25 +152,25 @@ def test_letters_that_a_picture_lacks_are_reported(results, tmp_path):
 
 def markers(axes):
     """Return (x, y, marker, filled) of the single points of a diagram."""
-    found = []
+    drawn = []
     for line in axes.lines:
         if line.get_marker() not in ("None", None, "") and len(line.get_xdata()) == 1:
             full = to_hex(line.get_markerfacecolor()) in (INK, ACCENT)
-            found.append((float(line.get_xdata()[0]), line.get_marker(), full))
-    return found
+            drawn.append((float(line.get_xdata()[0]), line.get_marker(), full))
+    return drawn
 
 
 def test_critical_difference_shows_the_ranks(results):
     comparison = results("fifteen").main.comparison
     picture = draw_critical_difference(comparison)
-    found = sorted(markers(picture.figure.axes[0]))
+    drawn = sorted(markers(picture.figure.axes[0]))
     ranks = np.sort(comparison.mean_ranks)
-    places = np.array([x for x, _, _ in found])
+    places = np.array([x for x, _, _ in drawn])
     line = np.polyfit(ranks, places, 1)
     np.testing.assert_allclose(np.polyval(line, ranks), places, atol=1e-9)
     control = comparison.against_control
     order = np.argsort(comparison.mean_ranks, kind="stable")
-    for (_, marker, full), method in zip(found, order, strict=True):
+    for (_, marker, full), method in zip(drawn, order, strict=True):
         assert marker == ("D" if method == control.control else "o")
         if method != control.control:
             assert full == control.ranks_differ[method]

@@ -205,11 +205,11 @@ def test_rare_and_frequent_labels(tmp_path):
     better = {"imcc": 0.5, "kernel_ridge": 0.4, "extra_trees": 0.3}
     with Store(plain) as store:
         records = []
-        for found in store.runs():
-            rare = {} if found.key.dataset == "yeast" else {"label_ap_to_1": better[found.key[2]]}
-            often = {"label_ap_above_20": 1 - better[found.key.method]}
-            chosen = replace(found.selections[0], by_frequency={**rare, **often})
-            records.append(replace(found, selections=(chosen,)))
+        for run in store.runs():
+            rare = {} if run.key.dataset == "yeast" else {"label_ap_to_1": better[run.key[2]]}
+            often = {"label_ap_above_20": 1 - better[run.key.method]}
+            chosen = replace(run.selections[0], by_frequency={**rare, **often})
+            records.append(replace(run, selections=(chosen,)))
         experiment = store.experiment
     plain = tmp_path / "recorded.sqlite"
     with Store.create(plain, experiment) as store:
