@@ -3,7 +3,8 @@
     python -m tests.datasets.fuzz_readers --inputs 120000 --seed 0
 
 Each input is a valid file that was damaged: bytes flipped, cut out, doubled, swapped, replaced by
-tokens that mean something to the format.  A reader may read it or refuse it with DataFormatError.
+tokens that mean something to the format.  A reader may read it or refuse it with DataFormatError
+(or TableError, for the kinds of the columns of a table).
 Anything else, or an input that takes longer than a few seconds, is a failure: it is saved, named,
 and makes the exit code 1.
 """
@@ -29,6 +30,7 @@ import scipy.sparse as sp
 from imcc.datasets import DataFormatError, Dataset, read, write
 from imcc.datasets._files import Content
 from imcc.datasets._label_xml import parse_label_xml
+from imcc.tabular import TableEncoder, TableError, infer_schema, read_table
 
 SLOW = 5.0  # seconds
 
@@ -38,6 +40,7 @@ TOKENS = [
     b"@data", b"@attribute", b"@relation", b"@attribute x numeric\n", b"-C -99", b"-C 0",
     b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"&b;", b"<label name='a'>", b"</labels>", b"\x00",
     b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"PK\x03\x04", b"\x1f\x8b", b"BZh9", b"PAR1",
+    b"2021-02-31", b"1.2.99", b"+14:00", b"true", b"n/a", b"0.6\x1f", b"\r", b"\n\n",
     b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\x00\x00\x00",
 ]  # fmt: skip
 
@@ -110,6 +113,15 @@ QUOTED = b"""@relation x
 {0 1}
 {}
 """
+
+TABLE = b"""id;day;time;member;share;note
+A1;2021-01-02;2021-01-01T10:00:00Z;yes;12 %;"some words; here"
+A2;2020-02-29;2021-01-01T10:00:00.5+02:00;no;13,5 %;"more
+words here"
+A3;;2021-01-03T00:00:00Z;yes;n/a;
+"""
+
+ONE_COLUMN = b"day\r\n31.12.2021\r\n\r\n01.02.2021\r\n"
 
 LABELS_XML = (
     b'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">'
@@ -190,6 +202,27 @@ def read_xml(path: Path, data: bytes) -> str:
     return "read"
 
 
+def read_as_table(path: Path, data: bytes) -> str:
+    """Read a table, infer its schema, and encode it, by the schema of another table as well."""
+    path.write_bytes(data)
+    try:
+        table = read_table(path)
+        TableEncoder().fit_schema(table, infer_schema(table))
+    except (DataFormatError, TableError):
+        return "refused"
+    with contextlib.suppress(TableError):
+        TableEncoder().fit({"day": ["2021-01-02", "2021-01-03"]}).transform(table)
+    return "read"
+
+
+# Other kinds of input, with their readers.
+OTHERS = {
+    "label xml": ("labels.xml", LABELS_XML, read_xml),
+    "table": ("table.csv", TABLE, read_as_table),
+    "table of a column": ("column.csv", ONE_COLUMN, read_as_table),
+}
+
+
 def run(inputs: int, seed: int, folder: Path) -> int:
     chance = random.Random(seed)
     kinds = seeds(folder)
@@ -199,17 +232,17 @@ def run(inputs: int, seed: int, folder: Path) -> int:
     outcomes: collections.Counter[tuple[str, str]] = collections.Counter()
     slowest = 0.0
     started = time.perf_counter()
-    names = [*kinds, "label xml"]
+    names = [*kinds, *OTHERS]
     for number in range(inputs):
         kind = names[number % len(names)]
-        name, valid, options = kinds.get(kind, ("labels.xml", LABELS_XML, {}))
+        name, valid = (OTHERS[kind] if kind in OTHERS else kinds[kind])[:2]
         data = damaged(valid, chance)
         began = time.perf_counter()
         try:
             outcome = (
-                read_xml(folder / name, data)
-                if kind == "label xml"
-                else read_one(folder / name, data, options)
+                OTHERS[kind][2](folder / name, data)
+                if kind in OTHERS
+                else read_one(folder / name, data, kinds[kind][2])
             )
         # The one thing that is being looked for: anything but the documented error.
         except BaseException:

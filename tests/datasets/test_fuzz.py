@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.datasets.fuzz_readers import LABELS_XML, damaged, read_one, read_xml, seeds
+from tests.datasets.fuzz_readers import OTHERS, damaged, read_one, seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
 
@@ -52,10 +52,12 @@ def test_arbitrary_bytes(valid, kind, data):
     assert read_one(folder / name, data, options) in OUTCOMES
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("kind", OTHERS)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
-def test_damaged_label_files(chance):
-    assert read_xml(pathlib.Path("labels.xml"), damaged(LABELS_XML, chance)) in OUTCOMES
+def test_damaged_files_of_other_kinds(tmp_path, kind, chance):
+    name, data, reader = OTHERS[kind]
+    assert reader(tmp_path / name, damaged(data, chance)) in OUTCOMES
 
 
 @settings(max_examples=200, deadline=None)

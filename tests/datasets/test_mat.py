@@ -122,6 +122,18 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
         read(path, max_bytes=1_000_000)
 
 
+def test_starts_of_columns_that_return_to_zero(tmp_path):
+    """SciPy takes such a matrix for empty, and crashes when it follows them."""
+    features = sp.csc_array(np.ones((3, 4)))
+    scipy.io.savemat(tmp_path / "t.mat", {"data": features, "target": np.eye(3)})
+    good, bad = np.array([0, 3, 6, 9, 12], np.int32), np.array([0, 3, 6, 9, 0], np.int32)
+    data = (tmp_path / "t.mat").read_bytes()
+    assert data.count(good.tobytes()) == 1
+    (tmp_path / "t.mat").write_bytes(data.replace(good.tobytes(), bad.tobytes()))
+    with pytest.raises(DataFormatError, match="starts"):
+        read(tmp_path / "t.mat")
+
+
 def test_a_sparse_matrix_that_claims_to_be_huge(mat):
     path = mat({"data": sp.csc_array(([1.0], ([0], [0])), shape=(2**30, 2)), "target": Y})
     with pytest.raises(DataFormatError, match="too many for a file of this size"):

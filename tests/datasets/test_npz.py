@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, Dataset, read, read_npz, write
+from imcc.datasets import DataFormatError, Dataset, open_stream, read, read_npz, write
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([[1, 0], [0, 0], [1, 1]])
 
@@ -89,6 +89,16 @@ def test_sparse_parts_that_lie(tmp_path):
     np.savez(tmp_path / "part.npz", **parts, Y=Y)
     with pytest.raises(DataFormatError, match="'X_shape' is missing"):
         read(tmp_path / "part.npz")
+
+
+def test_starts_of_rows_that_return_to_zero(tmp_path):
+    """SciPy takes such a matrix for empty, and crashes when it follows them."""
+    parts = {"X_data": np.empty(0), "X_indices": np.empty(0, np.int32), "X_shape": (3, 2)}
+    np.savez(tmp_path / "t.npz", **parts, X_indptr=np.array([0, 10**6, 10**7, 0], np.int32), Y=Y)
+    with pytest.raises(DataFormatError, match="starts"):
+        read(tmp_path / "t.npz")
+    with pytest.raises(DataFormatError, match="starts"):
+        list(open_stream(tmp_path / "t.npz"))
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"hello"])

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from imcc._utils.errors import given
 from imcc._utils.progress import report_progress
 from imcc.datasets._errors import DataFormatError, listed, warn_user
@@ -179,6 +181,16 @@ def check_columns(count: int, limit: int, what: str) -> None:
         raise ValueError(
             f"{count:,} {what} are more than the limit of {limit:,} for a file of this size"
         )
+
+
+def check_sparse(matrix: Any) -> None:
+    """Raise a ValueError for a sparse matrix with indices that compiled code must not follow.
+
+    ``check_format`` does not look at the starts of the rows if the last one is 0.
+    """
+    if (np.diff(matrix.indptr) < 0).any():
+        raise ValueError("the starts of its rows or columns decrease")
+    matrix.check_format(full_check=True)
 
 
 _P = ParamSpec("_P")

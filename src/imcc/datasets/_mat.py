@@ -20,6 +20,7 @@ from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import (
     Content,
     Source,
+    check_sparse,
     joined_name,
     open_all,
     refuses_by_memory,
@@ -301,7 +302,7 @@ def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
         matrix = sp.csc_array(
             (values[:stored].astype(float), rows[:stored], starts), shape=tuple(shape)
         )
-        matrix.check_format(full_check=True)
+        check_sparse(matrix)
     except ValueError as error:
         raise _MatlabError(f"a sparse matrix is damaged: {error}") from error
     return matrix

@@ -22,6 +22,7 @@ from imcc.datasets._files import (
     UNPACK_ERRORS,
     Content,
     Source,
+    check_sparse,
     joined_name,
     open_all,
     open_member,
@@ -207,7 +208,7 @@ def _matrix(arrays: dict[str, np.ndarray], key: str, content: Content) -> Any:
             raise ValueError(f"{listed(missing)} is missing")
         data, indices, indptr, shape = (arrays[f"{key}_{field}"] for field in _SPARSE_FIELDS)
         matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        matrix.check_format(full_check=True)  # indices may be out of bounds
+        check_sparse(matrix)
         return matrix
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise DataFormatError(f"the sparse matrix {key!r}: {error}", content.path) from error

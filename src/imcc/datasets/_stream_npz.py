@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from imcc._utils.errors import given
 from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import UNPACK_ERRORS, Content, check_columns, open_member
+from imcc.datasets._files import UNPACK_ERRORS, Content, check_columns, check_sparse, open_member
 
 _DAMAGED = (*UNPACK_ERRORS, KeyError, IndexError, TypeError, MemoryError)
 
@@ -143,7 +143,7 @@ class NpzRows:
                             (data.read(entries), indices.read(entries), bounds - bounds[0]),
                             shape=(count, len(self.feature_names)),
                         )
-                        block.check_format(full_check=True)  # indices may be out of bounds
+                        check_sparse(block)
                         block.sum_duplicates()
                     else:
                         block = X.read(count)
