@@ -156,18 +156,15 @@ class TestMissing:
                 compare(table, missing="drop")
 
     @given(st.data())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=200, deadline=None)
     def test_nothing_goes_silently(self, data):
         mask = data.draw(st.lists(st.booleans(), min_size=36, max_size=36))
         table = make(np.where(np.reshape(mask, (4, 3, 3)), NAN, self.values))
         try:
             result = compare(table, missing="drop")
         except ValueError:
-            # Two methods with runs on all data sets, in common, would have been compared.
-            runs = ~np.isnan(table.values)
-            begun = runs.any(axis=(1, 2))
-            for i, j in ((0, 1), (0, 2), (1, 2)):
-                assert not (runs[begun, i] & runs[begun, j]).any(axis=1).all() or not begun.any()
+            # No run that all methods share, on any data set.
+            assert not (~np.isnan(table.values)).all(axis=1).any()
             return
         left_out = [name for name, _ in result.left_out]
         assert {*result.datasets, *left_out} >= set(table.datasets)

@@ -348,4 +348,3 @@ def test_control_and_alpha_reach_the_figures(stores, tmp_path):
     plain = one("a")
     assert one("b", control=HOSTILE[0]) != plain
     assert one("c", alpha=0.2) != plain
-    assert one("d") == plain
