@@ -19,8 +19,15 @@ from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
 from imcc.calibration import decision_thresholds
+from imcc.cli._tables import natural_frame
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tabular import TableClassifier, UnknownValuesWarning, read_table, write_example
+from imcc.tabular import (
+    TableClassifier,
+    TableError,
+    UnknownValuesWarning,
+    read_table,
+    write_example,
+)
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -509,3 +516,9 @@ def test_a_date_that_does_not_exist_is_named_with_its_line(imcc, tmp_path):
     assert "line 4" in said
     assert "'day'" in said
     assert "'2021-02-30'" in said
+
+
+def test_values_that_pandas_does_not_have():
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    with pytest.raises(TableError, match=r"columns 'when: date32\[day\]'"):
+        natural_frame(pa.table({"when": far}))

@@ -37,6 +37,7 @@ import pyarrow
 import pyarrow.parquet
 
 from imcc.datasets import DataFormatError, open_stream, read
+from imcc.tabular import TableError, TableFile, infer_schema, read_tags, tag_matrix
 from tests.datasets.fuzz_readers import damaged, seeds
 
 MiB = 2**20
@@ -59,6 +60,7 @@ LONG = {
     "gz arff of one attribute",
     "npz of names",
     "parquet distinct words",
+    "parquet repeated tag",
 }
 
 Case = tuple[str, bytes, dict[str, Any]]
@@ -225,6 +227,32 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
             {"x": pyarrow.array(["a" * MiB] * 300), "y": pyarrow.array(np.zeros(300, bool))}
         ),
     )
+    yield (
+        "parquet repeated long word",
+        lambda: _parquet({"x": _repeated("a" * MiB, 10_000), "y": _falses(10_000)}),
+    )
+    yield (
+        "parquet repeated tag",
+        lambda: _parquet({"x": _repeated("news", 1_500_000), "y": _falses(1_500_000)}),
+    )
+    yield (
+        "parquet missing arrays",
+        lambda: _parquet(
+            {"x": pyarrow.nulls(2, pyarrow.list_(pyarrow.int8(), 2**26)), "y": _falses(2)}
+        ),
+    )
+    yield (
+        "parquet missing long bytes",
+        lambda: _parquet({"x": pyarrow.nulls(200, pyarrow.binary(MiB)), "y": _falses(200)}),
+    )
+    yield (
+        "parquet repeated beginnings",
+        lambda: _parquet(
+            {"x": pyarrow.array(["a" * 200_000] * 1000), "y": _falses(1000)},
+            use_dictionary=False,
+            column_encoding={"x": "DELTA_BYTE_ARRAY"},
+        ),
+    )
     yield "parquet distinct words", lambda: _parquet(
         {"x": pyarrow.array([f"{k % 300_000}a" for k in range(600_000)]),
          "y": pyarrow.array(np.zeros(600_000, bool))}
@@ -336,11 +364,20 @@ def _mat_5(*variables: bytes) -> Case:
     return "t.mat", header + body, {}
 
 
-def _parquet(columns: dict[str, Any]) -> Case:
+def _parquet(columns: dict[str, Any], **options: Any) -> Case:
     buffer = io.BytesIO()
     table = pyarrow.table(columns)
-    pyarrow.parquet.write_table(table, buffer, compression="zstd", row_group_size=len(table))
+    options |= {"compression": "zstd", "row_group_size": len(table)}
+    pyarrow.parquet.write_table(table, buffer, **options)
     return "t.parquet", buffer.getvalue(), {"labels": ["y"]}
+
+
+def _falses(count: int) -> Any:
+    return pyarrow.array(np.zeros(count, bool))
+
+
+def _repeated(word: str, count: int) -> Any:
+    return pyarrow.DictionaryArray.from_arrays(np.zeros(count, np.int32), [word])
 
 
 def _lists() -> Any:
@@ -375,13 +412,16 @@ def peak_of(job: Callable[[], None]) -> tuple[int, str]:
 
 
 def take(path: Path, options: dict[str, Any]) -> None:
-    """Read a file, as a whole and as a stream; only the documented error may come out."""
+    """Read a file, as a whole, as a stream and as a table with its columns of tags.
+
+    Only the documented errors may come out.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for way in (read, _streamed):
+        for way in (read, _streamed, _as_table):
             try:
                 way(path, **options)
-            except DataFormatError as error:
+            except (DataFormatError, TableError) as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise AssertionError("it was refused only when the memory was full") from error
 
@@ -393,6 +433,14 @@ def _streamed(path: Path, **options: Any) -> None:
     options = {key: value for key, value in options.items() if key == "labels"}
     for _ in open_stream(path, **options):
         pass
+
+
+def _as_table(path: Path, **_options: Any) -> None:
+    if path.suffix == ".parquet":
+        table = TableFile(path).read()
+        for name in table.column_names:
+            infer_schema(table.select([name]))
+            tag_matrix(read_tags(table[name]))
 
 
 def _built(build: Callable[[], Case], folder: Path) -> tuple[str, dict[str, Any]]:

@@ -134,10 +134,35 @@ def test_tags():
     assert read_tags(["b|a|a"]) == [["a", "b"]]
     assert read_tags([4, "4,27"]) == [["4"], ["27", "4"]]
     assert read_tags(['["x, y", "z"]', "[]"]) == [["x, y", "z"], []]
-    with pytest.raises(TableError, match="row 1: the tags are not a JSON list"):
-        read_tags(['["x"]', "[x"])
+    assert read_tags(['["x", 12345678901234567890, null]', None]) == [
+        ["12345678901234567890", "x"],
+        [],
+    ]
+    assert read_tags([["x", None], [1.5, 2]]) == [["x"], ["1.5", "2"]]
     with pytest.raises(TableError, match="no row has a tag"):
         TableClassifier(IMCC).fit({"x": [1.5, 2.5]}, ["", ""])
+
+
+NO_TAGS = ["[x", "[" * 100_000, '["a", []]', '[{"a": 1}]', "[true]", r'["\ud800"]', ["a", []], True]
+
+
+@pytest.mark.parametrize("cell", NO_TAGS, ids=lambda cell: str(cell)[:10])
+def test_what_are_no_tags(cell):
+    with pytest.raises(TableError, match="row 1: ") as caught:
+        read_tags(['["x"]', cell])
+    assert len(str(caught.value)) < 200
+
+
+def test_a_matrix_of_tags_that_is_out_of_proportion():
+    """It would take 5.4 GB, and is refused before it is made."""
+    rows = [[f"{(6 * k + j) % 60_000:x}" for j in range(6)] for k in range(11_250)]
+    with pytest.raises(TableError, match=r"60,000 different tags of 11,250 rows .* 5\.0 GiB"):
+        tag_matrix(rows)
+    matrix, _ = tag_matrix(rows, ["0", "1"])
+    assert matrix.dtype == np.int64
+    assert matrix.sum() == 4
+    wide = [[f"tag{k % 1000}", f"tag{k % 7}"] for k in range(20_000)]
+    assert tag_matrix(wide)[0].shape == (20_000, 1000)
 
 
 def test_any_classifier_and_clone():

@@ -8,6 +8,7 @@ import pytest
 from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc._utils.errors import ImccError, InvalidArgumentError
 from imcc.baselines import LLSF
+from imcc.datasets import DataFormatError
 from imcc.tabular import (
     TableClassifier,
     TableEncoder,
@@ -15,6 +16,7 @@ from imcc.tabular import (
     TreeCorrectedClassifier,
     indicator_columns,
     infer_schema,
+    read_schema,
 )
 
 pandas = pytest.importorskip("pandas")
@@ -105,6 +107,16 @@ def test_names_of_labels_may_be_an_array_or_an_index():
         model = classifier().fit(frame(), names)
         assert model.label_names_.tolist() == LABELS
         assert np.array_equal(model.predict(frame()), expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["missing = " + "[" * 100_000, "[columns]\n" + ".".join("a" * 3000) + " = 1"]
+)
+def test_a_schema_that_is_nested_too_deeply(tmp_path, text):
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(DataFormatError, match=r"schema\.toml: this is not a schema"):
+        read_schema(path)
 
 
 def test_dates_promise_what_they_become():

@@ -91,7 +91,7 @@ def test_parquet(tmp_path):
     parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), path)
     assert read_table(path).to_pydict() == {"a": [1, 2], "b": ["x", None]}
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(DataFormatError, match="cannot be read as Parquet"):
+    with pytest.raises(DataFormatError, match="damaged or incomplete"):
         read_table(path)
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "no.parquet")

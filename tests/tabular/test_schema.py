@@ -120,7 +120,7 @@ def test_overruled_kinds_are_checked():
 
 
 def test_lists_are_no_features():
-    with pytest.raises(TableError, match="lists or records"):
+    with pytest.raises(TableError, match="list<item: string>"):
         kind_of([["a"], ["b", "c"]])
     assert infer_schema({"x": [["a"], []]}, labels=["x"])["x"].kind == "label"
 

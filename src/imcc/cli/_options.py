@@ -196,8 +196,8 @@ READING: dict[str, Callable[..., Any]] = {
     "max_bytes": click.option(
         "--max-bytes",
         type=click.IntRange(min=1),
-        help="Maximum unpacked size of a compressed file in bytes.  [default: 1 GiB, less for "
-        "small files]",
+        help="Maximum unpacked size of a compressed or Parquet file in bytes.  [default: 1 GiB, "
+        "less for small files]",
     ),
 }
 

@@ -584,12 +584,18 @@ def natural_frame(table: Any) -> Any:
     import pyarrow.csv as pacsv
 
     from imcc._utils.optional import require
-    from imcc.tabular import decoded
+    from imcc.tabular import TableError, decoded
 
     pandas = require("pandas", "Reading tables")
     table = decoded(table)
     if not all(pa.types.is_string(kind) for kind in table.schema.types):
-        return table.to_pandas()  # Parquet has types of its own
+        try:
+            return table.to_pandas()  # Parquet has types of its own
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            columns = _listed(f"{field.name}: {field.type}" for field in table.schema)
+            raise TableError(
+                f"pandas does not have the values of one of the columns {columns}: {error}"
+            ) from error
     buffer = io.BytesIO()
     pacsv.write_csv(table, buffer)
     buffer.seek(0)

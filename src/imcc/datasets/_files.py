@@ -42,7 +42,7 @@ MAX_COLUMNS = 5_000_000
 # objects during parsing, and as arrays.  Each further byte on disk may decompress to _RATIO bytes.
 _SMALL_FILE = 2**20
 _SMALL_TEXT = 2**24
-_SMALL_ARRAYS = 2**27
+SMALL_ARRAYS = 2**27
 _RATIO = 100
 
 # Numbers of matrix entries and columns that any file may declare.  A larger file may declare 64
@@ -112,7 +112,7 @@ class Content:
     @property
     def max_arrays(self) -> int:
         """Limit of the decompressed size in bytes of arrays inside the file."""
-        return unpack_limit(self.size, self.max_bytes, _SMALL_ARRAYS)
+        return unpack_limit(self.size, self.max_bytes, SMALL_ARRAYS)
 
     @property
     def max_cells(self) -> int:

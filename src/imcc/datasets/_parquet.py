@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.optional import require
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, to_dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import Content, Source, joined_name, open_all, refuses_by_memory
+from imcc.datasets._parquet_file import ParquetSource
 from imcc.datasets._table import Attribute, Table, join_tables, sorted_words
 from imcc.datasets._text import check_names
 
@@ -91,26 +91,17 @@ def read_parquet(
 def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     """Return the table, and the names of the labels if the file was written by imcc."""
     arrow = require("pyarrow", "Reading and writing Parquet files")
-    parquet = require("pyarrow.parquet", "Reading and writing Parquet files")
     if not content.data:
         raise DataFormatError("the file is empty", content.path)
-    try:
-        file = parquet.ParquetFile(arrow.BufferReader(content.data))
-        # Words are read as a dictionary, so that repeated words are in memory only once.
-        wordy = [field.name for field in file.schema_arrow if _is_text(field.type, arrow.types)]
-        _check_kinds(file.schema_arrow, content, arrow.types)
-        _check_size(file.metadata, content)
-        file = parquet.ParquetFile(arrow.BufferReader(content.data), read_dictionary=wordy)
-        frame = file.read(use_threads=False)
-        frame.validate(full=True)
-        columns = [_column(frame.field(i), frame.column(i)) for i in range(frame.num_columns)]
-        known = known_labels((frame.schema.metadata or {}).get(_KEY))
-    except DataFormatError:
-        raise
-    except parquet_errors() as error:
-        raise DataFormatError(
-            f"this is not a Parquet file, or it is damaged or incomplete ({error})", content.path
-        ) from error
+    source = ParquetSource(
+        content.data, content.path, size=content.size, max_bytes=content.max_bytes
+    )
+    _check_kinds(source.schema, content, arrow.types)
+    with source.damage_reported():
+        known = known_labels(source.schema)
+        parts = list(source.parts())
+        frame = arrow.concat_tables(parts) if parts else source.schema.empty_table()
+        columns = [_column(name, frame.column(i)) for i, name in enumerate(frame.column_names)]
     if not columns:
         raise DataFormatError("the file has no columns", content.path)
     values = np.empty((frame.num_rows, len(columns)))
@@ -119,22 +110,6 @@ def parse_parquet(content: Content) -> tuple[Table, list[str] | None]:
     attributes = tuple(attribute for attribute, _ in columns)
     lines = np.arange(1, len(values) + 1)
     return Table(attributes, values, lines, [content.path], max_cells=content.max_cells), known
-
-
-def parquet_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that pyarrow raises for damaged files."""
-    arrow = require("pyarrow", "Reading and writing Parquet files")
-    return (
-        arrow.ArrowException,
-        ValueError,
-        TypeError,
-        LookupError,
-        OSError,
-        MemoryError,
-        OverflowError,
-        NotImplementedError,
-        AttributeError,
-    )
 
 
 def _check_kinds(schema: Any, content: Content, types: Any) -> None:
@@ -156,42 +131,22 @@ def is_number(kind: Any, types: Any) -> bool:
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
 
 
-def _check_size(metadata: Any, content: Content) -> None:
-    """Reject a table that would be larger than the limit, according to its metadata."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
-    size = max(
-        metadata.num_rows * max(metadata.num_columns, 1) * 8,  # as numbers
-        sum(chunk.num_values * 8 for chunk in chunks),
-        sum(group.total_byte_size for group in groups),
-        sum(chunk.total_uncompressed_size for chunk in chunks),
-    )
-    limit = max(content.max_arrays, 8 * content.size)
-    if size > limit:
-        raise DataFormatError(
-            f"the table would need {size:,} bytes, more than the limit of {limit:,}; if you trust "
-            "the file, raise the limit with " + given("max_bytes"),
-            content.path,
-        )
-
-
 def _is_text(kind: Any, types: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _column(field: Any, column: Any) -> tuple[Attribute, np.ndarray]:
+def _column(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
     arrow = require("pyarrow", "Reading and writing Parquet files")
-    types = arrow.types
-    name = field.name or "unnamed"
-    kind = column.type
+    types, kind = arrow.types, column.type
+    name = name or "unnamed"
     if types.is_dictionary(kind) and not _is_text(kind.value_type, types):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif types.is_dictionary(kind):
         return _words(name, column)
-    if is_number(kind, types):
-        numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return Attribute(name), np.asarray(numbers, dtype=float)
-    raise TypeError(f"the column {name!r} has the type {kind}, which differs from its schema")
+    elif _is_text(kind, types):  # of a table without rows
+        return _words(name, column.dictionary_encode())
+    numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return Attribute(name), np.asarray(numbers, dtype=float)
 
 
 def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
@@ -211,11 +166,11 @@ def _words(name: str, column: Any) -> tuple[Attribute, np.ndarray]:
     return sorted_words(name, "words", tuple(words), positions)
 
 
-def known_labels(metadata: bytes | None) -> list[str] | None:
+def known_labels(schema: Any) -> list[str] | None:
     """Return the names of the labels in the metadata of a file written by imcc."""
-    if metadata is None:
+    if _KEY not in (schema.metadata or {}):
         return None
-    labels = json.loads(metadata)["labels"]
+    labels = json.loads(schema.metadata[_KEY])["labels"]
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ValueError("the list of labels in its metadata is damaged")
     return labels

@@ -11,7 +11,8 @@ import numpy as np
 from imcc._utils.optional import require
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import DataFormatError, listed, repeated
-from imcc.datasets._parquet import is_number, known_labels, parquet_errors
+from imcc.datasets._parquet import is_number, known_labels
+from imcc.datasets._parquet_file import ParquetSource
 from imcc.datasets._table import Attribute, Table
 
 
@@ -19,21 +20,18 @@ class ParquetRows:
     """The rows of a Parquet file."""
 
     def __init__(self, path: Path, labels: Any, label_prefix: str | None) -> None:
-        parquet = require("pyarrow.parquet", "Reading Parquet files")
-        arrow = require("pyarrow", "Reading Parquet files")
+        types = require("pyarrow", "Reading Parquet files").types
         self.path = path
-        self._parquet, self._errors = parquet, parquet_errors()
-        try:
-            schema = parquet.read_schema(path)
-            known = known_labels((schema.metadata or {}).get(b"imcc"))
-        except self._errors as error:
-            raise DataFormatError(f"this is not a Parquet file ({error})", str(path)) from error
+        self._source = ParquetSource(path, str(path), advice="write it with smaller row groups")
+        schema = self._source.schema
+        with self._source.damage_reported():
+            known = known_labels(schema)
         for field in schema:
-            kind = field.type
-            if not is_number(kind, arrow.types):
+            if not is_number(field.type, types):
                 raise DataFormatError(
-                    f"the column {field.name!r} has the type {kind}; streams support only numbers "
-                    "and booleans: encode it before, or read the file with imcc.datasets.read",
+                    f"the column {field.name!r} has the type {field.type}; streams support only "
+                    "numbers and booleans: encode it before, or read the file with "
+                    "imcc.datasets.read",
                     str(path),
                 )
         names = schema.names
@@ -50,26 +48,14 @@ class ParquetRows:
 
     def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the chunks (X, Y) of the file."""
-        try:
-            with self._parquet.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(batch_size=rows):
-                    if batch.num_rows:
-                        yield (
-                            _columns(batch, self.feature_names),
-                            _columns(batch, self.label_names),
-                        )
-        except self._errors as error:
-            if isinstance(error, DataFormatError):
-                raise
-            raise DataFormatError(
-                f"the file is damaged or incomplete ({error})", str(self.path)
-            ) from error
+        for part in self._source.parts(rows):
+            if part.num_rows:
+                yield _columns(part, self.feature_names), _columns(part, self.label_names)
 
 
-def _columns(batch: Any, names: Sequence[str]) -> np.ndarray:
-    """Return columns of a batch as float64; missing values are NaN."""
-    out = np.empty((batch.num_rows, len(names)))
+def _columns(part: Any, names: Sequence[str]) -> np.ndarray:
+    """Return columns of a part as float64; missing values are NaN."""
+    out = np.empty((part.num_rows, len(names)))
     for j, name in enumerate(names):
-        column = batch.column(batch.schema.get_field_index(name))
-        out[:, j] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        out[:, j] = part.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
     return out

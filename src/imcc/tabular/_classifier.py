@@ -521,7 +521,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             return dict(WEIGHTS)
         draw = check_random_state(self.random_state).permutation(table.num_rows)
         rows = np.sort(draw[:_ROWS_TO_CHOOSE])
-        sample, labels = table.take(rows), Y[rows]
+        sample, labels = table.select(schema.features).take(rows), Y[rows]
         sample_weight = None if sample_weight is None else sample_weight[rows]
         groups = None if groups is None else groups[rows]
         # Unknown labels are neither 0 nor 1.

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.cells import MISSING, truth
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
 
 # A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
@@ -51,6 +52,30 @@ DATE_FORMATS = (
 )
 #: What all of these look like, also with a year of two digits.
 DATE_SHAPE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?$"
+
+
+class TableError(ImccError, ValueError):
+    """A table is invalid, or does not match its schema.
+
+    Parameters
+    ----------
+    problem : str
+        Description of the problem.
+    row : int, default=None
+        The first invalid row, counted from 0.
+
+    Examples
+    --------
+    >>> print(TableError("column 'age' has 'abc', which is no number", row=7))
+    row 7: column 'age' has 'abc', which is no number
+    """
+
+    def __init__(self, problem: str, row: int | None = None) -> None:
+        self.problem, self.row = problem, row
+        super().__init__(problem if row is None else f"row {row}: " + problem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.row)
 
 
 def arrow() -> Any:
@@ -95,13 +120,10 @@ def as_table(frame: Any) -> Any:
             "must be a table with named columns (a pandas or polars data frame, a pyarrow table or "
             f"a dict of columns), got {type(frame).__name__}",
         )
-    names = table.column_names
-    _refuse_twice(names)
-    # Views of text, polars' way, lack some of Arrow's functions.
-    views = getattr(pa.types, "is_string_view", lambda _: False)
-    if any(views(kind) for kind in table.schema.types):
-        kinds = [pa.large_string() if views(kind) else kind for kind in table.schema.types]
-        table = table.cast(pa.schema(list(zip(names, kinds, strict=True))))
+    _refuse_twice(table.column_names)
+    for j, kind in enumerate(table.schema.types):
+        if _is_view(kind):
+            table = table.set_column(j, table.field(j).name, without_views(table.column(j)))
     return table
 
 
@@ -124,37 +146,146 @@ def _from_columns(columns: Mapping[Any, Any]) -> Any:
 
 
 def _as_array(name: str, values: Any) -> Any:
-    pa = arrow()
-    try:
-        return pa.array(values)
-    except pa.ArrowException as error:
-        raise InvalidArgumentError(
-            "X", f"has a column {name!r} whose values are of different types: {error}"
-        ) from error
+    with _types_known(f"has a column {name!r}"):
+        return arrow().array(values)
 
 
 def _from_frame(frame: Any) -> Any:
-    pa = arrow()
+    with _types_known("has a column"):
+        return arrow().table(frame)
+
+
+@contextmanager
+def _types_known(what: str) -> Iterator[None]:
+    """Raise an error for values that pyarrow cannot convert."""
     try:
-        return pa.table(frame)
-    except pa.ArrowException as error:
+        yield
+    except (arrow().ArrowException, ValueError, TypeError, OverflowError) as error:
         said = ", ".join(str(part) for part in error.args)
         raise InvalidArgumentError(
-            "X", f"has a column whose values are of different types: {said}"
+            "X", f"{what} whose values are of different types, or of an unknown one: {said}"
         ) from error
 
 
 def is_text(values: Any) -> bool:
     """Return whether a column has text."""
-    pa = arrow()
     kind = values.type
-    if pa.types.is_dictionary(kind):
+    return _is_text_type(kind.value_type if arrow().types.is_dictionary(kind) else kind)
+
+
+def _is_text_type(kind: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or _is_view(kind))
+
+
+def _is_view(kind: Any) -> bool:
+    return bool(getattr(arrow().types, "is_string_view", lambda _: False)(kind))
+
+
+def is_plain(values: Any, *, dates: bool = True) -> bool:
+    """Return whether :func:`plain_column` takes the type of a column."""
+    pa, kind = arrow(), values.type
+    types = pa.types
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or getattr(pa.types, "is_string_view", lambda _: False)(kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        # JSON is text, but a period that is stored as a number is no number.
+        return _is_text_type(kind.storage_type)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return dates
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return bool(number or types.is_boolean(kind) or types.is_null(kind) or _is_text_type(kind))
+
+
+def plain_column(name: str, values: Any, *, dates: bool = True) -> Any:
+    """Return a column of any type of Arrow as null, booleans, numbers, dates or text.
+
+    A column without values is null.  NaN is a missing number, and dates with a time zone are in
+    UTC.  Another type is an error.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    values : pyarrow array
+        The column.
+    dates : bool, default=True
+        Whether it may have dates.
+    """
+    pa, pc = arrow(), compute()
+    types, given_type = pa.types, values.type
+    missing = pa.chunked_array([pa.nulls(len(values))])
+    if types.is_run_end_encoded(given_type):
+        values = pc.run_end_decode(values)
+    if values.null_count == len(values):
+        return missing
+    if not is_plain(values, dates=dates):
+        raise TableError(
+            f"column {name!r} has the type {given_type}, and not numbers, text, yes/no"
+            + (" or dates" if dates else "")
+            + ": convert it, or leave it out with "
+            + given("drop", [name])
+            + "; a column of lists can be that of the tags"
+        )
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = pc.cast(values, values.type.storage_type)
+    if is_text(values):
+        return without_views(values)
+    if types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    kind = values.type
+    if types.is_date(kind) or types.is_timestamp(kind):
+        values = _checked_dates(name, values)
+    elif types.is_decimal(kind) and kind.bit_width < 128:  # which lack some of Arrow's functions
+        values = pc.cast(values, pa.decimal128(kind.precision, kind.scale))
+    elif types.is_floating(kind):
+        # Data frames represent missing numbers as NaN.
+        values = pc.if_else(pc.is_nan(values), None, values)
+    return missing if values.null_count == len(values) else values
+
+
+def without_views(values: Any) -> Any:
+    """Return text without the views of polars, which lack some of Arrow's functions."""
+    pa, kind = arrow(), values.type
+    if _is_view(kind):
+        return compute().cast(values, pa.large_string())
+    if not (pa.types.is_dictionary(kind) and _is_view(kind.value_type)):
+        return values
+    return pa.chunked_array(
+        pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string()))
+        for part in values.chunks
     )
+
+
+def _checked_dates(name: str, values: Any) -> Any:
+    """Return dates, in UTC if they have a time zone; an error for years that Python has not."""
+    pa, pc = arrow(), compute()
+    if getattr(values.type, "tz", None) is not None:
+        values = pc.cast(values, pa.timestamp(values.type.unit, "UTC"))
+    seconds = pc.cast(pc.cast(values, pa.timestamp("s"), safe=False), pa.int64())
+    first, last = (
+        np.datetime64(time, "s").astype(np.int64).item()
+        for time in ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
+    )
+    wrong = pc.or_(pc.less(seconds, first), pc.greater(seconds, last))
+    if pc.any(wrong).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise TableError(
+            f"column {name!r} has a date that is not in the years 1 to 9999: correct it, or leave "
+            "the column out with " + given("drop", [name]),
+            row,
+        )
+    return values
+
+
+def to_python(values: Any) -> list[Any]:
+    """Return the values of a column as objects of Python; an error if it has no such objects."""
+    try:
+        return values.to_pylist()
+    except (OverflowError, ValueError, arrow().ArrowException) as error:
+        raise TableError(
+            f"values of the type {values.type} cannot be represented in Python: {error}"
+        ) from error
 
 
 def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, int]:
@@ -390,8 +521,6 @@ def to_times(
         times = np.asarray(parsed.to_numpy(zero_copy_only=False)).astype("datetime64[s]")
         fits = zoned is None or has_zone(values) == zoned
         return times, present & (not fits), other_zone
-    if pa.types.is_floating(values.type):
-        present &= ~np.isnan(to_numbers(values))
     return np.full(len(values), "NaT", "datetime64[s]"), present, "is not a date"
 
 

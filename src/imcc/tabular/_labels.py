@@ -13,8 +13,16 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from imcc._utils.cells import label_values
 from imcc._utils.errors import InvalidArgumentError, Message
 from imcc._utils.text import printable
-from imcc.tabular._columns import arrow, clean_text, flags_of_words, is_text, to_flags
-from imcc.tabular._schema import TableError
+from imcc.tabular._columns import (
+    TableError,
+    arrow,
+    clean_text,
+    flags_of_words,
+    is_text,
+    plain_column,
+    to_flags,
+    to_python,
+)
 
 # Separators of tags that are detected, in order of priority.
 SEPARATORS = ("|", ";", ",")
@@ -22,6 +30,9 @@ SEPARATORS = ("|", ";", ",")
 JSON = "json"
 # With at least this many tags, most of them in one row only, the column is probably not tags.
 _MANY_TAGS = 20
+# Limits of the number of cells of the matrix of tags: any tags may have the first, a character the
+# second, and no tags may have more than the last (4 GiB).
+_FEW_CELLS, _CELLS_PER_CHARACTER, _MOST_CELLS = 2**24, 256, 2**29
 
 
 def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
@@ -50,26 +61,35 @@ def read_tags(values: Any, separator: str | None = None) -> list[list[str]]:
     cells = _cells(values)
     if separator is None:
         separator = tag_separator(cells)
-    if separator == JSON:
-        return [_from_json(cell, i) for i, cell in enumerate(cells)]
     rows: list[list[str]] = []
     for i, cell in enumerate(cells):
-        if cell is None:
-            rows.append([])
-        elif isinstance(cell, str):
-            parts = cell.split(separator) if separator else [cell]
-            rows.append(_unique(part.strip() for part in parts))
-        elif isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-            rows.append(_unique(str(part).strip() for part in cell))
-        elif isinstance(cell, (int, float, np.integer)):
-            rows.append([f"{cell:.15g}"])
-        else:
-            raise TableError(f"the tags are of type {type(cell).__name__}, not text or a list", i)
+        if isinstance(cell, str):
+            if separator == JSON:
+                cell = _from_json(cell, i)
+            else:
+                cell = cell.split(separator) if separator else [cell]
+        elif cell is None:
+            cell = []
+        elif not isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+            cell = [cell]
+        names = [tag.strip() if isinstance(tag, str) else _number(tag, i) for tag in cell]
+        rows.append(sorted({name for name in names if name}))
     return rows
 
 
+def _number(tag: Any, row: int) -> str:
+    """Return a tag that is a number as text, and "" for one that is missing."""
+    if tag is None or _is_nan(tag):
+        return ""
+    if isinstance(tag, (float, np.floating)):
+        return f"{tag:.15g}"
+    if isinstance(tag, (int, np.integer)) and not isinstance(tag, bool):
+        return str(tag)
+    raise TableError(f"a tag is of type {type(tag).__name__}, not a name", row)
+
+
 def _cells(values: Any) -> list[Any]:
-    cells = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    cells = to_python(values) if hasattr(values, "to_pylist") else list(values)
     return [None if cell is None or _is_nan(cell) else cell for cell in cells]
 
 
@@ -105,20 +125,17 @@ def tag_separator(values: Any, separator: str | None = None) -> str | None:
     return next((s for s in SEPARATORS if any(s in text for text in texts)), None)
 
 
-def _from_json(cell: str | None, row: int) -> list[str]:
-    if cell is None or not cell.strip():
+def _from_json(cell: str, row: int) -> list[Any]:
+    if not cell.strip():
         return []
     try:
         found = json.loads(cell)
-    except ValueError as error:
-        raise TableError(f"the tags are not a JSON list: {cell!r}", row) from error
-    if not isinstance(found, list) or not all(isinstance(tag, (str, int)) for tag in found):
-        raise TableError(f"the tags are not a JSON list of names: {cell!r}", row)
-    return _unique(str(tag).strip() for tag in found)
-
-
-def _unique(tags: Any) -> list[str]:
-    return sorted({tag for tag in tags if tag})
+        json.dumps(found, ensure_ascii=False).encode()  # half a character cannot be written
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row) from error
+    if not isinstance(found, list):
+        raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row)
+    return found
 
 
 def tag_matrix(
@@ -151,9 +168,11 @@ def tag_matrix(
         if not names:
             raise TableError("no row has a tag")
     known = set(names)
-    binarizer = MultiLabelBinarizer(classes=list(names))
     kept = [[tag for tag in row if tag in known] for row in rows]
-    matrix = binarizer.fit_transform(kept).astype(np.int64)
+    _check_cells(kept, names)
+    # A dense result would be copied to get integers of this size.
+    binarizer = MultiLabelBinarizer(classes=list(names), sparse_output=True)
+    matrix = binarizer.fit_transform(kept).astype(np.int64).toarray()
     if learned and len(names) >= _MANY_TAGS:
         once = int((matrix.sum(axis=0) == 1).sum())
         if 2 * once > len(names):
@@ -165,6 +184,18 @@ def tag_matrix(
                 stacklevel=2,
             )
     return matrix, list(names)
+
+
+def _check_cells(rows: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+    """Raise an error for tags whose matrix would be out of proportion to their text."""
+    cells = len(rows) * len(names)
+    length = sum(len(tag) for row in rows for tag in row)
+    if cells > min(_MOST_CELLS, max(_FEW_CELLS, _CELLS_PER_CHARACTER * length)):
+        raise TableError(
+            f"the {len(names):,} different tags of {len(rows):,} rows would need a matrix of "
+            f"{8 * cells / 2**30:.1f} GiB, which is too large: if this is a column of tags and the "
+            "separator is right, leave out the tags of few rows"
+        )
 
 
 def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False) -> np.ndarray:
@@ -202,7 +233,7 @@ def label_columns(
     """
     matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
-        values, flags, neither = _flags(table[name])
+        values, flags, neither = _flags(plain_column(name, table[name], dates=False))
         # Invalid values are reported before missing ones: a column named by mistake may have both.
         if neither.any():
             row = int(np.flatnonzero(neither)[0])

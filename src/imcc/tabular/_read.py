@@ -21,7 +21,8 @@ from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
 from imcc._utils.progress import is_watched, report_progress
 from imcc.datasets import Content, DataFormatError, inner_name, open_content
-from imcc.tabular._columns import arrow, is_text, release_memory
+from imcc.datasets._parquet_file import ParquetSource
+from imcc.tabular._columns import arrow, is_text, release_memory, to_python, without_views
 
 #: Delimiters of text files that are detected.
 DELIMITERS = (",", ";", "\t", "|")
@@ -81,7 +82,7 @@ class TableFile:
     encoding : str, default=None
         Encoding of a text file; None means UTF-8, or that of a byte order mark.
     max_bytes, member
-        As for :func:`imcc.datasets.read`, for compressed files.
+        As for :func:`imcc.datasets.read`, for compressed and Parquet files.
     """
 
     source: Source
@@ -170,7 +171,7 @@ class TableFile:
         """Return the number of rows, estimated from the file size for text; None if unknown."""
         opened = self._opened()
         if self._is_parquet:
-            return self._parquet_rows(opened)
+            return self._parquet(opened).n_rows
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
             size = file.seek(0, os.SEEK_END)
@@ -366,45 +367,25 @@ class TableFile:
 
     # Parquet
 
-    def _parquet_rows(self, opened: str | bytes) -> int | None:
-        """Return the number of rows in the metadata; None for a damaged file."""
-        pa = arrow()
-        parquet = require("pyarrow.parquet", "Reading tables")
-        try:
-            return int(
-                parquet.read_metadata(
-                    opened if isinstance(opened, str) else pa.BufferReader(opened)
-                ).num_rows
-            )
-        except (pa.ArrowException, OSError):
-            return None
-
-    def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
-        pa = arrow()
-        parquet = require("pyarrow.parquet", "Reading tables")
-        source = opened if isinstance(opened, str) else pa.BufferReader(opened)
+    def _parquet(self, opened: str | bytes) -> ParquetSource:
         for option in ("delimiter", "encoding"):
             if getattr(self, option) is not None:
                 raise InvalidArgumentError(option, "is for files of text, not for Parquet")
+        return ParquetSource(opened, self.path, max_bytes=self.max_bytes)
+
+    def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
+        parts: Any = self._parquet(opened).parts(None if whole else _BLOCK_ROWS, plain=True)
+        if whole:
+            tables = list(parts)
+            parts = [arrow().concat_tables(tables)] if tables else []
         n_rows = 0
-        try:
-            if whole:
-                parts: Any = [parquet.read_table(source)]
-            else:
-                file = parquet.ParquetFile(source)
-                parts = (pa.Table.from_batches([b]) for b in file.iter_batches(_BLOCK_ROWS))
-            for part in parts:
-                if part.num_rows:
-                    n_rows += part.num_rows
-                    yield part
-                    # What freed parts leave in reserve would grow with the file.
-                    del part
-                    release_memory()
-        except (pa.ArrowException, OSError) as error:
-            said = str(error).splitlines()[0]
-            raise DataFormatError(
-                f"the file cannot be read as Parquet: {said}", self.path
-            ) from error
+        for part in parts:
+            if part.num_rows:
+                n_rows += part.num_rows
+                yield part
+                # What freed parts leave in reserve would grow with the file.
+                del part
+                release_memory()
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
 
@@ -488,9 +469,9 @@ def decoded(table: Any) -> Any:
     """
     pa = arrow()
     for j, name in enumerate(table.column_names):
-        kind = table[name].type
-        if pa.types.is_dictionary(kind) and is_text(table[name]):
-            table = table.set_column(j, name, table[name].cast(kind.value_type))
+        if pa.types.is_dictionary(table[name].type) and is_text(table[name]):
+            values = without_views(table[name])
+            table = table.set_column(j, name, values.cast(values.type.value_type))
     return table
 
 
@@ -681,19 +662,27 @@ def table_fingerprint(table: Any) -> str:
         def close(self) -> None:
             self.closed = True
 
-    odd = [
-        name
-        for name in table.column_names
-        if pa.types.is_nested(table[name].type)
-        or (pa.types.is_dictionary(table[name].type) and not is_text(table[name]))
-    ]
     sink = pa.PythonFile(Sink(), mode="w")
     # A block at a time: plain text takes far more memory than codes.
     for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
         block = decoded(table.slice(start, _BLOCK_ROWS))
-        for name in odd:
-            texts = [repr(value) for value in block[name].to_pylist()]
-            j = block.column_names.index(name)
-            block = block.set_column(j, name, pa.array(texts, pa.string()))
+        for j, name in enumerate(block.column_names):
+            if getattr(block[name].type, "tz", None) is not None:  # which may not be known here
+                in_utc = block[name].cast(pa.timestamp(block[name].type.unit, "UTC"))
+                block = block.set_column(j, name, in_utc)
+            elif not _has_text_form(block[name].type):
+                texts = [repr(value) for value in to_python(block[name])]
+                block = block.set_column(j, name, pa.array(texts, pa.string()))
         pacsv.write_csv(block, sink, pacsv.WriteOptions(include_header=start == 0))
     return digest.hexdigest()
+
+
+def _has_text_form(kind: Any) -> bool:
+    """Return whether Arrow can write the values of a type as text."""
+    types = arrow().types
+    tests = (
+        *(types.is_null, types.is_primitive, types.is_decimal, types.is_string),
+        *(types.is_large_string, types.is_binary, types.is_large_binary),
+        types.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in tests) and not types.is_interval(kind)

@@ -41,12 +41,13 @@ from imcc._utils.cells import (
     words_are_keys,
     yes_no_words,
 )
-from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given
+from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc.datasets import DataWarning
 from imcc.tabular._columns import (
     DATE_FORMATS,
     DATE_SHAPE,
     ISO,
+    TableError,
     are_percentages,
     arrow,
     as_table,
@@ -55,9 +56,11 @@ from imcc.tabular._columns import (
     find_decimal,
     has_zone,
     is_date_format,
+    is_plain,
     is_text,
     looks_numeric,
     parse_date,
+    plain_column,
     release_memory,
     to_numbers,
     unclear_numbers,
@@ -84,30 +87,6 @@ _BECOMES = {
     "constant": "left out: it is the same in every row",
     "label": "what is predicted",
 }
-
-
-class TableError(ImccError, ValueError):
-    """A table is invalid, or does not match its schema.
-
-    Parameters
-    ----------
-    problem : str
-        Description of the problem.
-    row : int, default=None
-        The first invalid row, counted from 0.
-
-    Examples
-    --------
-    >>> print(TableError("column 'age' has 'abc', which is no number", row=7))
-    row 7: column 'age' has 'abc', which is no number
-    """
-
-    def __init__(self, problem: str, row: int | None = None) -> None:
-        self.problem, self.row = problem, row
-        super().__init__(problem if row is None else f"row {row}: " + problem)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.problem, self.row)
 
 
 @dataclass(frozen=True)
@@ -372,6 +351,10 @@ def infer_schema(
         if name in drop:
             continue
         known = "label" if name in labels else kinds.get(name)
+        if known in ("label", "id", "constant") and not is_plain(table[name]):
+            missing, n_rows = table[name].null_count, table.num_rows
+            columns.append(Column(name, known, missing, n_rows=n_rows, overruled=known != "label"))
+            continue
         reader = _Reader(name, table[name], words)
         columns.append(reader.column(known, date_formats.get(name)))
         if reader.doubt is not None:
@@ -405,24 +388,18 @@ class _Reader:
     """Determines the kind of a column."""
 
     def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
-        pa = arrow()
         self.name = name
+        values = plain_column(name, values)
         self.is_text = is_text(values)
         self.spelled = 0
         self.decimal, self.percent = ".", False
         self.doubt: Message | None = None  # what a warning says
         if self.is_text:
             values, self.spelled = clean_text(values, words)
-        elif pa.types.is_floating(values.type):
-            # Data frames represent missing numbers as NaN.
-            values = compute().if_else(compute().is_nan(values), None, values)
         self.values = values
 
     def column(self, kind: str | None, date_format: str | None) -> Column:
         """Return the column, with the given or an inferred kind."""
-        pa, pc = arrow(), compute()
-        nested = pa.types.is_list(self.values.type) or pa.types.is_struct(self.values.type)
-        nested = nested or pa.types.is_large_list(self.values.type)
         base = Column(
             self.name,
             kind or "constant",
@@ -431,14 +408,7 @@ class _Reader:
             n_rows=len(self.values),
             overruled=kind is not None and kind != "label",
         )
-        if nested:
-            if kind in ("label", "id", "constant"):
-                return base
-            raise TableError(
-                f"column {self.name!r} holds lists or records, which cannot be features: leave it "
-                "out with " + given("drop", [self.name]) + ", or name it as the column of labels"
-            )
-        self.distinct = pc.unique(self.values.drop_null())
+        self.distinct = compute().unique(self.values.drop_null())
         examples = tuple(str(v) for v in self.distinct[:3].to_pylist())
         base = replace(base, n_values=len(self.distinct), examples=examples)
         if kind is None:

@@ -17,6 +17,8 @@ from imcc.tabular._schema import KINDS, Schema
 # Values in the file other than the kinds of columns.
 DROP, TAGS = "drop", "tags"
 _WORDS = (*KINDS, TAGS, DROP)
+# Parsing a key such as a.b.c takes the square of its number of parts in memory.
+_MOST_DOTS = 100
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,14 @@ def read_schema(path: str | os.PathLike[str]) -> KnownColumns:
         If the file is not a valid schema.
     """
     name = os.fspath(path)
-    with open(name, "rb") as file:
+    with open(name, encoding="utf-8", newline="") as file:
         try:
-            content = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DataFormatError(f"this is not TOML: {error}", name) from error
+            text = file.read()
+            if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+                raise ValueError(f"a line has more than {_MOST_DOTS} dots")
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataFormatError(f"this is not a schema in TOML: {error}", name) from error
     if unknown := sorted(set(content) - {"missing", "separator", "columns"}):
         raise DataFormatError(
             f"{unknown[0]!r} has no meaning here; there are missing, separator and [columns]", name

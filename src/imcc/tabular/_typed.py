@@ -15,6 +15,7 @@ from imcc.tabular._columns import (
     compute,
     is_text,
     looks_numeric,
+    plain_column,
     to_flags,
     to_numbers,
     to_times,
@@ -64,7 +65,8 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         made = date_parts(column) if column.kind == "date" else [column.name]
         if only is not None and not any(name in only for name in made):
             continue
-        values = table[column.name]
+        dates = column.kind not in ("number", "yes/no")
+        values = plain_column(column.name, table[column.name], dates=dates)
         if is_text(values):
             values, _ = clean_text(values, schema.missing_words)
         typed = _typed(column, values)
@@ -165,8 +167,6 @@ def _as_text(values: Any, missing: str) -> np.ndarray:
     Equal cells share one object, so that a cell only needs a pointer.
     """
     pa, pc = _arrow(), compute()
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
     coded = pc.dictionary_encode(values)
