@@ -1,10 +1,11 @@
 """How long a fit takes alone, and beside busy processes.
 
     python -m imcc_paper.busy_machine                  800 rows, alone and beside 7 processes
-    python -m imcc_paper.busy_machine --rows 200 --busy 3 --rounds 2
+    python -m imcc_paper.busy_machine --rows 200 --busy 3 --before ../../before/src
 
-The default model of a table is fitted to the example table.  The busy processes only count; they
-end with this program, and after ``--seconds`` at the latest.
+The default model of a table is fitted to the example table, in a process of its own; with
+``--before``, also by another version of imcc, whose folder of sources is given.  The busy processes
+only count; they end with this program, and after ``--seconds`` at the latest.
 
 Whatever else the machine does also counts: the load average at the begin of each fit is stored.
 ``--csv results/busy_machine.csv`` writes the numbers, and ``python -m imcc_paper.reproduce`` shows
@@ -17,15 +18,27 @@ import argparse
 import multiprocessing
 import os
 import statistics
+import subprocess
+import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from imcc import TableClassifier
-from imcc.tabular import example_table
 from imcc_paper import _measured
 from imcc_paper._measured import Measurements
+
+# The versions, as the table calls them.
+LIMITED, UNLIMITED = "limited by size", "all cores, as before"
+FIT = """
+import sys, time, warnings
+from imcc import TableClassifier
+from imcc.tabular import example_table
+warnings.simplefilter("ignore")
+table, labels = example_table(int(sys.argv[1]))
+wall, cpu = time.perf_counter(), time.process_time()
+TableClassifier(random_state=0).fit(table, labels)
+print(time.perf_counter() - wall, time.process_time() - cpu)
+"""
 
 
 def count(end: float) -> None:
@@ -52,36 +65,60 @@ def busy(n_processes: int, seconds: float) -> Iterator[None]:
             process.join()
 
 
-def add_fit(
-    part: str, n_rows: int, n_processes: int, rounds: int, seconds: float, found: Measurements
+def fit(n_rows: int, source: str | None) -> tuple[float, float]:
+    """Return wall and CPU seconds of a fit by this version, or by the one in a folder."""
+    environment = dict(os.environ)
+    if source is not None:
+        environment["PYTHONPATH"] = os.path.abspath(source)
+    command = [sys.executable, "-c", FIT, str(n_rows)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    wall, cpu = map(float, done.stdout.split())
+    return wall, cpu
+
+
+def add_fits(
+    part: str,
+    n_processes: int,
+    versions: dict[str, str | None],
+    asked: argparse.Namespace,
+    found: Measurements,
 ) -> None:
-    """Measure a fit beside some busy processes."""
-    table, labels = example_table(n_rows)
-    times: list[tuple[float, float, float]] = []
-    with busy(n_processes, seconds), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(rounds):
-            load, wall, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
-            TableClassifier(random_state=0).fit(table, labels)
-            times.append((time.perf_counter() - wall, time.process_time() - cpu, load))
-    wall, cpu, load = (statistics.median(column) for column in zip(*times, strict=True))
-    found.add(part, "fit", processes=n_processes, rows=n_rows, seconds=wall, cpu=cpu, load=load)
+    """Measure the fits of all versions in turn, beside some busy processes."""
+    times: dict[str, list[tuple[float, float, float]]] = {version: [] for version in versions}
+    with busy(n_processes, asked.seconds):
+        for _ in range(asked.rounds):
+            for version, source in versions.items():
+                load = os.getloadavg()[0]
+                times[version].append((*fit(asked.rows, source), load))
+    for version, rounds in times.items():
+        wall, cpu, load = (statistics.median(column) for column in zip(*rounds, strict=True))
+        found.add(
+            part,
+            version,
+            processes=n_processes,
+            rows=asked.rows,
+            seconds=wall,
+            cpu=cpu,
+            load=load,
+        )
 
 
 def fits_table(found: Measurements) -> str:
     """Return the table of all parts."""
     lines = []
     for part in found.parts():
-        of = found.of(part, "fit")
-        times = [f"{of['seconds']:.1f} s", f"{of['cpu']:.1f} s"]
-        lines.append([f"{of['processes']:.0f}", f"{of['load']:.0f}", *times])
-    return _measured.table(["busy processes", "load average", "fit", "CPU time"], lines)
+        for version in found.cases(part):
+            of = found.of(part, version)
+            times = [f"{of['seconds']:.1f} s", f"{of['cpu']:.1f} s"]
+            lines.append([version, f"{of['processes']:.0f}", f"{of['load']:.1f}", *times])
+    headings = ["threads", "busy processes", "load average", "fit", "CPU time"]
+    return _measured.table(headings, lines)
 
 
 def blocks(found: Measurements) -> dict[str, str]:
     """Return the marked blocks of docs/performance.md."""
     first = found.parts()[0]
-    rows = found.of(first, "fit")["rows"]
+    rows = found.of(first, LIMITED)["rows"]
     cores = found.where(first, "cores")
     return {
         "busy": f"`TableClassifier` on {rows:.0f} rows of the example table, on {cores} cores:\n\n"
@@ -94,13 +131,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=800)
     parser.add_argument("--busy", type=int, default=7, help="number of busy processes")
+    parser.add_argument("--before", metavar="SRC", help="sources of a version without limits")
     parser.add_argument("--rounds", type=int, default=1, help="fits per case; the median is taken")
     parser.add_argument("--seconds", type=float, default=1200, help="the longest time to be busy")
     _measured.add_csv_option(parser, "busy_machine")
     asked = parser.parse_args(arguments)
     found = Measurements()
+    versions = {LIMITED: None} | ({} if asked.before is None else {UNLIMITED: asked.before})
     for part, n_processes in {"alone": 0, "busy": asked.busy}.items():
-        add_fit(part, asked.rows, n_processes, asked.rounds, asked.seconds, found)
+        add_fits(part, n_processes, versions, asked, found)
     print(fits_table(found))
     if asked.csv:
         found.save(asked.csv)

@@ -74,12 +74,12 @@ def test_versions_takes_turns_and_says_what_it_measured(tmp_path, capsys):
     assert "no job named nothing; there are linear, rbf," in capsys.readouterr().err
 
 
-def test_busy_processes_end_with_the_measurement():
-    found = Measurements()
-    for part, n_processes in {"alone": 0, "busy": 1}.items():
-        busy_machine.add_fit(part, 40, n_processes, 1, 60.0, found)
+def test_busy_processes_end_with_the_measurement(tmp_path):
+    file, source = tmp_path / "busy.csv", str(ROOT / "src")
+    busy_machine.main(["--rows", "40", "--busy", "1", "--before", source, "--csv", str(file)])
     assert multiprocessing.active_children() == []
-    lines = busy_machine.blocks(found)["busy"].splitlines()
+    lines = busy_machine.blocks(Measurements.read(file))["busy"].splitlines()
     assert "40 rows" in lines[0]
     cells = [[cell.strip() for cell in line.split("|")] for line in lines[4:]]
-    assert [cell[1] for cell in cells] == ["0", "1"]
+    assert [cell[2] for cell in cells] == ["0", "0", "1", "1"]
+    assert [cell[1] for cell in cells] == [busy_machine.LIMITED, busy_machine.UNLIMITED] * 2
