@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -21,15 +18,3 @@ def small_problem():
     X = middles[rng.integers(6, size=130)] + rng.normal(size=(130, 5))
     Y = (X @ rng.normal(size=(5, 4)) + 1.5 * rng.normal(size=(130, 4)) > 0.4).astype(int)
     return X[:90], Y[:90], X[90:], Y[90:]
-
-
-@pytest.fixture(scope="session")
-def mirror():
-    """The folder with the paper's data files; without it the test is skipped, under CI it fails."""
-    folder = os.environ.get("IMCC_DATA_MIRROR")
-    if folder and Path(folder).is_dir():
-        return Path(folder)
-    reason = "IMCC_DATA_MIRROR names no folder with the paper's data files"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)

@@ -13,7 +13,7 @@ from imcc_paper.places import DOCS, PAPER
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_the_page_shows_what_is_printed(tmp_path, mirror):
+def test_the_page_shows_what_is_printed(tmp_path):
     """On small data sets, beside the committed rows."""
     text = (DOCS / "your_own_method.md").read_text("utf-8")
     (tmp_path / "mine.toml").write_text(re.search(r"```toml\n(.*?)```", text, re.S)[1])
