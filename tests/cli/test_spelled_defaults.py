@@ -61,8 +61,8 @@ LINES = {
     ],
     "experiment resume": ["experiment resume STORE", "experiment resume STORE --dask local"],
     "experiment run": ["experiment run quick"],
-    "compare": ["compare STORE --json", "compare STORE --published --json"],
-    "report": ["report SMALL -o -", "report SMALL --tables markdown -o -"],
+    "compare": ["compare STORE --json", "compare STORE --published PUBLISHED --json"],
+    "report": ["report SMALL -o OUT.html", "report SMALL --tables markdown -o -"],
     "demo": ["demo"],
 }
 # How to write a default that is not a value of click's, and where it is the default.
@@ -134,6 +134,10 @@ def files(pets, tmp_path_factory):
     data = read(pets / "train.csv", labels=list(LABELS))
     for suffix in ("arff", "svm", "parquet"):
         write(data, folder / f"train.{suffix}")
+    published = folder / "published.csv"
+    published.write_text(
+        "metric,dataset,method,mean,std,n\naverage_precision,yeast,imcc,0.77,0.01,10\n"
+    )
     small = {"n_repeats": 1, "metrics": ("average_precision",)}
     return {
         "TRAIN.csv": pets / "train.csv",
@@ -141,6 +145,7 @@ def files(pets, tmp_path_factory):
         "TEST.csv": pets / "test.csv",
         "NEW.csv": pets / "new.csv",
         "MODEL": pets / "model.skops",
+        "PUBLISHED": published,
         "STORE": make_store(folder / "store.sqlite", ("yeast", "scene")),
         "SMALL": make_store(folder / "small.sqlite", ("yeast",), **small),
     }
@@ -192,10 +197,11 @@ def told(value):
 
 def outcome(imcc, files, folder, line):
     """Return what a command prints, and the file that it writes."""
-    out = {"OUT": folder / "out.skops", "OUT.csv": folder / "out.csv"}
+    texts = {name: folder / name.lower() for name in ("OUT.csv", "OUT.html")}
+    out = {"OUT": folder / "out.skops", **texts}
     words = [(files | out).get(word, word) for word in line.split()]
     printed = imcc(*words, code=1 if line.startswith(STOPPED) else 0).stdout
-    return printed, out["OUT.csv"].read_text() if out["OUT.csv"].exists() else None
+    return printed, [file.read_text("utf-8") for file in texts.values() if file.exists()]
 
 
 @pytest.mark.parametrize(("name", "number", "spelled"), list(defaults()))
