@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -78,7 +77,7 @@ def search(
     clusterer: Any,
     seed: int,
     n_jobs: int | None,
-    verbose: bool,
+    progress: Callable[[int, int], None] | None,
     weights: np.ndarray | None = None,
 ) -> SearchOutcome:
     """Evaluate all settings on all folds.
@@ -97,8 +96,8 @@ def search(
         Approximation of each kernel, if any.
     n_jobs : int or None
         Passed to joblib; ignored for rows on a device.
-    verbose : bool
-        Whether to print a line to standard error after each fold and width.
+    progress : callable or None
+        Called as ``progress(done, total)`` after each fold and width.
     weights : ndarray of shape (n_samples,), default=None
         Row weights > 0, on the host.
 
@@ -119,7 +118,7 @@ def search(
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
-    followed = verbose or is_watched()
+    followed = progress is not None or is_watched()
     report_progress(0.0, what="clustering rows")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if followed else "list")
     clustered = dict(
@@ -172,8 +171,8 @@ def search(
         for key, result in unordered:
             results[key] = result
             done += 1
-            if verbose:
-                print(f"imcc search: {done} of {total} parts done", file=sys.stderr, flush=True)
+            if progress is not None:
+                progress(done, total)
             report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]

@@ -345,7 +345,7 @@ default=None
                 clusterer=self.clusterer,
                 seed=seed,
                 n_jobs=self.n_jobs,
-                verbose=self.verbose > 1,
+                progress=_print_progress if self.verbose > 1 else None,
                 weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
@@ -467,6 +467,10 @@ def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds
     axes = parameter_grids(grid, kernels, width_scales)
     n_settings = sum(len(ParameterGrid(part)) for part in axes)
     _print(f"{n_settings} settings on {n_folds} folds")
+
+
+def _print_progress(done: int, total: int) -> None:
+    _print(f"{done} of {total} parts done")
 
 
 def _print(text: str) -> None:

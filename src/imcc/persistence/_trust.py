@@ -21,7 +21,8 @@ from imcc._utils.optional import require
 
 _OURS = frozenset(where.replace(":", ".") for where in {**CLASSES, **PARTS}.values())
 
-# Around and inside of our models.  The trees of ExtraTreesClassifier are not among them.
+# Around and inside of our models, and the forest that experiments name `extra_trees`; its trees,
+# which compiled code follows, are not among them.
 _SKLEARN = frozenset(
     f"sklearn.{name}"
     for name in (
