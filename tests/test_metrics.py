@@ -15,6 +15,7 @@ from sklearn.metrics import (
     ndcg_score,
 )
 from sklearn.metrics import hamming_loss as sk_hamming_loss
+from threadpoolctl import threadpool_limits
 
 import imcc.metrics as m
 from imcc.experiment._scores import all_metrics
@@ -254,3 +255,14 @@ def test_ndcg_is_scikit_learns():
         m.precision_at_k(truth, scores, 8)
     with pytest.warns(UndefinedMetricWarning, match="no row has a label"):
         assert np.isnan(m.ndcg_at_k(np.zeros((2, 3)), np.ones((2, 3)), 1))
+
+
+def test_means_do_not_depend_on_the_threads():
+    rng = np.random.default_rng(0)
+    truth = rng.random((100_000, 5)) < 0.3
+    scores = rng.normal(size=truth.shape)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(m.evaluate(truth, scores))
+    assert found[0] == found[1]

@@ -189,11 +189,12 @@ class LabelMetrics:
         array of shape (n_metrics, n_settings)
             NaN where a metric is undefined.
         """
-        means = []
+        xp, means = namespace(scores), []
         for name, values in zip(names, self.rows(scores, names), strict=True):
             weights, total = self._weights[name]
-            means.append(values @ weights / (total if total > 0 else np.nan))
-        return namespace(scores).stack(means)
+            # A sum, not a product of matrices, whose last digit depends on the threads of BLAS.
+            means.append(xp.sum(values * weights, axis=1) / (total if total > 0 else np.nan))
+        return xp.stack(means)
 
     def rows(self, scores: Array, names: Sequence[str]) -> list[Array]:
         """Return the values of each metric per row.
