@@ -58,7 +58,7 @@ quick: $(READY)  ## the tests without the slow ones
 
 # The core dependencies only, each in the oldest version that is allowed: tests that need an extra are
 # skipped (conftest.py).  With QUICK=true, what CI has time for: the mathematics and the classifier.
-OLDEST_TESTS := $(if $(filter true,$(QUICK)),-m "not slow and not data" tests/core tests/test_metrics.py \
+OLDEST_TESTS := $(if $(filter true,$(QUICK)),-m "not slow and not data" tests/math/test_*.py tests/test_metrics.py \
   tests/estimators/test_imcc.py,tests src)
 
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows (QUICK=true: some)

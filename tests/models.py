@@ -17,7 +17,7 @@ from imcc.baselines import (
     KernelRidgeBaseline,
 )
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
-from imcc.tabular import TreeCorrectedClassifier
+from imcc.tables import TreeCorrectedClassifier
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
 GRID["grid"] = "paper"  # one width

@@ -32,7 +32,7 @@ LIMITED, UNLIMITED = "limited by size", "all cores, as before"
 FIT = """
 import sys, time, warnings
 from imcc import TableClassifier
-from imcc.tabular import example_table
+from imcc.tables import example_table
 warnings.simplefilter("ignore")
 table, labels = example_table(int(sys.argv[1]))
 wall, cpu = time.perf_counter(), time.process_time()

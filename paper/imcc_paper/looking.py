@@ -40,7 +40,7 @@ from imcc.inspection import (
     threshold_curve,
 )
 from imcc.metrics import hamming_loss
-from imcc.tabular import example_table
+from imcc.tables import example_table
 from imcc_paper import _measured
 from imcc_paper._measured import Measurements
 

@@ -41,7 +41,7 @@ from sklearn.model_selection import KFold, cross_val_predict, train_test_split
 from imcc import KernelEnsembleClassifier
 from imcc.calibration import choose_thresholds
 from imcc.metrics import average_precision
-from imcc.tabular import (
+from imcc.tables import (
     TableClassifier,
     TreeCorrectedClassifier,
     example_table,

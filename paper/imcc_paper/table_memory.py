@@ -23,7 +23,7 @@ _PROGRAM = """
 import resource, sys
 import numpy as np
 import pandas, pyarrow.compute, pyarrow.csv
-from imcc.tabular import TableEncoder, read_table
+from imcc.tables import TableEncoder, read_table
 
 TableEncoder().fit_transform({"a": np.arange(30.0) % 7, "b": ["x", "y", "z"] * 10})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -53,7 +53,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from imcc import KernelEnsembleClassifier
 from imcc.datasets import load_dataset
 from imcc.metrics import average_precision
-from imcc.tabular import TableClassifier, TableEncoder, example_table, read_tags, tag_matrix
+from imcc.tables import TableClassifier, TableEncoder, example_table, read_tags, tag_matrix
 
 
 def sample(frame: pd.DataFrame, n_rows: int | None) -> pd.DataFrame:

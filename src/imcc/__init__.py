@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         metrics,
         persistence,
         report,
-        tabular,
+        tables,
     )
     from imcc.calibration import TunedThresholds
     from imcc.datasets import load_dataset, open_stream
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         KernelEnsembleClassifier,
     )
     from imcc.persistence import load_model, save_model
-    from imcc.tabular import TableClassifier
+    from imcc.tables import TableClassifier
 
 __version__ = "0.1.0"
 
@@ -39,7 +39,7 @@ _NAMES = {
     "IMCCClassifier": "estimators",
     "IMCCClassifierCV": "estimators",
     "KernelEnsembleClassifier": "estimators",
-    "TableClassifier": "tabular",
+    "TableClassifier": "tables",
     "TunedThresholds": "calibration",
     "load_dataset": "datasets",
     "load_model": "persistence",
@@ -57,7 +57,7 @@ _PACKAGES = (
     "metrics",
     "persistence",
     "report",
-    "tabular",
+    "tables",
 )
 
 __all__ = [
@@ -81,7 +81,7 @@ __all__ = [
     "persistence",
     "report",
     "save_model",
-    "tabular",
+    "tables",
 ]
 
 

@@ -39,8 +39,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array
 
-from imcc._backend.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
-from imcc._backend.device import block_entries
+from imcc._array.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
+from imcc._array.device import block_entries
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     check_choice,

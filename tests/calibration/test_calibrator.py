@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._core.logistic import fit_logistic_maps
+from imcc._math.logistic import fit_logistic_maps
 from imcc.calibration import (
     MultilabelCalibrator,
     TunedThresholds,

@@ -8,7 +8,7 @@ import pytest
 from imcc.baselines import BinaryRelevanceSVM
 from imcc.cli._row import signed_bar, signed_number
 from imcc.persistence import load_model, save_model
-from imcc.tabular import read_table, write_example
+from imcc.tables import read_table, write_example
 
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from imcc.datasets import read, write
 from imcc.estimators.imcc_cv import GRIDS, IMCCClassifierCV
 from imcc.persistence import load_model
-from imcc.tabular import write_example
+from imcc.tables import write_example
 from tests.cli.conftest import LABELS
 from tests.cli.test_model_commands import commands
 from tests.report.synthetic import make_store
@@ -161,7 +161,7 @@ def calls(monkeypatch):
         raise Stopped("stopped")
 
     for name in (
-        "imcc.tabular.TableClassifier.fit",
+        "imcc.tables.TableClassifier.fit",
         "imcc.calibration.TunedThresholds.fit",
         "imcc.calibration.MultilabelCalibrator.fit",
         "imcc.estimators.KernelEnsembleClassifier.fit",

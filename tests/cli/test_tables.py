@@ -21,7 +21,7 @@ from imcc import IMCCClassifier
 from imcc.calibration import decision_thresholds
 from imcc.cli._tables import natural_frame
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tabular import (
+from imcc.tables import (
     TableClassifier,
     TableError,
     UnknownValuesWarning,

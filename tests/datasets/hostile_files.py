@@ -37,7 +37,7 @@ import pyarrow
 import pyarrow.parquet
 
 from imcc.datasets import DataFormatError, open_stream, read
-from imcc.tabular import TableError, TableFile, infer_schema, read_tags, tag_matrix
+from imcc.tables import TableError, TableFile, infer_schema, read_tags, tag_matrix
 from tests.datasets.fuzz_readers import damaged, seeds
 
 MiB = 2**20

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from imcc.cli._app import app
 from imcc.datasets import DataFormatError, DataWarning, open_stream, read, read_parquet, write
-from imcc.tabular import TableFile
+from imcc.tables import TableFile
 
 
 def save(path, **columns):
@@ -99,7 +99,7 @@ def test_a_file_of_ours_knows_its_labels_and_can_be_told_others(tmp_path, toy):
 
 WAYS = """
 from imcc.datasets import open_stream, read
-from imcc.tabular import TableFile
+from imcc.tables import TableFile
 
 def streamed(path):
     for _ in open_stream(path, labels=["y"]):
@@ -122,7 +122,7 @@ def in_a_child(program, *arguments):
     """Run a program in a process of its own, which may not take more than 2 GiB."""
     limit = """
 import resource, sys, warnings
-import imcc.tabular, pyarrow.parquet
+import imcc.tables, pyarrow.parquet
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + 2**31, size + 2**31))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -14,11 +14,11 @@ from sklearn.cluster import KMeans
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._backend import array as _array
-from imcc._backend import device as _device
-from imcc._backend import linalg as _linalg
-from imcc._core.clustering import membership_matrix
-from imcc._core.statistics import Statistics
+from imcc._array import array as _array
+from imcc._array import device as _device
+from imcc._array import linalg as _linalg
+from imcc._math.clustering import membership_matrix
+from imcc._math.statistics import Statistics
 from imcc._utils.config import config_context
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, KernelThatFills, array, backend, host, torch_calls

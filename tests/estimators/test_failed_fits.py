@@ -8,7 +8,7 @@ from sklearn.base import clone
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
-from imcc.tabular import TreeCorrectedClassifier
+from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
 random = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
 from imcc.estimators.base_search import SearchMixin
-from imcc.tabular import TreeCorrectedClassifier
+from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
 random = np.random.default_rng(0)

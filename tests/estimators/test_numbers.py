@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._backend import linalg
+from imcc._array import linalg
 from imcc._utils.validation import check_finite_result
 from imcc.baselines import KernelRidgeBaseline
 from tests.backends import BACKENDS, array

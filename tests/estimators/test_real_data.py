@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._core.clustering import assign_rows
+from imcc._math.clustering import assign_rows
 from imcc.datasets import load_dataset, paper_splits
 from imcc.metrics import average_precision
 from tests.conftest import FixedClusters

@@ -7,11 +7,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
-from imcc._ensemble.views import VIEWS
+from imcc._math.ensemble.views import VIEWS
 from imcc._utils.names import CLASSES, name_of
 from imcc.baselines import JFSCCV
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
-from imcc.tabular import TableClassifier, TableEncoder
+from imcc.tables import TableClassifier, TableEncoder
 from tests.models import IMCC, MODELS
 
 ENSEMBLE = {"width_scales": (1.0,), "penalties": (0.1, 1.0), "random_state": 0}

@@ -9,8 +9,8 @@ from hypothesis.extra import numpy as hnp
 from sklearn.cluster import KMeans
 
 from imcc import IMCCClassifier
-from imcc._core.clustering import k_means
-from imcc._core.kernels import RBFKernel
+from imcc._math.clustering import k_means
+from imcc._math.kernels import RBFKernel
 from tests.naive import imcc as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*prototypes have no rows")

@@ -8,7 +8,7 @@ import pytest
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
-from imcc._backend.device import host_bytes
+from imcc._array.device import host_bytes
 from imcc._utils.config import config_context
 from imcc.baselines import KernelRidgeBaseline
 from imcc.calibration import MultilabelCalibrator, TunedThresholds

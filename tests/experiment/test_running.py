@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from imcc._backend.threads import n_cores
+from imcc._array.threads import n_cores
 from imcc.experiment import Experiment, Store, run, run_task
 from imcc.experiment import _claims as claims
 from imcc.experiment._claims import Claimant, is_alive, machine, process_start

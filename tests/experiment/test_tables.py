@@ -6,7 +6,7 @@ import pytest
 from imcc.datasets import DataFormatError, paper_splits
 from imcc.experiment import Experiment, ExperimentError, Store, load_experiment
 from imcc.experiment._tables import load_table
-from imcc.tabular import TableEncoder, read_table
+from imcc.tables import TableEncoder, read_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

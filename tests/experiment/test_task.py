@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._core.logistic import fit_logistic_maps
+from imcc._math.logistic import fit_logistic_maps
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
 from imcc.calibration import TunedThresholds, cross_fit_scores
 from imcc.datasets import Dataset, paper_splits, read

@@ -20,7 +20,7 @@ from imcc._utils.wrappers import layers
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import _mixed as mixing
 from imcc.inspection import explain_columns
-from imcc.tabular import TableClassifier, TableEncoder
+from imcc.tables import TableClassifier, TableEncoder
 from tests.calls import recorded_calls
 from tests.naive import inspection as naive
 

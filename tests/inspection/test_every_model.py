@@ -23,7 +23,7 @@ from imcc.inspection import (
     inspect_model,
     nearest_rows,
 )
-from imcc.tabular import TableClassifier, TreeCorrectedClassifier
+from imcc.tables import TableClassifier, TreeCorrectedClassifier
 from tests.backends import BACKENDS, array
 from tests.baselines.test_all import BASELINES
 

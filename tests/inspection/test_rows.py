@@ -23,7 +23,7 @@ from imcc.inspection import (
     nearest_rows,
     page,
 )
-from imcc.tabular import TableClassifier
+from imcc.tables import TableClassifier
 
 HOSTILE = "<script>alert(1)</script>"
 

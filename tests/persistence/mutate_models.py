@@ -39,7 +39,7 @@ from imcc.baselines import (
 from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import ModelFileError, load_model, save_model
 from imcc.persistence._file import _digest
-from imcc.tabular import TableClassifier
+from imcc.tables import TableClassifier
 
 SECONDS = 10
 MEMORY = 3 * 2**30

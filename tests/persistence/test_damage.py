@@ -18,7 +18,7 @@ from imcc.baselines import KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
-from imcc.tabular import TableClassifier, TreeCorrectedClassifier
+from imcc.tables import TableClassifier, TreeCorrectedClassifier
 
 pytest.importorskip("skops")
 

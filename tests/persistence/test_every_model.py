@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from imcc import IMCCClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
-from imcc.tabular import TableClassifier, TableEncoder
+from imcc.tables import TableClassifier, TableEncoder
 from tests.models import IMCC, MODELS
 
 pytest.importorskip("skops")

@@ -11,8 +11,8 @@ from sklearn.datasets import make_multilabel_classification
 from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifierCV, KernelEnsembleClassifier
-from imcc._backend import threads
-from imcc._backend.threads import cpu_quota, limited_threads, n_cores, one_thread
+from imcc._array import threads
+from imcc._array.threads import cpu_quota, limited_threads, n_cores, one_thread
 
 
 def in_use():

@@ -24,7 +24,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from imcc._backend.array import (
+from imcc._array.array import (
     is_numpy,
     library,
     namespace,

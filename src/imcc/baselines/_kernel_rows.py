@@ -22,7 +22,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from imcc._core.kernels import row_blocks
+from imcc._math.kernels import row_blocks
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 from imcc.baselines._base import is_constant

@@ -37,7 +37,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from imcc._backend.array import scaled_rows
+from imcc._array.array import scaled_rows
 from imcc._utils.validation import Features
 
 # A sparse product takes about this many times longer per entry than a dense one.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
-from imcc._core.platt import Sigmoid, calibration_folds, fit_sigmoid, prior_log_odds
+from imcc._math.platt import Sigmoid, calibration_folds, fit_sigmoid, prior_log_odds
 from imcc._utils.validation import Features, check_choice, check_number
 from imcc.baselines._kernel_rows import Dual, KernelRows
 

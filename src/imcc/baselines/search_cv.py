@@ -19,8 +19,8 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._backend.threads import limited_threads
-from imcc._search.folds import (
+from imcc._array.threads import limited_threads
+from imcc._math.search.folds import (
     Fold,
     check_defined,
     check_each_once,
@@ -28,8 +28,8 @@ from imcc._search.folds import (
     make_folds,
     renumbered,
 )
-from imcc._search.grid import check_axis
-from imcc._search.results import (
+from imcc._math.search.grid import check_axis
+from imcc._math.search.results import (
     Best,
     by_rank,
     check_all_finite,
@@ -37,7 +37,7 @@ from imcc._search.results import (
     rank_settings,
     score_keys,
 )
-from imcc._search.scorers import check_scoring
+from imcc._math.search.scorers import check_scoring
 from imcc._utils.validation import (
     Features,
     Target,

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from imcc._search.folds import make_folds
+from imcc._math.search.folds import make_folds
 from imcc._utils.validation import check_choice, check_count, encode_target
 from imcc.calibration._cross_fit import (
     Given,
@@ -38,7 +38,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
 
     The slopes a_j are shrunk towards a common slope and the offsets c_j have a weak prior, so that
     rare, constant and perfectly separated labels have finite, plausible probabilities
-    (:mod:`imcc._core.logistic`).  With ``method="isotonic"``, labels with enough rows get a
+    (:mod:`imcc._math.logistic`).  With ``method="isotonic"``, labels with enough rows get a
     non-decreasing, piecewise linear map instead.  The classifier is then fitted on all rows.
 
     Unlike scikit-learn's ``CalibratedClassifierCV``, it supports indicator matrices.

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part
 from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
-from imcc._core.logistic import LogisticMaps, fit_logistic_maps
+from imcc._math.logistic import LogisticMaps, fit_logistic_maps
 
 METHODS = ("logistic", "isotonic")
 

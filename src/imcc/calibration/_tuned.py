@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._stream.dask import predict_lazily
-from imcc._stream.sources import is_dask
+from imcc._math.stream.dask import predict_lazily
+from imcc._math.stream.sources import is_dask
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     check_choice,

@@ -34,7 +34,7 @@ from imcc.cli._terminal import (
 if TYPE_CHECKING:
     from imcc.cli._tables import Input
     from imcc.datasets import Dataset, Description
-    from imcc.tabular import KnownColumns, Schema
+    from imcc.tables import KnownColumns, Schema
 
 
 @click.group(
@@ -229,7 +229,7 @@ def schema(
     Use the file with "imcc tune my.csv --schema schema.toml".
     """
     from imcc._utils.files import write_whole
-    from imcc.tabular import schema_text
+    from imcc.tables import schema_text
 
     with problems_reported():
         if not are_tables(inputs, reading):
@@ -270,7 +270,7 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
     Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
     the cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
     """
-    from imcc.tabular import example_table, write_example
+    from imcc.tables import example_table, write_example
 
     with problems_reported():
         check_output(output, force)
@@ -297,7 +297,7 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
     import scipy.sparse as sp
 
     from imcc.datasets import Dataset
-    from imcc.tabular import indicator_columns, read_tags, tag_matrix
+    from imcc.tables import indicator_columns, read_tags, tag_matrix
 
     names = list(known.labels)
     with source.located():

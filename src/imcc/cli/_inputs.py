@@ -175,7 +175,7 @@ def check_output(path: str, force: bool) -> Path:
 def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
     """Return the fingerprint of rows from ``load_matching``, to compare with that of a card."""
     from imcc.datasets import Dataset
-    from imcc.tabular import table_fingerprint
+    from imcc.tables import table_fingerprint
 
     if hasattr(X, "column_names"):  # a table
         return table_fingerprint(X)

@@ -27,7 +27,7 @@ from imcc.cli._terminal import json_text, print_result
 if TYPE_CHECKING:
     import numpy as np
 
-    from imcc.tabular import TableFile
+    from imcc.tables import TableFile
 
 
 # Number of rows that are predicted at a time.
@@ -148,7 +148,7 @@ def predicted_tables(
     model: Any, files: Sequence[TableFile], wanted: Wanted, ignore_extra: bool
 ) -> Iterator[Part]:
     """Yield the predictions for tables, of which only parts are in memory."""
-    from imcc.tabular import TableError
+    from imcc.tables import TableError
 
     inner = table_model(model)
     assert inner is not None
@@ -463,7 +463,7 @@ def _warnings_once() -> Iterator[Callable[[], None]]:
 
     Gives a function to call after every part, so that what is kept does not grow with the file.
     """
-    from imcc.tabular import UnknownValuesWarning
+    from imcc.tables import UnknownValuesWarning
 
     counts: dict[str, dict[str, int]] = {}
     others: dict[str, Warning] = {}

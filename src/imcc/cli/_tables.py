@@ -1,7 +1,7 @@
 """Options, reading, schemas and models for tables (CSV, TSV, Parquet), shared by the commands.
 
 A table is a file with named columns of any kind.  The kinds are inferred, shown and stored in the
-model (:mod:`imcc.tabular`); files in other formats are read as an :class:`imcc.datasets.Dataset`.
+model (:mod:`imcc.tables`); files in other formats are read as an :class:`imcc.datasets.Dataset`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from imcc.persistence import ModelCard
-    from imcc.tabular import KnownColumns, Schema, TableClassifier, TableError, TableFile
+    from imcc.tables import KnownColumns, Schema, TableClassifier, TableError, TableFile
 
 _FORMATS = ("csv", "parquet")
 # Maximum number of columns that are listed individually.
@@ -190,7 +190,7 @@ def refuse_columns(columns: dict[str, Any]) -> None:
 
 def table_files(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[TableFile]:
     """Return the files of tables with their reading options."""
-    from imcc.tabular import TableFile
+    from imcc.tables import TableFile
 
     other = set(reading) - {*_READING, "labels", "label_prefix", "format"}
     for name in sorted(other):
@@ -225,7 +225,7 @@ class Input:
     @contextmanager
     def located(self) -> Iterator[None]:
         """Add file and line to errors about rows."""
-        from imcc.tabular import TableError
+        from imcc.tables import TableError
 
         try:
             yield
@@ -250,7 +250,7 @@ def located(error: TableError, file: TableFile | str, row: int | None) -> Except
 def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
     """Read tables; the rows of several files follow each other, their columns matched by name."""
     from imcc.datasets import DataFormatError
-    from imcc.tabular import joined_tables
+    from imcc.tables import joined_tables
 
     files = table_files(inputs, reading)
     tables: list[Any] = []
@@ -271,7 +271,7 @@ def known_columns(
     table: Any, reading: dict[str, Any], columns: dict[str, Any], *, need_labels: bool
 ) -> KnownColumns:
     """Return the columns' properties given by options and by the file of ``--schema``."""
-    from imcc.tabular import KnownColumns, read_schema
+    from imcc.tables import KnownColumns, read_schema
 
     known = read_schema(columns["schema"]) if "schema" in columns else KnownColumns()
     names = list(table.column_names)
@@ -376,7 +376,7 @@ def _listed(names: Any) -> str:
 
 def schema_of(source: Input, known: KnownColumns) -> Schema:
     """Infer the schema of a table; errors name the file and the line."""
-    from imcc.tabular import infer_schema
+    from imcc.tables import infer_schema
 
     labels = (*known.labels, *filter(None, [known.tags]))
     with source.located():
@@ -429,7 +429,7 @@ def make_classifier(
     estimator: Any, known: KnownColumns, seed: int, thresholds: str | None
 ) -> TableClassifier:
     """Return an unfitted classifier for a table."""
-    from imcc.tabular import TableClassifier
+    from imcc.tables import TableClassifier
 
     return TableClassifier(
         estimator,
@@ -456,7 +456,7 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
 
     from imcc._utils.plain import to_plain
     from imcc.persistence import make_card, pairs_of
-    from imcc.tabular import table_fingerprint
+    from imcc.tables import table_fingerprint
 
     labels = labels_of(model, source, unknown=model.unknown_labels) == 1
     return replace(
@@ -472,7 +472,7 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
 def table_model(model: Any) -> TableClassifier | None:
     """Return the table classifier in a model, or None."""
     from imcc._utils.wrappers import layers
-    from imcc.tabular import TableClassifier
+    from imcc.tables import TableClassifier
 
     return next((layer for layer in layers(model) if isinstance(layer, TableClassifier)), None)
 
@@ -488,7 +488,7 @@ def takes_frames(model: Any, card: ModelCard) -> bool:
 def labels_of(model: TableClassifier, source: Input, *, unknown: bool = False) -> np.ndarray:
     """Return the labels of a model from a table that has them; NaN where they are unknown."""
     from imcc.datasets import DataFormatError
-    from imcc.tabular import indicator_columns, read_tags, tag_matrix
+    from imcc.tables import indicator_columns, read_tags, tag_matrix
 
     names, column = [str(name) for name in model.label_names_], model.tags_column_
     there = set(source.table.column_names)
@@ -533,7 +533,7 @@ def table_rows(
     For a model that was fitted in Python, the columns have the types that pandas infers.
     """
     from imcc.datasets import DataFormatError
-    from imcc.tabular import check_table, indicator_columns
+    from imcc.tables import check_table, indicator_columns
 
     refuse_labels(reading)
     source = read_input(inputs, reading)
@@ -584,7 +584,7 @@ def natural_frame(table: Any) -> Any:
     import pyarrow.csv as pacsv
 
     from imcc._utils.optional import require
-    from imcc.tabular import TableError, decoded
+    from imcc.tables import TableError, decoded
 
     pandas = require("pandas", "Reading tables")
     table = decoded(table)

@@ -1,6 +1,6 @@
 """The classifiers, as scikit-learn estimators."""
 
-from imcc._search.results import EdgeOfGridWarning
+from imcc._math.search.results import EdgeOfGridWarning
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import GRIDS, KERNEL_SEARCH, IMCCClassifierCV
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier

@@ -12,10 +12,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import asarray, namespace, to_numpy
-from imcc._core.logistic import sigmoid
-from imcc._stream.dask import predict_lazily
-from imcc._stream.sources import is_dask
+from imcc._array.array import asarray, namespace, to_numpy
+from imcc._math.logistic import sigmoid
+from imcc._math.stream.dask import predict_lazily
+from imcc._math.stream.sources import is_dask
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Target,

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import Array, moved_record
-from imcc._core.logistic import LogisticMaps, fit_logistic_maps
-from imcc._search.results import Best, results_frame
+from imcc._array.array import Array, moved_record
+from imcc._math.logistic import LogisticMaps, fit_logistic_maps
+from imcc._math.search.results import Best, results_frame
 from imcc._utils.errors import ImccError, InvalidArgumentError
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin

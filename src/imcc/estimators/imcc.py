@@ -8,14 +8,14 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from imcc._backend.array import Array, asarray, moved_record, namespace
-from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.clustering import split_n_clusters
-from imcc._core.fitting import FitSettings, FittedModel, fit_arrays
-from imcc._core.kernels import check_kernel
-from imcc._core.maps import check_approximation
-from imcc._core.models import SOLVERS, KernelModel, Setting
-from imcc._stream.fitting import StreamState, add_rows, find_source, fit_stream
+from imcc._array.array import Array, asarray, moved_record, namespace
+from imcc._array.device import explained_memory_errors, on_device
+from imcc._math.clustering import split_n_clusters
+from imcc._math.fitting import FitSettings, FittedModel, fit_arrays
+from imcc._math.kernels import check_kernel
+from imcc._math.maps import check_approximation
+from imcc._math.models import SOLVERS, KernelModel, Setting
+from imcc._math.stream.fitting import StreamState, add_rows, find_source, fit_stream
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Features,

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from imcc._backend.device import explained_memory_errors, on_device
-from imcc._core.clustering import split_n_clusters
-from imcc._core.fitting import FitSettings
-from imcc._core.kernels import check_kernel
-from imcc._core.maps import check_approximation
-from imcc._core.models import REMEDY
-from imcc._search.folds import Fold, check_each_once, make_folds, renumbered
-from imcc._search.grid import Grid, check_axis, check_list
-from imcc._search.out_of_fold import out_of_fold_scores
-from imcc._search.results import (
+from imcc._array.device import explained_memory_errors, on_device
+from imcc._math.clustering import split_n_clusters
+from imcc._math.fitting import FitSettings
+from imcc._math.kernels import check_kernel
+from imcc._math.maps import check_approximation
+from imcc._math.models import REMEDY
+from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._math.search.grid import Grid, check_axis, check_list
+from imcc._math.search.out_of_fold import out_of_fold_scores
+from imcc._math.search.results import (
     EdgeOfGridWarning,
     by_rank,
     cv_results,
@@ -29,9 +29,9 @@ from imcc._search.results import (
     parameter_grids,
     score_keys,
 )
-from imcc._search.scorers import check_scoring
-from imcc._search.search import search
-from imcc._stream.sources import refuse_stream
+from imcc._math.search.scorers import check_scoring
+from imcc._math.search.search import search
+from imcc._math.stream.sources import refuse_stream
 from imcc._utils.errors import Message, named
 from imcc._utils.progress import part
 from imcc._utils.validation import (

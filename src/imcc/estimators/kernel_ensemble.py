@@ -13,20 +13,20 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 
-from imcc._backend.array import Array, asarray, is_numpy, to_numpy
-from imcc._backend.device import explained_memory_errors, on_device, require_memory
-from imcc._core.fitting import warn_of_patterns
-from imcc._core.solver import label_patterns
-from imcc._ensemble.held_out import check_folds
-from imcc._ensemble.model import KERNELS, EnsembleModel, small_indices
-from imcc._ensemble.records import Fitted, Options
-from imcc._ensemble.rows import restricted
-from imcc._ensemble.search import N_LANDMARKS, RECIPE, fit_ensemble
-from imcc._ensemble.selection import CRITERIA
-from imcc._ensemble.views import VIEWS, choose_views, is_mostly_zero
-from imcc._search.folds import Fold, make_folds
-from imcc._search.grid import check_axis, check_list
-from imcc._stream.sources import refuse_stream
+from imcc._array.array import Array, asarray, is_numpy, to_numpy
+from imcc._array.device import explained_memory_errors, on_device, require_memory
+from imcc._math.ensemble.held_out import check_folds
+from imcc._math.ensemble.model import KERNELS, EnsembleModel, small_indices
+from imcc._math.ensemble.records import Fitted, Options
+from imcc._math.ensemble.rows import restricted
+from imcc._math.ensemble.search import N_LANDMARKS, RECIPE, fit_ensemble
+from imcc._math.ensemble.selection import CRITERIA
+from imcc._math.ensemble.views import VIEWS, choose_views, is_mostly_zero
+from imcc._math.fitting import warn_of_patterns
+from imcc._math.search.folds import Fold, make_folds
+from imcc._math.search.grid import check_axis, check_list
+from imcc._math.solver import label_patterns
+from imcc._math.stream.sources import refuse_stream
 from imcc._utils.validation import (
     Features,
     Target,

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Protocol
 
-from imcc._backend.threads import n_cores
+from imcc._array.threads import n_cores
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count
 

@@ -18,7 +18,7 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import imcc
-from imcc._backend.device import device_name
+from imcc._array.device import device_name
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from imcc._backend.threads import n_cores
+from imcc._array.threads import n_cores
 from imcc._utils.validation import check_count, check_number
 from imcc.experiment._claims import Claimant
 from imcc.experiment._estimate import fit_times, remaining_seconds

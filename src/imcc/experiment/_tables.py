@@ -1,6 +1,6 @@
 """Tables with text, dates and missing values as data sets of an experiment.
 
-The features are computed by :class:`imcc.tabular.TableEncoder`, fitted to the training rows of each
+The features are computed by :class:`imcc.tables.TableEncoder`, fitted to the training rows of each
 repetition only.  All methods get the same features.
 """
 
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from imcc.datasets import DataFormatError, Dataset
 from imcc.experiment._errors import ExperimentError
-from imcc.tabular import (
+from imcc.tables import (
     Schema,
     TableEncoder,
     TableError,

@@ -332,7 +332,7 @@ def explain_columns(
 
     The contributions are Shapley values.  They are defined for any classifier with
     ``decision_function`` or ``predict_proba``, including pipelines and wrappers.  For a
-    :class:`imcc.tabular.TableClassifier`, a column of text or dates counts as one column,
+    :class:`imcc.tables.TableClassifier`, a column of text or dates counts as one column,
     regardless of the number of features derived from it.
 
     Parameters

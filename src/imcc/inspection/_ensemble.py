@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import to_numpy
-from imcc._ensemble.model import Member, distances, make_kernel, small_indices
+from imcc._array.array import to_numpy
+from imcc._math.ensemble.model import Member, distances, make_kernel, small_indices
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.optional import require
 from imcc._utils.validation import Features
@@ -57,7 +57,7 @@ class EnsembleParts:
         self.label_names = names_of_labels(self.classifier, count, label_names)
         self.transform = row_transform(model, self.classifier)
         self.thresholds = score_thresholds(model, count)
-        # Trees may add to what the members say (imcc.tabular.TreeCorrectedClassifier).
+        # Trees may add to what the members say (imcc.tables.TreeCorrectedClassifier).
         self._corrected = first_with(model, "correction")
 
     def _correction(self, row: Features, j: int) -> float:

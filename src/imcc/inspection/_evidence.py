@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from imcc._core.clustering import VirtualExamples
-from imcc._core.maps import KernelMap
-from imcc._core.models import Setting
-from imcc._core.solver import ClusterTerms, Rotation, eliminate_one
+from imcc._math.clustering import VirtualExamples
+from imcc._math.maps import KernelMap
+from imcc._math.models import Setting
+from imcc._math.solver import ClusterTerms, Rotation, eliminate_one
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def kernel_evidence(
     virtual: VirtualExamples,
     setting: Setting,
 ) -> EvidenceProblem:
-    """Set up the exact kernel model; see :func:`imcc._core.solver.kernel_problem`."""
+    """Set up the exact kernel model; see :func:`imcc._math.solver.kernel_problem`."""
     of_centers = kernel_map.transform(K_centers)
     return EvidenceProblem(
         eigenvalues=kernel_map.eigenvalues,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._backend.array import to_numpy
-from imcc._core.maps import IdentityMap, KernelMap
-from imcc._core.models import KernelModel, LinearModel, Setting
+from imcc._array.array import to_numpy
+from imcc._math.maps import IdentityMap, KernelMap
+from imcc._math.models import KernelModel, LinearModel, Setting
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable

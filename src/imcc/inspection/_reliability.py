@@ -22,7 +22,7 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
 
-from imcc._core.platt import fit_sigmoid
+from imcc._math.platt import fit_sigmoid
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_choice, check_count

@@ -145,7 +145,7 @@ def nearest_rows(
     Parameters
     ----------
     model : classifier
-        A fitted classifier.  If it is a pipeline or a :class:`imcc.tabular.TableClassifier`, the
+        A fitted classifier.  If it is a pipeline or a :class:`imcc.tables.TableClassifier`, the
         features are the output of its transformers.
     x : array-like, data frame, Arrow table or sparse matrix of one row
         The row.
@@ -318,7 +318,7 @@ def describe_group(
     Parameters
     ----------
     model : classifier or None
-        A fitted :class:`imcc.tabular.TableClassifier` determines the types of the columns; for
+        A fitted :class:`imcc.tables.TableClassifier` determines the types of the columns; for
         other models, or None, they are derived from X.
     X : array-like, data frame, Arrow table or sparse matrix
         All rows.

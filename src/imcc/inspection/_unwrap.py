@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._backend.array import moved_record, to_numpy
-from imcc._core.clustering import VirtualExamples, virtual_examples
-from imcc._core.models import KernelModel
+from imcc._array.array import moved_record, to_numpy
+from imcc._math.clustering import VirtualExamples, virtual_examples
+from imcc._math.models import KernelModel
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import innermost, layers, transformers

@@ -1,0 +1,125 @@
+"""Factorisations and solvers, with the fastest function of each library."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import blas, lapack
+
+from imcc._array.array import is_numpy, library, namespace
+from imcc._array.threads import limited_threads
+from imcc._utils.config import get_config
+
+
+def eigh(A: Any) -> tuple[Any, Any]:
+    """Return ascending eigenvalues and eigenvectors; a NumPy matrix is overwritten."""
+    if is_numpy(A):
+        with limited_threads(A.shape[0]):
+            return scipy.linalg.eigh(A, driver="evd", overwrite_a=True, check_finite=False)
+    values, vectors = namespace(A).linalg.eigh(A)
+    return values, vectors
+
+
+def solve(A: Any, B: Any) -> Any:
+    """Solve A X = B for stacks of matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular.
+    """
+    # NumPy's solver instead of SciPy's: each has its own thread pool, and in a search, where
+    # products and solves alternate thousands of times, two pools take three times as long.
+    if is_numpy(A):
+        with limited_threads(A.shape[-1]):
+            return np.linalg.solve(A, B)
+    xp = namespace(A)
+    if library(A) == "cupy":  # does not broadcast right-hand sides
+        B = xp.broadcast_to(B, (*A.shape[:-2], *B.shape[-2:]))
+    try:
+        return xp.linalg.solve(A, B)
+    except Exception as error:
+        if not _is_singular(error):
+            raise
+        raise np.linalg.LinAlgError("Singular matrix") from error
+
+
+def _is_singular(error: Exception) -> bool:
+    """Return whether an error is the LinAlgError of a library."""
+    return type(error).__name__ in ("LinAlgError", "_LinAlgError")
+
+
+def cholesky(A: Any) -> Any:
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten.
+
+    Entries above the diagonal are not changed.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrix is not positive definite.
+    """
+    if is_numpy(A):
+        # The transpose is the same matrix in the order of LAPACK, so that nothing is copied.
+        with limited_threads(A.shape[0]):
+            factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return factor
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    # The libraries would allocate further matrices of the same size.  So the factor is computed one
+    # block of columns at a time: subtract the contribution of previous columns, then factorise.
+    n, step = A.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        end = min(start + step, n)
+        if start > 0:
+            A[start:, start:end] -= A[start:, :start] @ A[start:end, :start].T
+        own = _small_cholesky(A[start:end, start:end])
+        A[start:end, start:end] = own
+        if end < n:
+            A[end:, start:end] = triangular_solve(own, A[end:, start:end].T).T
+    return A
+
+
+def _small_cholesky(A: Any) -> Any:
+    xp = namespace(A)
+    try:
+        factor = xp.linalg.cholesky(A)
+    except Exception as error:
+        if not _is_singular(error):
+            raise
+        raise np.linalg.LinAlgError("the matrix is not positive definite") from error
+    if not bool(xp.isfinite(factor[-1, -1])):  # CuPy returns NaN instead
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return factor
+
+
+def cholesky_solve(factor: Any, B: Any) -> Any:
+    """Solve A X = B with the lower Cholesky factor of A."""
+    if is_numpy(factor):
+        with limited_threads(factor.shape[0]):
+            return lapack.dpotrs(factor, B, lower=1)[0]
+    return triangular_solve(factor, triangular_solve(factor, B), transposed=True)
+
+
+def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
+    """Solve L X = B, or L^T X = B, for a lower triangular matrix; the upper part is ignored."""
+    match library(L):
+        case "torch":
+            linalg = importlib.import_module("torch.linalg")
+            return linalg.solve_triangular(L.T if transposed else L, B, upper=transposed)
+        case "cupy":
+            linalg = importlib.import_module("cupyx.scipy.linalg")
+            return linalg.solve_triangular(L, B, lower=True, trans=int(transposed))
+    # The array API has no triangular solver.
+    lower = namespace(L).tril(L)
+    return solve(lower.T if transposed else lower, B)
+
+
+def symmetric_product(A: Any, B: Any) -> Any:
+    """Return A B for a symmetric matrix A."""
+    # SciPy's product instead of NumPy's: each has its own thread pool, whose threads stay busy for
+    # a while after each call, so that alternating between them is slow.
+    return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B

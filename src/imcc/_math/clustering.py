@@ -1,0 +1,589 @@
+r"""Virtual examples: the centres of clusters of training rows, with soft labels.
+
+For clusters Z_1 .. Z_c of the training rows, the j-th virtual example is the pair ::
+
+    z_j = mean of x_i over Z_j        (Eq. 1 of the paper)
+    t_j = mean of y_i over Z_j        (Eq. 2)
+
+Several clusterings can be used together; their virtual examples are stacked.  If rows have weights,
+both means are weighted, and the size of a cluster is the total weight of its members: a row of
+weight 2 is equivalent to two rows.
+
+NumPy arrays are clustered by the k-means of scikit-learn, which does not support arrays on a
+device.  These are clustered by :func:`k_means`: greedy k-means++ initialisation, then Lloyd steps
+until nothing changes.  Both are the same algorithm, with the same tolerance and the same handling
+of empty clusters, but they draw different random numbers and find different local optima.  On a
+device, matrix products are computed in blocks of rows in a fixed order, so that the same seed gives
+the same clusters on the same device.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
+
+from imcc._array.array import (
+    Array,
+    asarray,
+    astype,
+    at_least,
+    column_sums,
+    dense,
+    is_numpy,
+    namespace,
+    one_hot,
+    row_squares,
+    scaled_rows,
+    take,
+    take_rows,
+    to_numpy,
+)
+from imcc._array.device import block_entries
+from imcc._array.threads import one_thread
+from imcc._utils.config import get_config
+from imcc._utils.validation import Features, check_count
+
+DEFAULT_N_CLUSTERS = 32
+# Of k-means on a device.
+MAX_STEPS = 300
+# Lloyd's steps end when the centres move, all together and squared, less than this part of the
+# mean variance of a feature.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class VirtualExamples:
+    """Centres, soft labels and clusters of the rows.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+    soft_labels : array of shape (n_clusters, n_outputs)
+        Mean of the {-1, +1} labels of the members.
+    sizes : array of shape (n_clusters,)
+        Number of members, or the sum of their weights, as floats.
+    assignment : ndarray of shape (n_samples, n_clusterings)
+        Cluster of each row in each clustering, as indices into ``centers``; on the host.
+    weights : array of shape (n_samples,) or None
+        Weights of the rows, all above zero; None if each has weight 1.
+    """
+
+    centers: Array
+    soft_labels: Array
+    sizes: Array
+    assignment: np.ndarray
+    weights: Array | None = None
+
+    @cached_property
+    def membership(self) -> Array:
+        """The 0/1 matrix P of shape (n_samples, n_clusters): CSR for NumPy, dense elsewhere."""
+        return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
+
+    @cached_property
+    def scaled_membership(self) -> Array:
+        """diag(sqrt(weights)) P, which is P without weights."""
+        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
+
+    @cached_property
+    def roots(self) -> Array | None:
+        """Square roots of the weights."""
+        return None if self.weights is None else namespace(self.weights).sqrt(self.weights)
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        if self.weights is None:
+            return float(self.assignment.shape[0])
+        return float(namespace(self.weights).sum(self.weights))
+
+    @cached_property
+    def first(self) -> Array:
+        """1.0 for the clusters of the first clustering, 0.0 for the others."""
+        first = np.arange(self.sizes.shape[0]) <= self.assignment[:, 0].max()
+        return asarray(first.astype(np.float64), self.sizes)
+
+
+def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
+    """Return the 0/1 matrix P with a one for each (row, cluster of the row).
+
+    It is a CSR matrix for NumPy, otherwise a dense one on the device of ``like``.
+    """
+    return one_hot(assignment, n_clusters, assignment if like is None else like)
+
+
+def virtual_examples(
+    X: Features, signs: Array, assignment: np.ndarray, weights: Array | None = None
+) -> VirtualExamples:
+    """Average rows and labels over clusters (Eq. 1 and 2).
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    signs : array of shape (n_samples, n_outputs)
+        Labels as -1 and +1.
+    assignment : ndarray of shape (n_samples, n_clusterings)
+        As made by :func:`assign_rows`: every index from 0 to the largest occurs.
+    weights : array of shape (n_samples,), default=None
+        Row weights, on the device of the rows; means and sizes are then weighted.
+    """
+    n_clusters = int(assignment.max()) + 1
+    P = membership_matrix(assignment, n_clusters, X)
+    # SciPy computes these products in float64 without a copy of the rows.
+    rows = X if is_numpy(X) else astype(X, "float64")
+    if weights is not None:
+        P = scaled_rows(P, weights)
+        sizes = column_sums(P)
+        centers = dense(P.T @ rows) / sizes[:, None]
+        soft_labels = (P.T @ signs) / sizes[:, None]
+        return VirtualExamples(centers, soft_labels, sizes, assignment, weights)
+    sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
+    sizes = asarray(sizes, X)
+    centers = dense(P.T @ rows) / sizes[:, None]
+    soft_labels = (P.T @ signs) / sizes[:, None]
+    return VirtualExamples(centers, soft_labels, sizes, assignment)
+
+
+def assign_rows(
+    X: Features,
+    n_clusters: int | Sequence[int] | None,
+    clusterer: Any,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Cluster the rows, once or several times.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        NumPy arrays are clustered by the k-means of scikit-learn, arrays on a device by
+        :func:`k_means`.
+    n_clusters : int, sequence of int or None
+        A sequence gives one clustering per entry.  None means the number that the clusterer is
+        configured with (32 for k-means without a clusterer).
+    clusterer : scikit-learn clusterer, ndarray of shape (n_clusters, n_features) or None
+        None is k-means with k-means++ initialisation; an array contains prototypes, and each row
+        belongs to the nearest one.  A clusterer is always fitted on the host.
+    seed : int
+        The k-th clustering is seeded with the k-th number drawn from it.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights, on the host, for k-means and for clusterers whose ``fit`` accepts
+        ``sample_weight``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_clusterings)
+        Indices into the stacked clusters; each one occurs.
+    """
+    counts = split_n_clusters(n_clusters)
+    draws = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(counts))
+    columns: list[np.ndarray] = []
+    offset = 0
+    for count, draw in zip(counts, draws, strict=True):
+        labels = _cluster_once(X, count, clusterer, int(draw), weights)
+        columns.append(labels + offset)
+        offset += int(labels.max()) + 1
+    return np.stack(columns, axis=1)
+
+
+def split_n_clusters(n_clusters: Any) -> list[int | None]:
+    """Check and return the number of clusters of each clustering."""
+    if n_clusters is None:
+        return [None]
+    if isinstance(n_clusters, (numbers.Number, str)):
+        return [check_count("n_clusters", n_clusters)]
+    counts = [check_count("n_clusters", count) for count in n_clusters]
+    if not counts:
+        raise ValueError("n_clusters must contain at least one number of clusters, got none")
+    return list(counts)
+
+
+def _cluster_once(
+    X: Features,
+    n_clusters: int | None,
+    clusterer: Any,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    if clusterer is None:
+        return _k_means(X, n_clusters or DEFAULT_N_CLUSTERS, seed, weights)
+    if isinstance(clusterer, np.ndarray):
+        prototypes = check_prototypes(clusterer, n_clusters, X.shape[1])
+        found, labels = np.unique(to_numpy(nearest(X, prototypes)), return_inverse=True)
+        warn_if_empty(len(prototypes), len(found))
+        return labels
+    model = clone(clusterer, safe=False)
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    if n_clusters is not None:
+        if "n_clusters" not in parameters:
+            raise ValueError(
+                f"n_clusters={n_clusters} cannot be set: the clusterer "
+                f"{type(model).__name__} has no parameter n_clusters; use n_clusters=None to let "
+                "it decide"
+            )
+        model.set_params(n_clusters=min(n_clusters, X.shape[0]))
+    if "random_state" in parameters and parameters["random_state"] is None:
+        model.set_params(random_state=seed)
+    X = to_numpy(X)
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        model.fit(X, sample_weight=weights)
+    else:
+        model.fit(X)
+    return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
+
+
+def _k_means(
+    X: Features, n_clusters: int, seed: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    n_samples = X.shape[0]
+    if is_numpy(X):
+        # On one thread: the order in which several add up their rows is not even the same from run
+        # to run, and a row that is as near to one centre as to another may then change sides.
+        with warnings.catch_warnings(), one_thread():
+            # Fewer distinct rows than clusters: reported below, with this library's message.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = KMeans(min(n_clusters, n_samples), n_init=1, random_state=seed)
+            model.fit(X, sample_weight=weights)
+        nearest = model.labels_
+    else:
+        nearest = k_means(X, min(n_clusters, n_samples), seed, weights)
+    found, labels = np.unique(nearest, return_inverse=True)
+    if len(found) < n_clusters:
+        warnings.warn(
+            f"n_clusters={n_clusters} is more than the distinct training rows allow: "
+            f"{len(found)} clusters are used",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return labels
+
+
+def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
+    """Check and return prototypes that were passed as the clusterer."""
+    numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
+    if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
+        raise ValueError(
+            "clusterer, as an array, must contain one prototype per row and finite numbers; got "
+            f"shape {clusterer.shape} and type {clusterer.dtype}"
+        )
+    if clusterer.shape[1] != n_features:
+        raise ValueError(
+            f"the prototypes passed as clusterer have {clusterer.shape[1]} features, but the rows "
+            f"have {n_features}"
+        )
+    if n_clusters not in (None, len(clusterer)):
+        raise ValueError(
+            f"n_clusters={n_clusters}, but {len(clusterer)} prototypes are given as clusterer: use "
+            "n_clusters=None"
+        )
+    return clusterer.astype(np.float64, copy=False)
+
+
+def nearest(X: Features, prototypes: Array) -> Array:
+    """Return the index of the nearest prototype (Euclidean) of each row, on their device."""
+    xp, prototypes = namespace(X), asarray(prototypes, X)
+    # Around their mean, the products that distances come from are small.  Sparse rows stay put.
+    origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
+    moved = prototypes if origin is None else prototypes - origin
+    halves = xp.sum(moved * moved, axis=1) / 2
+    step = max(1, (block_entries(X) or get_config().nearest_entries) // max(moved.shape))
+    parts = []
+    for start in range(0, X.shape[0], step):
+        rows = X[start : min(start + step, X.shape[0]), :]
+        products = (rows if origin is None else rows - origin) @ moved.T
+        parts.append(xp.argmin(halves - products, axis=1))
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def warn_if_empty(n_clusters: int, n_found: int) -> None:
+    """Warn if prototypes have no rows; they are not used."""
+    if n_found < n_clusters:
+        warnings.warn(
+            f"{n_clusters - n_found} of {n_clusters} prototypes have no rows: "
+            f"{n_found} clusters are used",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _read_labels(model: Any, X: Features) -> Any:
+    if hasattr(model, "labels_"):
+        return model.labels_
+    if hasattr(model, "predict"):
+        return model.predict(X)
+    raise ValueError(
+        f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
+    )
+
+
+def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
+    """Check the labels of a clusterer, and number the clusters 0, 1, ...
+
+    A noise row (-1, as from DBSCAN) becomes a cluster with one member: it is its own centre, so
+    that the gamma term has no effect on it.
+    """
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"the clusterer {name} must give one integer for each of the {n_samples} rows, got "
+            f"an array of shape {labels.shape} and type {labels.dtype}"
+        )
+    if labels.min() < -1:
+        raise ValueError(
+            f"the clusterer {name} gave the label {labels.min()}: labels are >= 0, or -1 for noise"
+        )
+    noise = labels == -1
+    if noise.any():
+        warnings.warn(
+            f"the clusterer {name} marked {noise.sum()} of {n_samples} rows as noise (-1): each of "
+            "them becomes a cluster",
+            UserWarning,
+            stacklevel=2,
+        )
+        labels = labels.astype(np.int64)
+        labels[noise] = labels.max() + 1 + np.arange(noise.sum())
+    return np.unique(labels, return_inverse=True)[1]
+
+
+# k-means on a device.
+
+
+def k_means(X: Array, n_clusters: int, seed: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Cluster rows.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Of any library.
+    n_clusters : int
+        At most ``n_samples``.
+    seed : int
+    weights : ndarray of shape (n_samples,), optional
+        On the host; first centres are drawn with chances w d^2, and centres are weighted means.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+        The nearest centre of each row, on the host.  Numbers of centres that no row is nearest to
+        are missing: there are fewer distinct rows than clusters.
+    """
+    xp = namespace(X)
+    X = X - xp.mean(X, axis=0)  # distances stay, the products they come from shrink
+    squares = row_squares(X)
+    each = None
+    if weights is not None:
+        each = xp.astype(asarray(weights, X), X.dtype, copy=False)
+    centers = _start(X, squares, n_clusters, np.random.RandomState(seed), each)
+    still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
+    return lloyd(X, centers, still, each)
+
+
+def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = None) -> np.ndarray:
+    """Take Lloyd's steps from given centres until nothing changes, or they are all but still.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Of any library.
+    centers : array of shape (n_clusters, n_features)
+    still : float
+        The steps end when the centres move by no more than this, all together and squared.
+    weights : array of shape (n_samples,), optional
+        Of the rows, beside them and in their precision.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+        The nearest centre of each row, on the host.
+    """
+    xp, n_clusters = namespace(X), centers.shape[0]
+    blocks = _blocks(X, max(n_clusters, X.shape[1]))
+    numbers = xp.arange(n_clusters, device=X.device)
+    before = xp.full((X.shape[0],), -1, dtype=xp.int64, device=X.device)
+    for _ in range(MAX_STEPS):
+        nearest = _nearest(X, centers, blocks)
+        sums, sizes = _sums(X, nearest, numbers, blocks, weights)
+        if weights is None:
+            moved = sums / at_least(sizes, 1.0)[:, None]
+        else:
+            moved = sums / xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
+        # One value is read back from the device per step.
+        news = [
+            xp.astype(xp.any(nearest != before), X.dtype),
+            xp.astype(xp.any(sizes == 0), X.dtype),
+            xp.sum((moved - centers) ** 2),
+        ]
+        changed, some_empty, shift = to_numpy(xp.stack(news))
+        if not changed:
+            return to_numpy(nearest)
+        if some_empty:
+            filled = _filled(X, nearest, centers, sums, sizes, blocks, weights)
+            if filled is None:  # all rows lie on their centres: there is nothing to gain
+                return _without_twins(to_numpy(nearest), to_numpy(centers))
+            moved = filled
+        centers, before = moved, nearest
+        if shift <= still and not some_empty:
+            break
+    return to_numpy(_nearest(X, centers, blocks))
+
+
+def _start(
+    X: Array,
+    squares: Array,
+    n_clusters: int,
+    random: np.random.RandomState,
+    weights: Array | None = None,
+) -> Array:
+    """Choose rows as first centres: each the best of a few drawn with chances d^2 (k-means++).
+
+    With weights, the chances are w d^2, and the first centre is drawn with chances w.
+
+    Random numbers are made on the host, all at once; nothing is read back.
+    """
+    xp, n_samples = namespace(X), X.shape[0]
+    n_trials = 2 + int(np.log(n_clusters))
+    if weights is None:
+        begin = random.randint(n_samples)
+    else:
+        shares = to_numpy(weights).astype(np.float64)
+        begin = random.choice(n_samples, p=shares / shares.sum())
+    first = asarray(np.array([begin]), X)
+    draws = asarray(random.random_sample((n_clusters, n_trials)), X)
+    draws = xp.astype(draws, X.dtype, copy=False)
+    # |x - y|^2 as one product: [-2x, |x|^2, 1] . [y, 1, |y|^2].
+    ones = xp.ones_like(squares)[:, None]
+    left = xp.concat([-2 * X, squares[:, None], ones], axis=1)
+    right = xp.concat([X, ones, squares[:, None]], axis=1)
+    # The running sums that come with GPU libraries add up in an order that may change from run to
+    # run; products with a triangular matrix do not.  So the rows are arranged in a square, filled
+    # up with rows at a distance of zero, which are never drawn.
+    side = int(np.ceil(np.sqrt(n_samples)))
+    rest = xp.zeros((side * side - n_samples, right.shape[1]), dtype=X.dtype, device=X.device)
+    right = xp.concat([right, rest], axis=0).T
+    if weights is not None:
+        # Columns times w: all distances below are then w d^2.
+        right = right * xp.concat([weights, rest[:, 0]])
+    square = xp.ones((side, side), dtype=X.dtype, device=X.device)
+    up_to, before = xp.triu(square), xp.triu(square, k=1)
+
+    # Numbers that are on the device already: others keep it waiting.
+    zero = xp.zeros((), dtype=X.dtype, device=X.device)
+    last = xp.full((), n_samples - 1, dtype=xp.int64, device=X.device)
+
+    chosen = [first]
+    closest = xp.maximum(take(left, first, 0) @ right, zero)
+    for k in range(1, n_clusters):
+        within = xp.reshape(closest, (side, side)) @ up_to
+        running = xp.reshape(within + (within[:, -1] @ before)[:, None], (-1,))
+        drawn = xp.searchsorted(running, draws[k, :] * running[-1])
+        drawn = xp.minimum(drawn, last)
+        distances = xp.minimum(take(left, drawn, 0) @ right, closest)
+        best = xp.reshape(xp.argmin(xp.sum(distances, axis=1)), (1,))
+        closest = xp.maximum(take(distances, best, 0), zero)
+        chosen.append(take(drawn, best, 0))
+    return take(X, xp.concat(chosen), 0)
+
+
+def _nearest(X: Array, centers: Array, blocks: list[slice]) -> Array:
+    """Return the number of the nearest centre of each row, the first one of several."""
+    xp = namespace(X)
+    own, twice = row_squares(centers), -2 * centers.T
+    return _joined([xp.argmin(X[block, :] @ twice + own, axis=1) for block in blocks])
+
+
+def _sums(
+    X: Array, nearest: Array, numbers: Array, blocks: list[slice], weights: Array | None = None
+) -> tuple[Array, Array]:
+    """Return the (weighted) sum of the rows of each cluster, and their number (weight)."""
+    xp = namespace(X)
+    sums: Any = 0.0
+    sizes: Any = 0.0
+    for block in blocks:
+        members = xp.astype(nearest[block] == numbers[:, None], X.dtype)
+        if weights is not None:
+            members = members * weights[block]
+        sums = members @ X[block, :] + sums
+        sizes = xp.sum(members, axis=1) + sizes
+    return sums, sizes
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+
+def _filled(
+    X: Array,
+    nearest: Array,
+    centers: Array,
+    sums: Array,
+    sizes: Array,
+    blocks: list[slice],
+    weights: Array | None = None,
+) -> Array | None:
+    """Return new centres where empty clusters have taken over the farthest rows.
+
+    A row that lies on its centre, but for rounding, is not taken over: the cluster would be empty
+    again in the next step.  The centre of a cluster that stays empty does not move.  None if all
+    rows lie on their centres.
+    """
+    parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
+    xp = namespace(X)
+    rounding = _rounding(X.dtype, xp) * float(xp.max(row_squares(X)))
+    # Seldom, and small: on the host.
+    distances = to_numpy(_joined(parts))
+    off_centre = distances > rounding
+    if not off_centre.any():
+        return None
+    if weights is not None:
+        distances = distances * to_numpy(weights)
+    new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
+    empty = np.flatnonzero(new_sizes == 0)
+    # However heavy, a row that lies on its centre does not come before one that does not.
+    candidates = np.flatnonzero(off_centre)
+    farthest = candidates[np.argsort(-distances[candidates], kind="stable")[: len(empty)]]
+    for cluster, row in zip(empty, farthest, strict=False):
+        values = to_numpy(take_rows(X, np.array([row])))[0]
+        old = int(nearest[int(row)])
+        weight = 1.0 if weights is None else float(weights[int(row)])
+        # Rounding may leave a little of a cluster that has lost all of its rows.
+        if new_sizes[old] > weight * (1 + 1e-6):
+            new_sums[old] -= weight * values
+            new_sizes[old] -= weight
+        new_sums[cluster], new_sizes[cluster] = weight * values, weight
+    left = empty[len(farthest) :]
+    new_sums[left], new_sizes[left] = to_numpy(centers)[left], 1.0
+    return asarray(new_sums / new_sizes[:, np.newaxis], X)
+
+
+def _without_twins(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Give the rows of centres that are equal, but for rounding, to the first of them."""
+    used = np.unique(nearest)
+    rounding = _rounding(centers.dtype, np) * np.max(np.sum(centers[used] ** 2, axis=1))
+    first = np.arange(len(centers))
+    for k, number in enumerate(used):
+        gaps = np.sum((centers[used[:k]] - centers[number]) ** 2, axis=1)
+        equal = np.flatnonzero(gaps <= rounding)
+        if len(equal):
+            first[number] = first[used[equal[0]]]
+    return first[nearest]
+
+
+def _rounding(dtype: Any, xp: Any) -> float:
+    """Return a squared distance, as a part of the largest square, that is no distance at all."""
+    return (1000 * float(xp.finfo(dtype).eps)) ** 2
+
+
+def _blocks(X: Array, n_columns: int) -> list[slice]:
+    step = max(1, (block_entries(X) or X.shape[0] * n_columns) // n_columns)
+    n_samples = X.shape[0]
+    return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]

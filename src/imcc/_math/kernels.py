@@ -1,0 +1,390 @@
+"""Kernels, and the rule for their width.
+
+A kernel is evaluated in two steps, so that a search over widths and folds computes the first step
+only once: ``base`` does not depend on the width (distances, or the kernel itself if it has no
+width), and ``finish`` converts it to kernel values in place.
+
+==========  =========================================  ==============================
+name        k(x, x')                                   distance that the width is in
+==========  =========================================  ==============================
+rbf         ``exp(-|x - x'|_2^2 / (2 width^2))``       Euclidean
+laplacian   ``exp(-|x - x'|_1 / width)``               Manhattan
+chi2        ``exp(-sum (x - x')^2/(x + x') / width)``  additive chi-squared
+==========  =========================================  ==============================
+
+In the rule of the paper, the width is the mean distance over all pairs of training rows.  With row
+weights w, it is ::
+
+    sum_ij w_i w_j d_ij / (N^2 - sum_i w_i min(w_i, 1)),        N = sum_i w_i,
+
+For integer weights, this is the mean over the pairs of repeated rows (of which w_i (w_i - 1) pairs
+are copies of the same row); for weights up to 1, it is the mean over pairs of different rows,
+weighted by w_i w_j.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    additive_chi2_kernel,
+    manhattan_distances,
+    pairwise_kernels,
+)
+from sklearn.utils.extmath import row_norms
+
+from imcc._array.array import (
+    Array,
+    asarray,
+    clip_in_place,
+    exp_in_place,
+    is_numpy,
+    namespace,
+    row_squares,
+    to_numpy,
+    zero_diagonal,
+)
+from imcc._array.device import block_entries
+from imcc._utils.config import get_config
+from imcc._utils.validation import Features, check_choice, check_number
+
+# Beyond these, 2 width^2 or its inverse is 0 or infinite.
+MIN_WIDTH, MAX_WIDTH = 1e-150, 1e150
+
+
+def row_blocks(n_rows: int, n_columns: int, entries: int | None = None) -> Iterator[slice]:
+    """Split rows into slices with about ``entries`` entries (by default ``kernel_entries``)."""
+    step = max(1, (entries or get_config().kernel_entries) // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+class Kernel:
+    """A kernel without a width; the base is the kernel itself.
+
+    Parameters
+    ----------
+    function : str or callable
+        A name or callable of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+    parameters : mapping
+        Passed on to it.
+    """
+
+    has_width = False
+    is_linear = False
+
+    def __init__(
+        self, function: str | Callable[..., float], parameters: Mapping[str, Any] | None = None
+    ) -> None:
+        self.function = function
+        self.parameters = dict(parameters or {})
+
+    @property
+    def is_semidefinite(self) -> bool:
+        """Whether kernel matrices are known to have no negative eigenvalues."""
+        return self.function == "cosine"
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the part that does not depend on the width, between rows of X and Y (or X)."""
+        # Rows on a device come to the host: these functions are scikit-learn's or the user's.
+        rows, others = to_numpy(X), to_numpy(Y)
+        if self.function == "additive_chi2":
+            rows, others = _dense(rows), _dense(others)
+        values = pairwise_kernels(rows, others, metric=self.function, **self.parameters)
+        return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
+
+    def origin(self, X: Features) -> Array | None:
+        """Return a point to subtract from all rows, which loses fewer digits, or None."""
+        return None
+
+    def finish(self, base: Array, width: float | None) -> Array:
+        """Turn the base into kernel values, in place."""
+        return base
+
+
+class LinearKernel(Kernel):
+    """``<x, x'>``: its features are the rows themselves."""
+
+    is_linear = True
+    is_semidefinite = True
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the inner products."""
+        return _inner_products(X, X if Y is None else Y)
+
+
+class WidthKernel(Kernel):
+    """A kernel exp(-base / scale(width)), where the base grows with a distance."""
+
+    has_width = True
+    is_semidefinite = True
+
+    def mean_distance(self, base: Array, weights: Array | None = None) -> float:
+        """Return the (weighted) mean distance over all pairs of rows; 0 if there are none."""
+        n, xp = base.shape[0], namespace(base)
+        if n < 2:
+            return 0.0
+        # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
+        blocks = row_blocks(n, n, block_entries(base))
+        if weights is not None:
+            parts = (weights[b] @ (self._distances(base[b, :]) @ weights) for b in blocks)
+            return float(sum(parts)) / _pair_weight(weights)
+        return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
+
+    def mean_distance_of(self, X: Features, weights: Array | None = None) -> float:
+        """Return the mean distance of rows, without the matrix of all pairs."""
+        n, total = X.shape[0], 0.0
+        for block in row_blocks(n, n, block_entries(X)):
+            # Distances are symmetric: those to later rows count with the later rows.
+            rows, start = X[block, :], block.start
+            total += self._weighed(self.base(rows), weights, block, block)
+            if start:
+                before = slice(0, start)
+                total += 2 * self._weighed(self.base(rows, X[before, :]), weights, block, before)
+        if weights is not None:
+            return total / _pair_weight(weights) if n > 1 else 0.0
+        return total / max(n * (n - 1), 1)
+
+    def _weighed(self, base: Array, weights: Array | None, rows: slice, others: slice) -> float:
+        """Return the (weighted) sum of the distances between two parts of the rows."""
+        distances = self._distances(base)
+        if weights is None:
+            return float(namespace(base).sum(distances))
+        return float(weights[rows] @ (distances @ weights[others]))
+
+    def _distances(self, base: Array) -> Array:
+        return base
+
+    def finish(self, base: Array, width: float | None) -> Array:
+        """Turn the base into exp(-base / scale(width)), in place."""
+        assert width is not None
+        factor = -1.0 / self._scale(width)
+        for block in row_blocks(base.shape[0], base.shape[1], block_entries(base)):
+            rows = base[block, :]
+            # A distance of infinitely many widths is a kernel value of 0.
+            with np.errstate(over="ignore"):
+                rows *= factor
+            exp_in_place(rows)
+        return base
+
+    def _scale(self, width: float) -> float:
+        return width
+
+
+class RBFKernel(WidthKernel):
+    """``exp(-|x - x'|_2^2 / (2 width^2))``, the paper's kernel."""
+
+    def origin(self, X: Features) -> Array | None:
+        """Return the mean of dense rows: distances stay, the products they come from shrink."""
+        return None if sp.issparse(X) else namespace(X).mean(X, axis=0)
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the squared Euclidean distances, ``|x|^2 + |y|^2 - 2 <x, y>``."""
+        squares = _row_squares(X)
+        other = squares if Y is None else _row_squares(Y)
+        out = _inner_products(X, X if Y is None else Y)
+        for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
+            rows = out[block, :]
+            rows *= -2
+            rows += squares[block][:, None]
+            rows += other
+            clip_in_place(rows)
+        if Y is None:
+            zero_diagonal(out)
+        return out
+
+    def _distances(self, base: Array) -> Array:
+        return namespace(base).sqrt(base)
+
+    def _scale(self, width: float) -> float:
+        return 2 * width**2
+
+
+class LaplacianKernel(WidthKernel):
+    """``exp(-|x - x'|_1 / width)``."""
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the Manhattan distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _manhattan)
+        if sp.issparse(X) or (Y is not None and sp.issparse(Y)):
+            return manhattan_distances(sp.csr_matrix(X), None if Y is None else sp.csr_matrix(Y))
+        if Y is not None:
+            return cdist(X, Y, "cityblock")
+        return _mirrored(X, lambda rows, others: cdist(rows, others, "cityblock"))
+
+
+class Chi2Kernel(WidthKernel):
+    """``exp(-sum_k (x_k - x'_k)^2 / (x_k + x'_k) / width)``, for features >= 0."""
+
+    def base(self, X: Features, Y: Features | None = None) -> Array:
+        """Return the additive chi-squared distances."""
+        if not is_numpy(X):
+            return _summed_distances(X, X if Y is None else Y, _chi_squared)
+        return -additive_chi2_kernel(_dense(X), _dense(Y))
+
+
+def _dense(X: Any) -> Any:
+    """Return rows as a dense array, for functions that do not accept sparse ones."""
+    return X.toarray() if sp.issparse(X) else X
+
+
+def _pair_weight(weights: Array) -> float:
+    """Return the (weighted) number of ordered pairs; see the formula above."""
+    w = np.asarray(to_numpy(weights), dtype=np.float64)
+    return float(w.sum() ** 2 - (w * np.minimum(w, 1.0)).sum())
+
+
+def _row_squares(X: Features) -> Array:
+    return row_norms(X, squared=True) if is_numpy(X) else row_squares(X)
+
+
+def _summed_distances(X: Array, Y: Array, terms: Callable[..., Array]) -> Array:
+    """Return distances that are sums over features, on a device, in blocks of (rows, Y, features).
+
+    ``terms`` gives the summands for all pairs of some rows.
+    """
+    xp = namespace(X)
+    out = xp.zeros((X.shape[0], Y.shape[0]), dtype=xp.result_type(X, Y), device=X.device)
+    for block in row_blocks(X.shape[0], Y.shape[0] * Y.shape[1], block_entries(X)):
+        out[block, :] = xp.sum(terms(X[block, :][:, None, :], Y[None, :, :]), axis=2)
+    return out
+
+
+def _manhattan(x: Array, y: Array) -> Array:
+    return namespace(x).abs(x - y)
+
+
+def _chi_squared(x: Array, y: Array) -> Array:
+    xp = namespace(x)
+    if bool(xp.any(x < 0)) or bool(xp.any(y < 0)):
+        raise ValueError("kernel='chi2' is for features >= 0: X contains negative values")
+    total = x + y
+    return (x - y) ** 2 / xp.where(total == 0, xp.ones_like(total), total)
+
+
+def _inner_products(X: Features, Y: Features) -> Array:
+    """Return X Y^T as a dense array; sparse operands are never densified as a whole."""
+    if not sp.issparse(X) and not sp.issparse(Y):
+        return X @ Y.T
+    if not sp.issparse(X):
+        return np.ascontiguousarray((Y @ X.T).T)
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X, Y))
+    for block in row_blocks(*out.shape):
+        product = X[block] @ Y.T
+        out[block] = product.toarray() if sp.issparse(product) else product
+    return out
+
+
+def _mirrored(X: np.ndarray, distances: Callable[..., np.ndarray]) -> np.ndarray:
+    """Fill a symmetric matrix from the blocks on and below its diagonal."""
+    n = X.shape[0]
+    out = np.empty((n, n))
+    for block in row_blocks(n, n):
+        out[block, : block.stop] = distances(X[block], X[: block.stop])
+        out[: block.stop, block] = out[block, : block.stop].T
+    return out
+
+
+_NAMED: dict[str, type[Kernel]] = {
+    "rbf": RBFKernel,
+    "laplacian": LaplacianKernel,
+    "chi2": Chi2Kernel,
+    "linear": LinearKernel,
+}
+
+
+def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
+    """Return the kernel with a name, or of a callable; raise an error for an unknown name."""
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' is not supported: the virtual examples are means of training "
+            "rows, and their kernel values do not follow from those of the rows; pass the rows "
+            "and the name of a kernel or a callable"
+        )
+    if not callable(kernel) and kernel not in (*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS):
+        names = ", ".join(sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS}))
+        raise ValueError(f"kernel must be a callable or one of {names}; got {kernel!r}")
+    if not callable(kernel) and kernel in _NAMED:
+        if parameters:
+            raise ValueError(
+                f"kernel_params={parameters!r} has no effect on kernel={kernel!r}: its width is "
+                "set with width and width_scale"
+            )
+        return _NAMED[kernel](kernel)
+    return Kernel(kernel, parameters)
+
+
+def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
+    """Check the kernel and its width, and return the kernel."""
+    resolved = resolve_kernel(kernel, kernel_params)
+    check_number("width_scale", width_scale, above=0)
+    if isinstance(width, str):
+        check_choice("width", width, ["mean_distance"])
+    else:
+        check_scaled_width(check_number("width", width, above=0), width_scale)
+    if not resolved.has_width and (width != "mean_distance" or width_scale != 1.0):
+        raise ValueError(
+            f"kernel={kernel!r} has no width: leave width and width_scale at their defaults "
+            f"(got width={width!r}, width_scale={width_scale!r})"
+        )
+    return resolved
+
+
+def choose_width(
+    kernel: Kernel, base: Array, width: Any, width_scale: float, weights: Array | None = None
+) -> float | None:
+    """Return the width for training rows whose base is given; None for a kernel without one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    base : array of shape (n_samples, n_samples)
+        ``kernel.base(X)``.
+    width : "mean_distance" or float
+        The rule of the paper, or a number.
+    width_scale : float
+        Factor by which it is multiplied.
+    weights : array of shape (n_samples,), default=None
+        Row weights.
+    """
+    if not isinstance(kernel, WidthKernel):
+        return None
+    chosen = kernel.mean_distance(base, weights) if isinstance(width, str) else float(width)
+    return final_width(chosen, width_scale, base.shape[0])
+
+
+def final_width(width: float, width_scale: float, n_rows: int) -> float:
+    """Return a width, given or chosen by the rule for so many rows, times its factor."""
+    if math.isnan(width) or math.isinf(width):
+        raise ValueError(
+            "width='mean_distance' gives no width: the distances between the training rows "
+            "overflow; scale the features, or pass a positive number as width"
+        )
+    if not width > 0:
+        raise ValueError(
+            "width='mean_distance' gives no width: all training rows are identical "
+            f"(n_samples={n_rows}), or differ by so little that squares of the differences are 0; "
+            "pass a positive number as width, or scale the features"
+        )
+    check_scaled_width(width, width_scale)
+    return width * width_scale
+
+
+def check_scaled_width(width: float, width_scale: float) -> None:
+    """Raise an error for a width whose square, or its inverse, is 0 or infinite."""
+    scaled = width * width_scale
+    if not MIN_WIDTH <= scaled <= MAX_WIDTH:
+        size = "small" if scaled < 1 else "large"
+        raise ValueError(
+            f"the width of the kernel is too {size}: width {width:g} times width_scale "
+            f"{width_scale:g} is {scaled:g}, which is not between {MIN_WIDTH:g} and {MAX_WIDTH:g}; "
+            "a width of about the mean distance between rows is a good start "
+            "(width='mean_distance', width_scale=1)"
+        )

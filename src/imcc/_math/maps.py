@@ -1,0 +1,508 @@
+r"""Feature maps psi, which reduce all models to a linear model.
+
+===========  ===============================================================  ==============
+map          psi(x)                                                           for
+===========  ===============================================================  ==============
+IdentityMap  ``x`` minus the mean of the training rows                        linear
+KernelMap    ``diag(lam)^(-1/2) Q^T k(X, x)``, ``K = Q diag(lam) Q^T``        any kernel
+NystroemMap  ``diag(lam)^(-1/2) Q^T k(L, x)``, ``k(L, L) = Q diag(lam) Q^T``  any kernel
+FourierMap   ``sqrt(2/m) [cos(x Omega), sin(x Omega)]``                       rbf, laplacian
+===========  ===============================================================  ==============
+
+The kernel map is the restriction W = phi(X)^T A of the paper to the span of the training rows: a
+linear model W on psi has the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It is applied to
+kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead of all rows; with
+all rows as landmarks, it is exact.  The columns of Omega are drawn from the Fourier transform of
+the kernel [2]_: normal for the rbf kernel, Cauchy for the laplacian kernel, with the scale
+1 / width.
+
+A fit only needs sums over the rows (:mod:`imcc._math.statistics`) and the interface
+:class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
+
+References
+----------
+.. [1] C. K. I. Williams, M. Seeger. "Using the Nyström method to speed up kernel machines."
+   NIPS 2000.
+.. [2] A. Rahimi, B. Recht. "Random features for large-scale kernel machines." NIPS 2007.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from imcc._array.array import (
+    Array,
+    asarray,
+    astype,
+    divided,
+    mean_of_rows,
+    moved_record,
+    namespace,
+    to_numpy,
+    transposed,
+)
+from imcc._array.device import block_entries
+from imcc._array.linalg import eigh
+from imcc._math.kernels import (
+    Kernel,
+    LaplacianKernel,
+    RBFKernel,
+    WidthKernel,
+    final_width,
+    row_blocks,
+)
+from imcc._math.landmarks import k_means_centers
+from imcc._math.models import FourierModel, KernelModel, LinearModel, Model
+from imcc._math.sampling import sample_rows, sample_weighted
+from imcc._math.statistics import Statistics
+from imcc._utils.config import get_config
+from imcc._utils.validation import Features, check_choice, check_count
+
+APPROXIMATIONS = ("nystroem", "fourier")
+LANDMARKS = ("kmeans", "random")
+# Average precision is within 0.005 of that of the exact model (docs/scale.md).
+DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
+# A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
+INDEFINITE = 1e-8
+
+
+class FeatureMap(Protocol):
+    """Interface of feature maps of finite dimension for fits, searches and streams.
+
+    Implementations are dataclasses, whose arrays are moved to a device automatically.
+    """
+
+    def entries_per_row(self, X: Features) -> int:
+        """Return the number of entries of :meth:`to_sum` per row."""
+
+    def to_sum(self, X: Features) -> Features:
+        """Map rows to the values that are summed, in float64."""
+
+    def of_sums(self, sums: Statistics) -> Statistics:
+        """Convert the sums over :meth:`to_sum` to the sums over the features."""
+
+    def transform(self, X: Features) -> Features:
+        """Map rows to features."""
+
+    def model(self, weights: Array, intercept: Array) -> Model:
+        """Return the model with weights (r, q) of the features and an intercept (q,)."""
+
+
+def feature_sums(
+    feature_map: FeatureMap,
+    X: Features,
+    signs: Array,
+    membership: Array,
+    weights: Array | None = None,
+) -> Statistics:
+    """Sum the values ``feature_map.to_sum`` over rows, in blocks.
+
+    Sums over parts of the rows can be added; ``feature_map.of_sums`` converts them to the sums over
+    the features.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+    X : array or CSR matrix of shape (n_samples, n_features)
+    signs : array of shape (n_samples, q)
+    membership : array or CSR matrix of shape (n_samples, c)
+        P.
+    weights : array of shape (n_samples,), optional
+        How often each row counts.
+    """
+    entries = block_entries(X) or get_config().sum_entries
+    total: Statistics | None = None
+    for block in row_blocks(X.shape[0], feature_map.entries_per_row(X), entries):
+        psi = feature_map.to_sum(X[block, :])
+        of_block = None if weights is None else weights[block]
+        part = Statistics.of_rows(psi, signs[block, :], membership[block, :], of_block)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """psi(x) = x - shift.
+
+    The model has an unpenalised intercept, so moving the rows changes nothing but the rounding:
+    products of centred rows lose fewer digits.  Sparse rows are left where they are.
+    """
+
+    shift: Array | None
+
+    @classmethod
+    def fit(cls, X: Features) -> IdentityMap:
+        """Take the mean of dense rows as the shift."""
+        if sp.issparse(X):
+            return cls(None)
+        return cls(mean_of_rows(X))
+
+    def entries_per_row(self, X: Features) -> int:
+        """Return how many numbers a row is; sparse rows stay sparse."""
+        return int(X.nnz // X.shape[0]) if sp.issparse(X) else int(X.shape[1])
+
+    def transform(self, X: Features) -> Features:
+        """Map rows, in float64."""
+        X = _double(X)
+        return X if self.shift is None else X - self.shift
+
+    def to_sum(self, X: Features) -> Features:
+        """Map rows to what is summed over them: the features."""
+        return self.transform(X)
+
+    def of_sums(self, sums: Statistics) -> Statistics:
+        """Return the sums over the features, which they are."""
+        return sums
+
+    def model(self, weights: Array, intercept: Array) -> LinearModel:
+        """Make a model of weights on the features; the intercept takes up the shift."""
+        if self.shift is not None:
+            intercept = intercept - self.shift @ weights
+        return LinearModel(transposed(weights), intercept)
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """The empirical kernel map of the training rows.
+
+    Attributes
+    ----------
+    basis : array of shape (n_samples, rank)
+        Q diag(lam)^(-1/2).
+    eigenvalues : array of shape (rank,)
+        lam, those at or below ``n * eps * max(lam)`` left out.
+    negative : float
+        Size of the most negative eigenvalue, relative to the largest: rounding for a kernel, more
+        for a similarity that is none.
+    """
+
+    basis: Array
+    eigenvalues: Array
+    negative: float
+
+    @classmethod
+    def fit(cls, K: Array) -> KernelMap:
+        """Decompose a kernel matrix, which is overwritten."""
+        values, vectors = eigh(K)
+        on_host = to_numpy(values)
+        largest = max(on_host[-1], np.finfo(np.float64).tiny)
+        negative = float(max(-on_host[0], 0.0) / largest)
+        # The values ascend, so the ones to keep are a tail.
+        first = int(np.searchsorted(on_host, len(on_host) * np.finfo(np.float64).eps * largest))
+        values, vectors = values[first:], vectors[:, first:]
+        # LAPACK's vectors are in Fortran order, which sparse products would copy again and again.
+        return cls(divided(vectors, namespace(values).sqrt(values)), values, negative)
+
+    def transform(self, K: Array) -> Array:
+        """Map rows given by their kernel values with the training rows, (n_new, n_rows)."""
+        return K @ self.basis
+
+    def train_sums(self, weights: Array) -> Array:
+        """Return weights @ Psi for the training rows, where Psi = basis * lam."""
+        return (weights @ self.basis) * self.eigenvalues
+
+
+def warn_if_indefinite(negative: float) -> None:
+    """Warn if a kernel matrix is indefinite; its negative part is ignored."""
+    if negative > INDEFINITE:
+        warnings.warn(
+            "the kernel is not positive semi-definite: the negative part of its matrix "
+            f"({negative:.1g} of the largest eigenvalue) is ignored",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+@dataclass(frozen=True)
+class NystroemMap:
+    """The kernel map of landmarks.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    width : float or None
+    origin : array of shape (n_features,) or None
+        Subtracted from all rows before the kernel is computed.
+    landmarks : array or CSR matrix of shape (m, n_features)
+        The landmarks minus the origin.
+    basis : array of shape (m, rank)
+        Q diag(lam)^(-1/2).
+    late : bool
+        Whether kernel values are summed and the sums rotated at the end, which saves a product as
+        expensive as the sums.  Only if k(L, L) is well-conditioned.
+    """
+
+    kernel: Kernel
+    width: float | None
+    origin: Array | None
+    landmarks: Features
+    basis: Array
+    late: bool
+
+    @classmethod
+    def fit(
+        cls, kernel: Kernel, width: float | None, origin: Array | None, landmarks: Features
+    ) -> NystroemMap:
+        """Decompose the kernel matrix of the landmarks."""
+        moved = landmarks
+        if origin is not None:
+            moved = landmarks - namespace(landmarks).astype(origin, landmarks.dtype)
+        inner = KernelMap.fit(kernel.finish(kernel.base(_double(moved)), width))
+        warn_if_indefinite(inner.negative)
+        condition = inner.eigenvalues[-1] / inner.eigenvalues[0]
+        late = (
+            inner.basis.shape[0] == inner.basis.shape[1]
+            and condition <= get_config().late_condition
+        )
+        return cls(kernel, width, origin, moved, inner.basis, bool(late))
+
+    def entries_per_row(self, X: Features) -> int:
+        """Return the number of landmarks."""
+        return int(self.basis.shape[0])
+
+    def to_sum(self, X: Features) -> Array:
+        """Map rows to what is summed over them."""
+        values = self._kernel_values(X)
+        return values if self.late else values @ self.basis
+
+    def of_sums(self, sums: Statistics) -> Statistics:
+        """Turn the sums over :meth:`to_sum` into those over the features."""
+        return sums.rotated(self.basis) if self.late else sums
+
+    def transform(self, X: Features) -> Array:
+        """Map rows to features, in float64."""
+        return self._kernel_values(X) @ self.basis
+
+    def model(self, weights: Array, intercept: Array) -> KernelModel:
+        """Return the model with weights of the features, converted to weights of the landmarks."""
+        return KernelModel(
+            kernel=self.kernel,
+            width=self.width,
+            origin=self.origin,
+            rows=self.landmarks,
+            coef=self.basis @ weights,
+            intercept=intercept,
+        )
+
+    def _kernel_values(self, X: Features) -> Array:
+        X = _double(X)
+        moved = X if self.origin is None else X - self.origin
+        return self.kernel.finish(self.kernel.base(moved, _double(self.landmarks)), self.width)
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    """Random Fourier features.
+
+    Attributes
+    ----------
+    frequencies : array of shape (n_features, ceil(m / 2))
+        Omega.
+    width : float
+    n_components : int
+        m, the number of features; for an odd number, the last sine is omitted.
+    """
+
+    frequencies: Array
+    width: float
+    n_components: int
+
+    @classmethod
+    def fit(
+        cls, kernel: Kernel, width: float, n_features: int, n_components: int, seed: int
+    ) -> FourierMap:
+        """Draw the frequencies, on the host."""
+        shape = (n_features, -(-n_components // 2))
+        random = np.random.RandomState([seed, 1])
+        normal = isinstance(kernel, RBFKernel)
+        drawn = random.standard_normal(shape) if normal else random.standard_cauchy(shape)
+        return cls(drawn / width, width, n_components)
+
+    def transform(self, X: Features) -> Array:
+        """Map rows to features, in the precision of the rows."""
+        xp = namespace(self.frequencies)
+        angles = X @ xp.astype(self.frequencies, X.dtype, copy=False)
+        sines = xp.sin(angles[:, : self.n_components // 2])
+        waves = xp.concat([xp.cos(angles), sines], axis=1)
+        return waves * math.sqrt(2 / self.n_components)
+
+    def entries_per_row(self, X: Features) -> int:
+        """Return the number of features."""
+        return self.n_components
+
+    def to_sum(self, X: Features) -> Array:
+        """Map rows to the values that are summed: the features, in float64."""
+        return self.transform(_double(X))
+
+    def of_sums(self, sums: Statistics) -> Statistics:
+        """Return the sums over the features, which they are."""
+        return sums
+
+    def model(self, weights: Array, intercept: Array) -> FourierModel:
+        """Make a model of weights on the features."""
+        return FourierModel(self, transposed(weights), intercept)
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """An approximation of a kernel, before it is fitted.
+
+    Attributes
+    ----------
+    kind : {"nystroem", "fourier"}
+    kernel : Kernel
+    width : "mean_distance" or float
+    n_components : int
+        m.
+    landmarks : {"kmeans", "random"} or ndarray of shape (m, n_features)
+    """
+
+    kind: str
+    kernel: Kernel
+    width: Any
+    n_components: int
+    landmarks: Any
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether the map depends on the rows."""
+        by_rule = self.kernel.has_width and isinstance(self.width, str)
+        return by_rule or (self.kind == "nystroem" and isinstance(self.landmarks, str))
+
+    @property
+    def sample_size(self) -> int:
+        """Number of rows that the map is fitted on."""
+        config = get_config()
+        return max(config.width_rows, config.rows_per_landmark * self.n_components)
+
+    def choose_landmarks(self, sample: Features, seed: int) -> Features:
+        """Return the landmarks, on the device of the sample; they do not depend on the kernel.
+
+        "random" draws rows; "kmeans" uses k-means centres, which cover the rows more evenly.  All
+        rows are used if there are at most ``n_components``.  k-means always runs on the host, since
+        the sample is small, so that the landmarks do not depend on the device.
+        """
+        if not isinstance(self.landmarks, str):
+            if self.landmarks.shape[1] != sample.shape[1]:
+                raise ValueError(
+                    f"landmarks have {self.landmarks.shape[1]} features, but the rows have "
+                    f"{sample.shape[1]}"
+                )
+            return asarray(self.landmarks, sample)
+        if sample.shape[0] <= self.n_components:
+            return sample
+        if self.landmarks == "random":
+            return sample_rows(sample, self.n_components, seed + 1)
+        random = np.random.RandomState([seed, 2])
+        centers = k_means_centers(to_numpy(sample), self.n_components, random)
+        return asarray(np.unique(centers, axis=0), sample)
+
+    def fit(
+        self,
+        sample: Features,
+        width_scale: float,
+        seed: int,
+        landmarks: Features | None = None,
+        weights: Array | None = None,
+    ) -> NystroemMap | FourierMap:
+        """Fit the map on a sample of rows.
+
+        Parameters
+        ----------
+        sample : array or CSR matrix of shape (n, n_features)
+            Drawn by :func:`imcc._math.sampling.sample_rows` with ``sample_size`` and the same seed.
+            The map is of the same library and on the same device.
+        width_scale : float
+        seed : int
+        landmarks : array or CSR matrix, optional
+            Result of :meth:`choose_landmarks`, if it was called before.
+        weights : array of shape (n,), optional
+            Weights of the sample's rows, for the width.
+        """
+        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed, weights)
+        if self.kind == "fourier":
+            assert width is not None
+            n_features = sample.shape[1]
+            waves = FourierMap.fit(self.kernel, width, n_features, self.n_components, seed)
+            return moved_record(waves, sample)
+        if landmarks is None:
+            landmarks = self.choose_landmarks(sample, seed)
+        return NystroemMap.fit(self.kernel, width, self.kernel.origin(sample), landmarks)
+
+
+def mean_distance_width(
+    kernel: Kernel,
+    sample: Features,
+    width: Any,
+    width_scale: float,
+    seed: int,
+    weights: Array | None = None,
+) -> float | None:
+    """Return the width; the paper's rule sees at most ``width_rows`` rows of the sample."""
+    if not isinstance(kernel, WidthKernel):
+        return None
+    chosen = width
+    if isinstance(width, str):
+        sample, weights = sample_weighted(sample, weights, get_config().width_rows, seed)
+        rows = _double(sample)
+        origin = kernel.origin(rows)
+        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
+    return final_width(chosen, width_scale, sample.shape[0])
+
+
+def check_approximation(
+    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
+) -> Approximation | None:
+    """Check the parameters of an approximation; return None if there is none."""
+    by_name = isinstance(landmarks, str)
+    if by_name:
+        check_choice("landmarks", landmarks, LANDMARKS)
+    if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
+        raise ValueError(
+            f"landmarks have no effect with approximation={approximation!r}: set "
+            "approximation='nystroem', or keep landmarks='kmeans'"
+        )
+    if n_components is not None:
+        check_count("n_components", n_components)
+    if approximation is None:
+        return None
+    check_choice("approximation", approximation, APPROXIMATIONS)
+    if kernel.is_linear:
+        raise ValueError(
+            "kernel='linear' needs no approximation, because its cost is linear in the number of "
+            "rows; use approximation=None"
+        )
+    if approximation == "fourier" and not isinstance(kernel, (RBFKernel, LaplacianKernel)):
+        raise ValueError(
+            "approximation='fourier' supports the kernels 'rbf' and 'laplacian' only; use "
+            "approximation='nystroem', which supports all"
+        )
+    if not by_name:
+        landmarks = np.asarray(to_numpy(landmarks))
+        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
+            raise ValueError(
+                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
+                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
+            )
+        landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
+        if not np.isfinite(landmarks).all():
+            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
+        if n_components not in (None, len(landmarks)):
+            raise ValueError(
+                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
+                "n_components=None"
+            )
+        n_components = len(landmarks)
+    count = DEFAULT_N_COMPONENTS[approximation] if n_components is None else n_components
+    return Approximation(approximation, kernel, width, int(count), landmarks)
+
+
+def _double(X: Features) -> Features:
+    return astype(X, "float64")

@@ -1,0 +1,223 @@
+r"""The scores of the held-out rows for all settings of a grid, in one eigenbasis.
+
+The computation is ordered by what its parts depend on (see :mod:`imcc._math.solver`):
+
+1. training rows: one eigenbasis;
+2. clustering: the factors V;
+3. rho = beta / (1 + gamma): with B = (1 + gamma) (G + rho I), the products V^T B^-1 V and those of
+   V with the held-out rows differ only by a factor between settings with the same rho;
+4. beta, gamma, alpha: systems of size 2c and c, solved for all alpha in one batch.
+
+In the grid of the paper, 49 pairs (beta, gamma) have 34 different rho, because
+1 + 10^k = 10^k (1 + 10^-k).  The result is exact: it is the same as for separate fits.
+
+The CPU processes one rho and one pair (beta, gamma) at a time, so that the data stay in the cache.
+A device processes as many at a time as its memory allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc._array.array import Array, asarray, is_numpy, multiplied, namespace, take_rows
+from imcc._math.search.labels import DistinctLabels
+from imcc._math.solver import SpectralProblem, eliminate
+from imcc._utils.validation import check_number
+
+# Index of a rho in its batch, and indices of a beta and a gamma.
+Pair = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The axes of the settings that share the factorisation of a fold."""
+
+    alphas: np.ndarray
+    betas: np.ndarray
+    gammas: np.ndarray
+    n_clusters: list[Any]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Number of values of each axis."""
+        return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
+
+
+@dataclass(frozen=True)
+class EigenProblem:
+    """The clusterings and the held-out rows of a fold, in its eigenbasis.
+
+    Attributes
+    ----------
+    problems : list of SpectralProblem
+        One per clustering; eigenvalues and cross are the same in all.
+    held_out : array of shape (n_test, r)
+        Features of the held-out rows in the eigenbasis.
+    negative : float
+        How far the kernel matrix is from being positive semidefinite (see
+        :class:`imcc._math.maps.KernelMap`).
+    """
+
+    problems: list[SpectralProblem]
+    held_out: Array
+    negative: float = 0.0
+
+
+def grid_scores(
+    fold: EigenProblem,
+    grid: Grid,
+    distinct: DistinctLabels,
+    entries: int = 1,
+    entries_of_metrics: int = 0,
+) -> Iterator[tuple[int, list[Pair], Array]]:
+    """Solve all settings of a grid and score the held-out rows.
+
+    Parameters
+    ----------
+    fold : EigenProblem
+        Problem of the distinct labels, ``distinct.signs``.
+    grid : Grid
+    distinct : DistinctLabels
+    entries : int
+        Number of array entries that may be in memory at once; 1 means one rho and one pair (beta,
+        gamma) at a time.
+    entries_of_metrics : int
+        Number of entries that the metrics of a setting need.
+
+    Yields
+    ------
+    clustering : int
+        Index of an entry of ``grid.n_clusters``.
+    pairs : list of (rho, beta, gamma)
+        Indices of the pairs (beta, gamma).
+    scores : array of shape (q, n_pairs * n_alphas, n_test)
+    """
+    xp, like = namespace(fold.held_out), fold.held_out
+    eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
+    # The factors of all clusterings are in one array, for a single product and buffer.
+    stacked = xp.concat([problem.factors for problem in fold.problems], axis=0)
+    ends = np.cumsum([problem.factors.shape[0] for problem in fold.problems])
+    buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
+    n_factors, rank = stacked.shape
+    n_rho = max(1, entries // ((n_factors + like.shape[0]) * rank))
+    for rhos, pairs in _batches(grid, n_rho):
+        scale = 1 / xp.sqrt(eigenvalues + asarray(np.array(rhos), like)[:, None])[:, None, :]
+        factors = multiplied(stacked, scale, buffers[0])
+        held_out = multiplied(like, scale, buffers[1])
+        labels = cross * scale
+        products = _Products(
+            plain=labels @ xp.matrix_transpose(held_out),
+            cross=factors @ xp.matrix_transpose(labels),
+            reach=factors @ xp.matrix_transpose(held_out),
+        )
+        for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
+            block = slice(int(end) - problem.factors.shape[0], int(end))
+            own = factors[:, block, :]
+            gram = own @ xp.matrix_transpose(own)
+            of_pair = _entries_of_pair(problem, entries_of_metrics, len(grid.alphas))
+            step = max(1, entries // of_pair)
+            for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
+                # Scores that overflow are an error with the setting's name, not a warning.
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    scores = _scores(problem, grid, some, gram, products.of(block))
+                yield k, some, distinct.expand(scores)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Products shared by the settings with the same rho, stacked over several rho (first axis).
+
+    Attributes
+    ----------
+    plain : array of shape (n_rho, q, n_test)
+        Scores without virtual examples, times 1 + gamma.
+    cross : array of shape (n_rho, 2c, q)
+        V^T B^-1 Psi^T Y, times 1 + gamma.
+    reach : array of shape (n_rho, 2c, n_test)
+        V^T B^-1 of the held-out rows, times 1 + gamma.
+    """
+
+    plain: Array
+    cross: Array
+    reach: Array
+
+    def of(self, block: slice) -> _Products:
+        """Return the products of one clustering, whose factors are a block."""
+        return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
+
+
+def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
+    """Yield ``n_rho`` values of rho at a time, with their pairs (beta, gamma)."""
+    groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
+    for start in range(0, len(groups), n_rho):
+        batch = groups[start : start + n_rho]
+        yield (
+            [rho for rho, _ in batch],
+            [(r, i, j) for r, (_, pairs) in enumerate(batch) for i, j in pairs],
+        )
+
+
+def _entries_of_pair(problem: SpectralProblem, of_metrics: int, n_alphas: int) -> int:
+    """Return the approximate number of entries needed for a pair (beta, gamma)."""
+    n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
+    return 4 * n_factors**2 + n_alphas * (n_factors * (n_factors + 4 * q) + of_metrics)
+
+
+def _scores(
+    problem: SpectralProblem,
+    grid: Grid,
+    pairs: list[Pair],
+    gram: Array,
+    products: _Products,
+) -> Array:
+    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test)."""
+    xp = namespace(gram)
+    numbers, _, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
+    gammas = grid.gammas[of_gamma]
+    by_gamma = asarray(1 + gammas, gram)[:, None, None]
+
+    def of_pairs(x: Array) -> Array:
+        # A single rho is broadcast to all pairs.
+        return x if x.shape[0] == 1 else take_rows(x, numbers)
+
+    gram = of_pairs(gram) / by_gamma
+    corrections, intercepts = eliminate(
+        problem.terms, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
+    )
+    # C^T for each pair, labels first, then alphas.
+    n_pairs, n_alphas, n_factors, q = corrections.shape
+    weights = xp.permute_dims(corrections, (0, 3, 1, 2))
+    weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
+    scores = (weights / by_gamma) @ of_pairs(products.reach)
+    scores = xp.reshape(scores, (n_pairs, q, n_alphas, -1))
+    scores += (of_pairs(products.plain) / by_gamma)[:, :, None, :]
+    scores += xp.permute_dims(intercepts, (0, 2, 1))[..., None]
+    return xp.reshape(xp.permute_dims(scores, (1, 0, 2, 3)), (q, n_pairs * n_alphas, -1))
+
+
+def _pairs_by_rho(betas: np.ndarray, gammas: np.ndarray) -> dict[float, list[tuple[int, int]]]:
+    """Group the pairs (beta, gamma), as indices, by rho up to rounding."""
+    groups: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for i, beta in enumerate(betas):
+        for j, gamma in enumerate(gammas):
+            groups[float(f"{beta / (1 + gamma):.13g}")].append((i, j))
+    return groups
+
+
+def check_list(name: str, values: Any) -> list[Any]:
+    """Return the values of an axis as a list; a single value becomes a list of one."""
+    single = isinstance(values, str) or not isinstance(values, Iterable)
+    listed = [values] if single else list(values)
+    if not listed:
+        raise ValueError(f"{name} must contain at least one value, got none")
+    return listed
+
+
+def check_axis(name: str, values: Any, **bound: float) -> np.ndarray:
+    """Return the numbers of an axis, after checking their bound."""
+    return np.array([check_number(name, value, **bound) for value in check_list(name, values)])

@@ -1,0 +1,307 @@
+"""Scorers of scikit-learn on given scores, without fitting an estimator.
+
+A scorer is called with an estimator, rows and labels.  Here the estimator only returns the given
+scores of the held-out rows, and the predictions from them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    fbeta_score,
+    get_scorer,
+    get_scorer_names,
+    jaccard_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from imcc._array.array import Array, asarray, namespace, to_numpy
+from imcc._utils.validation import Target, check_choice
+from imcc.metrics import METRICS, LabelMetrics
+
+Scorer = Callable[[Any, Any, Any], float]
+# With average="macro", these are means over labels of a metric of a single label.
+_BY_LABEL = (
+    average_precision_score,
+    f1_score,
+    fbeta_score,
+    jaccard_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The metrics of a search.
+
+    Attributes
+    ----------
+    names : list of str
+        Names from :data:`imcc.metrics.METRICS` or ``scorers``.
+    decides : str or None
+        The metric that selects the setting; None if no setting is selected.
+    scorers : dict of str to scorer
+        The metrics that are not in ``METRICS``, for which greater is better.
+    """
+
+    names: list[str]
+    decides: str | None
+    scorers: dict[str, Scorer]
+
+
+def greater_is_better(name: str) -> bool:
+    """Return whether larger values of a metric or scorer are better."""
+    return name not in METRICS or METRICS[name].greater_is_better
+
+
+def check_scoring(scoring: Any, refit: Any, *, scorers: bool = False) -> Scoring:
+    """Check the parameters ``scoring`` and ``refit`` and return the metrics.
+
+    Parameters
+    ----------
+    scoring : str, callable, sequence of str, or mapping of str to str or callable
+    refit : bool or str
+    scorers : bool, default=False
+        Whether scorers of scikit-learn are allowed.
+    """
+    if isinstance(scoring, str) or (scorers and callable(scoring)):
+        name = scoring if isinstance(scoring, str) else "score"
+        if not isinstance(refit, bool) and refit != name:
+            raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
+        return Scoring([name], name, _resolve({name: scoring}, scorers))
+    named = dict(scoring) if isinstance(scoring, Mapping) else {name: name for name in scoring}
+    if not named or (not isinstance(scoring, Mapping) and len(named) < len(list(scoring))):
+        raise ValueError(f"scoring must contain at least one metric, each once; got {scoring!r}")
+    found = _resolve(named, scorers)
+    names = list(named)
+    if refit is not False and refit not in names:
+        raise ValueError(
+            "refit must be the name of the metric in scoring that selects the best setting, or "
+            f"False; got {refit!r}, and scoring is {names}"
+        )
+    return Scoring(names, refit or None, found)
+
+
+def _resolve(named: Mapping[str, Any], scorers: bool) -> dict[str, Scorer]:
+    """Return the scorers among the metrics; names of METRICS take precedence."""
+    found: dict[str, Scorer] = {}
+    for name, given in named.items():
+        if callable(given) and scorers:
+            if name in METRICS:
+                raise ValueError(
+                    f"scoring: {name!r} is the name of a metric of imcc; use another name"
+                )
+            found[name] = given
+        elif given in METRICS and given == name:
+            continue
+        else:
+            check_choice("scoring", given, [*METRICS, *(get_scorer_names() if scorers else [])])
+            if given in METRICS:
+                raise ValueError(f"scoring: {given!r} must keep its name, got {name!r}")
+            found[name] = get_scorer(given)
+    return found
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The true labels in the form that scorers expect.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_samples, n_labels) or (n_samples,)
+        Indicator matrix of {0, 1}, or the classes of a 1-D target.
+    classes : ndarray
+    kind : {"multilabel", "binary", "multiclass"}
+    known : ndarray of bool of shape (n_samples, n_labels), or None
+        Which labels are known; None if all are.
+    """
+
+    y: np.ndarray
+    classes: np.ndarray
+    kind: str
+    known: np.ndarray | None = None
+
+    def rows(self, indices: np.ndarray) -> Truth:
+        """Return the labels of some rows."""
+        known = None if self.known is None else self.known[indices]
+        return Truth(self.y[indices], self.classes, self.kind, known)
+
+    @classmethod
+    def of(cls, target: Target) -> Truth:
+        """Convert an encoded target."""
+        y = _decided(target.signs, target.classes, target.kind)
+        return cls(y, target.classes, target.kind, target.known)
+
+
+def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
+    """Return the predictions for scores of shape (n_samples, n_outputs)."""
+    if kind == "multilabel":
+        return (scores >= 0).astype(np.int64)
+    if kind == "binary":
+        return classes[np.where(scores[:, 0] >= 0, len(classes) - 1, 0)]
+    return classes[scores.argmax(axis=1)]
+
+
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """A classifier that returns given scores, whatever rows it is called with."""
+
+    def __init__(self, scores: np.ndarray, classes: np.ndarray, kind: str) -> None:
+        self.scores = scores
+        self.classes = classes
+        self.kind = kind
+        self.classes_ = classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores."""
+        return self.scores[:, 0] if self.kind == "binary" else self.scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions from the scores."""
+        return _decided(self.scores, self.classes, self.kind)
+
+
+class ScorerMetrics:
+    """Computes metrics and scorers of many score matrices.
+
+    Parameters
+    ----------
+    metrics : LabelMetrics
+        Computes the metrics of ``METRICS``.
+    scorers : mapping of str to scorer
+    truth : Truth
+        Labels of the held-out rows.
+    weights : ndarray of shape (n_samples,), default=None
+        Weights of the held-out rows, for scorers that accept ``sample_weight``.
+    """
+
+    def __init__(
+        self,
+        metrics: LabelMetrics,
+        scorers: Mapping[str, Scorer],
+        truth: Truth,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._weights = weights
+        self.n_labels = metrics.n_labels
+        self._scorers = scorers
+        self._truth = truth
+
+    def entries(self) -> int:
+        """Return the approximate number of entries needed for one setting."""
+        return self._metrics.entries()
+
+    def means(self, scores: Array, names: Sequence[str]) -> Array:
+        """Return the metrics of each setting, shape (n_metrics, n_settings).
+
+        Parameters
+        ----------
+        scores : array of shape (n_labels, n_settings, n_samples)
+        names : sequence of str
+        """
+        xp = namespace(scores)
+        ours = [name for name in names if name not in self._scorers]
+        of_ours = self._metrics.means(scores, ours) if ours else None
+        known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
+        on_host = to_numpy(scores)
+        # A binary 1-D target has two labels here, of which the second has its score.
+        on_host = on_host[-1:] if self._truth.kind == "binary" else on_host
+        rows = []
+        for name in names:
+            if name in known:
+                rows.append(known[name])
+                continue
+            values = [self._score(name, on_host[:, k, :].T) for k in range(on_host.shape[1])]
+            rows.append(asarray(np.array(values, dtype=np.float64), scores))
+        return xp.stack(rows)
+
+    def _score(self, name: str, scores: np.ndarray) -> float:
+        if not np.isfinite(scores).all():
+            return np.nan  # raises an error later, with the setting
+        truth, scorer = self._truth, self._scorers[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # one per setting
+            try:
+                if truth.known is not None:
+                    return self._mean_over_labels(scorer, scores, truth.known)
+                estimator = GivenScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
+                return _call(scorer, estimator, truth.y, self._weights)
+            except (AttributeError, ValueError) as error:
+                raise ValueError(
+                    f"scoring={name!r} cannot be computed from labels, scores and predictions: "
+                    f"{error}"
+                ) from error
+
+    def _mean_over_labels(self, scorer: Scorer, scores: np.ndarray, known: np.ndarray) -> float:
+        """Return the mean over labels of the scorer on the rows in which they are known.
+
+        Labels that are unknown in all rows are ignored.
+        """
+        found = []
+        for j in np.flatnonzero(known.any(axis=0)):
+            rows = np.flatnonzero(known[:, j])
+            # A single column would be treated as two classes, so the column is used twice, which
+            # does not change the mean.
+            twice = np.ix_(rows, [j, j])
+            estimator = GivenScores(scores[twice], np.arange(2), "multilabel")
+            weights = None if self._weights is None else self._weights[rows]
+            found.append(_call(scorer, estimator, self._truth.y[twice], weights))
+        return float(np.mean(found)) if found else np.nan
+
+
+def _call(scorer: Scorer, estimator: GivenScores, y: np.ndarray, weights: Any) -> float:
+    """Call a scorer with given scores."""
+    options = {}
+    if weights is not None and takes_weights(scorer):
+        options = {"sample_weight": weights}
+    return float(scorer(estimator, np.empty((len(y), 0)), y, **options))
+
+
+def is_mean_over_labels(scorer: Any) -> bool:
+    """Whether a scorer is known to be a mean over labels of a metric of a single label.
+
+    These are metrics of scikit-learn with ``average="macro"``.
+    """
+    function, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
+    if function not in _BY_LABEL or options.get("labels") is not None:
+        return False
+    default = inspect.signature(function).parameters["average"].default
+    return bool(options.get("average", default) == "macro")
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer, or the metric of a scikit-learn scorer, accepts ``sample_weight``."""
+    function = getattr(scorer, "_score_func", scorer)
+    return "sample_weight" in inspect.signature(function).parameters
+
+
+def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -> None:
+    """Raise an error for scorers that do not support the labels, before the search starts."""
+    for name, scorer in scorers.items():
+        if truth.known is not None and not is_mean_over_labels(scorer):
+            raise ValueError(
+                f"scoring={name!r} is not supported with unknown labels (NaN in y), because it is "
+                "not a mean over labels; use 'f1_macro', 'roc_auc' or one of "
+                f"{', '.join(METRICS)}"
+            )
+    computed = ScorerMetrics(LabelMetrics(np.zeros((1, 1), dtype=bool)), scorers, truth)
+    scores = np.zeros((len(truth.y), n_outputs))
+    for name in scorers:
+        computed._score(name, scores)

@@ -1,0 +1,390 @@
+"""Sources of chunks of rows, which can be read several times.
+
+A source applies a function to each chunk of rows and labels and merges the results.  Algorithms are
+therefore the same for slices of a memory-mapped array, parts of a file and blocks on other
+machines.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from imcc._array.array import Array, column_sums, is_numpy, to_numpy
+from imcc._utils.config import get_config
+from imcc._utils.validation import (
+    Features,
+    check_device_rows,
+    check_magnitude,
+    column_names,
+    label_matrix,
+    without_duplicates,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows and labels of a chunk before checks, and their position.
+
+    Attributes
+    ----------
+    number : int
+        Number of the chunk, from 0.
+    start : int
+        Index of its first row.
+    X, y
+        Rows and labels.
+    """
+
+    number: int
+    start: int
+    X: Any
+    y: Any
+
+    def __str__(self) -> str:
+        return f"chunk {self.number} (starting at row {self.start})"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Properties that all chunks of a source share.
+
+    Attributes
+    ----------
+    n_features : int
+    feature_names, label_names : tuple of str or None
+    kind : {"multilabel", "classes"}
+        An indicator matrix, or one class per row.
+    n_labels : int
+        Columns of the indicator matrix; 0 for classes.
+    sparse : bool
+        Whether a chunk is sparse.
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    kind: str
+    n_labels: int
+    label_names: tuple[str, ...] | None
+    sparse: bool
+
+    def merge(self, other: Layout, where: Any) -> Layout:
+        """Return the common layout; raise an error if that of the chunk ``where`` differs."""
+        if other.n_features != self.n_features:
+            raise ValueError(
+                f"{where} has {other.n_features} features, but the previous chunks have "
+                f"{self.n_features}"
+            )
+        if other.kind != self.kind:
+            raise ValueError(
+                f"{where} has {_KINDS[other.kind]}, but the previous chunks have "
+                f"{_KINDS[self.kind]}"
+            )
+        if other.n_labels != self.n_labels:
+            raise ValueError(
+                f"{where} has {other.n_labels} labels, but the previous chunks have "
+                f"{self.n_labels}: every chunk needs a column for every label, even if none of its "
+                "rows has the label"
+            )
+        for what in ("feature_names", "label_names"):
+            ours, theirs = getattr(self, what), getattr(other, what)
+            if ours != theirs:
+                raise ValueError(
+                    f"{where} has other {what} than the previous chunks: "
+                    f"{_difference(ours, theirs)}"
+                )
+        return replace(self, sparse=self.sparse or other.sparse)
+
+
+_KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class per row"}
+
+
+class Source(Protocol):
+    """Interface of sources of chunks."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows; None if it is unknown."""
+
+    def peek(self) -> Chunk | None:
+        """Return the first chunk if the source can be read only once, otherwise None."""
+
+    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Return the merged ``function(chunk, *arguments)`` of all chunks."""
+
+
+class ChunkSource:
+    """Chunks of an iterable, one after the other.
+
+    Parameters
+    ----------
+    chunks : iterable of (X, y)
+        Must yield the same chunks in each iteration.
+    n_rows : int, default=None
+        Number of rows, if it is known.
+    """
+
+    def __init__(self, chunks: Iterable[Any], n_rows: int | None = None) -> None:
+        self.chunks = chunks
+        self.n_rows = n_rows
+        self.passes = 0
+
+    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
+        """Return the merged ``function(chunk, *arguments)`` of all chunks, in their order."""
+        total: T | None = None
+        for chunk in self:
+            part = function(chunk, *arguments)
+            total = part if total is None else merge(total, part)
+        if total is None:
+            raise ValueError("the stream is empty: it gave no chunk")
+        return total
+
+    def __iter__(self) -> Iterator[Chunk]:
+        start = 0
+        self.passes += 1
+        for number, item in enumerate(self.chunks):
+            X, y = _pair(item, number)
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            if n:
+                yield Chunk(number, start, X, y)
+            start += n
+        if self.n_rows is not None and start != self.n_rows:
+            raise ValueError(
+                f"the stream gave {start} rows in pass {self.passes}, but {self.n_rows} before: "
+                + ("it ended early; " if start < self.n_rows else "")
+                + "each pass must give the same chunks"
+            )
+        self.n_rows = start
+
+    def peek(self) -> Chunk | None:
+        """Return the first chunk of an iterator without consuming it; None for other iterables."""
+        if not isinstance(self.chunks, Iterator):
+            return None
+        first = next(self.chunks, None)
+        if first is None:
+            raise ValueError("the stream is empty: it gave no chunk")
+        self.chunks = itertools.chain([first], self.chunks)
+        return Chunk(0, 0, *_pair(first, 0))
+
+
+class Slices:
+    """Slices of the rows of two arrays."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.X, self.y = X, y
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        step = max(1, get_config().slice_entries // max(1, self.X.shape[1]))
+        for start in range(0, self.X.shape[0], step):
+            yield self.X[start : start + step], self.y[start : start + step]
+
+
+def as_source(X: Any, y: Any) -> ChunkSource | None:
+    """Return a source of rows and labels, or None if they are plain arrays.
+
+    A source is a memory-mapped array, or, if y is None, an iterable of (X, y) pairs or a function
+    that returns one.
+    """
+    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None and not _is_joblibs(X):
+        return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
+    if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
+        return None
+    if callable(X):
+        return ChunkSource(_Calls(X))
+    return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
+
+
+def _is_joblibs(X: np.memmap) -> bool:
+    """Whether an array was memory-mapped by joblib, to share it between processes.
+
+    It is not a stream then, so that the result does not depend on the number of processes.
+    """
+    return "joblib_memmapping_folder" in str(X.filename)
+
+
+def is_dask(collection: Any) -> bool:
+    """Whether an object is a Dask collection, without importing Dask."""
+    return hasattr(collection, "__dask_graph__")
+
+
+def refuse_stream(X: Any, y: Any, name: str) -> None:
+    """Raise an error for a stream, if an estimator needs all rows at once."""
+    if is_dask(X) or (y is None and as_source(X, y) is not None):
+        raise ValueError(
+            f"{name} does not support streams, because it splits the rows into folds: search on a "
+            "sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
+        )
+
+
+class _Calls:
+    """Iterable that calls a function for each iteration."""
+
+    def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
+        self.function = function
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function())
+
+
+def read_rows(
+    chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
+) -> Features:
+    """Return the rows of a chunk as an array or CSR matrix of floats, on the device."""
+    with _naming(chunk):
+        if is_numpy(chunk.X):
+            X = check_array(
+                chunk.X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
+            X = without_duplicates(X)
+        else:
+            X = check_device_rows(chunk.X)
+        if n_features is not None and X.shape[1] != n_features:
+            raise ValueError(f"it has {X.shape[1]} features instead of {n_features}")
+    return X if move is None else move(X)
+
+
+def empty_like(X: Any) -> Array:
+    """Return an array without rows that determines library and device of the results."""
+    return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
+
+
+def check_finite(chunk: Chunk, X: Features) -> Array:
+    """Return the sums of the columns; raise an error that names the row if one is not finite."""
+    sums = column_sums(X)
+    if not np.isfinite(to_numpy(sums)).all():
+        X = to_numpy(X)
+        bad = ~np.isfinite(X.data if sp.issparse(X) else X)
+        if sp.issparse(X):
+            place = int(np.argmax(bad))
+            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+            column = int(X.indices[place])
+        else:
+            row, column = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        if bad.any():
+            raise ValueError(
+                f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of the "
+                f"chunk (row {chunk.start + row} of all), column {column}, all counted from 0"
+            )
+    with _naming(chunk):
+        check_magnitude(X, column_names(chunk.X), "it")
+    return sums
+
+
+def read_layout(chunk: Chunk, X: Features) -> Layout:
+    """Return the layout of a chunk whose rows have been read."""
+    with _naming(chunk):
+        if chunk.y is None:
+            raise ValueError("it has no labels")
+        shape = chunk.y.shape if hasattr(chunk.y, "shape") else np.shape(chunk.y)
+        if not shape or shape[0] != X.shape[0]:
+            raise ValueError(
+                "X and y must have the same number of rows: "
+                f"X has {X.shape[0]}, y has the shape {shape}"
+            )
+        indicator = len(shape) == 2
+        return Layout(
+            X.shape[1],
+            _names(chunk.X),
+            "multilabel" if indicator else "classes",
+            shape[1] if indicator else 0,
+            _names(chunk.y) if indicator else None,
+            bool(sp.issparse(X)),
+        )
+
+
+def count_labels(chunk: Chunk, layout: Layout) -> tuple[np.ndarray | None, dict[Any, int]]:
+    """Return the classes that occur, and the number of rows with each class or label.
+
+    For an indicator matrix, the classes are None and the counts are per column.
+    """
+    with _naming(chunk):
+        if layout.kind == "multilabel":
+            counts = label_matrix(chunk.y, "y").sum(axis=0)
+            return None, dict(enumerate(counts.tolist()))
+        classes, counts = np.unique(np.asarray(to_numpy(chunk.y)), return_counts=True)
+        return classes, dict(zip(classes.tolist(), counts.tolist(), strict=True))
+
+
+def merge_label_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
+    """Return the sum of the counts of two parts."""
+    return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
+
+
+def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
+    """Return which labels rows have, one column per label (see ``encode_target``)."""
+    with _naming(chunk):
+        if layout.kind == "multilabel":
+            on = label_matrix(chunk.y, "y")
+            if on.shape[1] != layout.n_labels:
+                raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
+            return on
+        values = np.asarray(to_numpy(chunk.y))
+        index = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+        if (unknown := values[classes[index] != values]).size:
+            raise ValueError(f"the class {unknown[0]!r} is unknown; the classes are {classes}")
+        if len(classes) <= 2:
+            return (index == len(classes) - 1)[:, np.newaxis]
+        return index[:, np.newaxis] == np.arange(len(classes))
+
+
+class _naming:  # noqa: N801 - read as a word of the with statement
+    """Context manager that adds the chunk to error messages."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (ValueError, TypeError)):
+            raise ValueError(f"{self.chunk}: {error}") from error
+
+
+def _pair(item: Any, number: int) -> tuple[Any, Any]:
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise ValueError(
+            f"chunk {number} of the stream must be a pair (X, y) of rows and labels, got "
+            f"{type(item).__name__}"
+        )
+    return item[0], item[1]
+
+
+def _sliceable(y: Any, n_rows: int) -> Any:
+    """Return labels that can be sliced by rows, after checking their number."""
+    y = y.tocsr() if sp.issparse(y) else y.iloc if hasattr(y, "iloc") else y
+    if not hasattr(y, "__getitem__") or isinstance(y, list):
+        y = np.asarray(y)
+    found = len(y.obj) if hasattr(y, "obj") else y.shape[0]
+    if found != n_rows:
+        raise ValueError(
+            f"X and y must have the same number of rows: X has {n_rows}, y has {found} "
+            "(Found input variables with inconsistent numbers of samples)"
+        )
+    return y
+
+
+def _names(table: Any) -> tuple[str, ...] | None:
+    names = column_names(table)
+    return None if names is None else tuple(names)
+
+
+def _difference(ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> str:
+    if ours is None or theirs is None:
+        return "only some of them have names"
+    return next(
+        (f"{b!r} instead of {a!r}" for a, b in zip(ours, theirs, strict=False) if a != b),
+        f"{len(theirs)} instead of {len(ours)}",
+    )

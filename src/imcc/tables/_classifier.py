@@ -1,0 +1,627 @@
+"""TableClassifier: a multi-label classifier for tables."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import part, report_progress
+from imcc._utils.validation import (
+    check_choice,
+    check_sample_weight,
+    column_names,
+    encode_target,
+    label_matrix,
+)
+from imcc._utils.wrappers import fit_with, uses_groups
+from imcc.calibration import CRITERIA, TunedThresholds
+from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
+from imcc.estimators.base import FitScoreMixin
+from imcc.tables._balance import WEIGHTS, blocks_of
+from imcc.tables._columns import as_table
+from imcc.tables._corrected import TreeCorrectedClassifier
+from imcc.tables._encoder import TableEncoder
+from imcc.tables._labels import (
+    check_separator,
+    label_columns,
+    read_tags,
+    tag_matrix,
+    tag_separator,
+)
+from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
+
+# Weights of text relative to the other columns that are tried.
+_TEXT_WEIGHTS = (1.0, 4.0, 16.0)
+# Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
+_ROWS_TO_CHOOSE = 1000
+_FEWEST_ROWS = 20
+# The most features that trees are given, which are dense there.
+_FEATURES_OF_TREES = 256
+
+
+def _has(method: str) -> Any:
+    def check(self: TableClassifier) -> bool:
+        return hasattr(self.estimator_ if hasattr(self, "estimator_") else self._chosen(), method)
+
+    return check
+
+
+def default_classifier(random_state: Any = None) -> Any:
+    """Return the default classifier for tables."""
+    from imcc.estimators import KernelEnsembleClassifier
+
+    return KernelEnsembleClassifier(random_state=random_state)
+
+
+class TableClassifier(FitScoreMixin, BaseEstimator):
+    """Multi-label classifier for tables with numbers, categories, text, dates and missing values.
+
+    It is a pipeline of :class:`TableEncoder`, which infers the types of the columns and converts
+    them to features, and a classifier.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Classifier of the features; None means :class:`imcc.KernelEnsembleClassifier`.
+    kinds, date_formats, drop, missing_words
+        As for :class:`TableEncoder`.
+    weights : dict of str to float, or "auto", default="auto"
+        Weights of numbers, categories and text, as for :class:`TableEncoder`.  "auto" chooses the
+        weight of text among three values, if there are text and other columns and at least 20 rows:
+        by the average precision of kernel ridge regression in 5-fold cross-validation on at most
+        1000 training rows.
+    separator : str, default=None
+        Separator of the tags if the labels are a column of text.  None detects JSON lists, ``|``,
+        ``;`` and ``,``.
+    thresholds : {"auto", "f1", "balanced_accuracy", "accuracy", "micro_f1"} or None, default="auto"
+        Criterion by which :class:`imcc.calibration.TunedThresholds` chooses the threshold of each
+        label; None means a probability of 1/2 (a score of 0).  "auto" means "f1" if held-out scores
+        are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`, and None
+        for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even
+        if its probabilities are well calibrated.  Classifiers without held-out scores are fitted
+        five more times.
+    trees : "auto" or bool, default="auto"
+        Whether the log-odds are corrected by boosted trees of the columns that are not text, if
+        that decreases the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
+        means yes if the classifier returns held-out log-odds, as
+        :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
+    unknown_labels : bool, default=False
+        Whether missing values in label columns of the table are unknown labels: each label is then
+        learned from the rows in which it is known, if the classifier supports that.  Otherwise they
+        are an error.  In a label matrix, NaN always means an unknown label.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of weights and the default classifier.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        Types of the columns.
+    estimator_ : Pipeline
+        The fitted steps, "table" and "classifier".
+    weights_ : dict of str to float
+        Weights of numbers, categories and text.
+    label_names_ : ndarray of str
+        Names of the labels.
+    tags_column_ : str or None
+        Column of the training table with the tags, if ``y`` was the name of a column.
+    separator_ : str or None
+        Separator of these tags.
+    target_kind_ : str
+        Always "multilabel".
+    classes_ : ndarray
+        ``arange(n_labels)``.
+    feature_names_in_ : ndarray of str
+        Names of the columns of the training table, except labels and dropped columns.
+    n_features_in_ : int
+        Number of these columns.
+
+    See Also
+    --------
+    TableEncoder : The conversion to features.
+    infer_schema : The rules by which types are inferred.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.tables import TableClassifier
+    >>> table = pd.DataFrame({
+    ...     "note": ["red apple pie", "green apple tree", "red car", "old blue car"] * 10,
+    ...     "price": [3.0, 4.0, 9000.0, None] * 10,
+    ...     "tags": ["red|fruit", "fruit", "red|car", "car"] * 10,
+    ... })
+    >>> classifier = IMCCClassifier(n_clusters=4, random_state=0)
+    >>> model = TableClassifier(classifier, kinds={"note": "text"}, random_state=0)
+    >>> model = model.fit(table, "tags")
+    >>> model.predict_tags(pd.DataFrame({"note": ["an apple pie so red"], "price": [2.5]}))
+    [['fruit', 'red']]
+    """
+
+    # For decision_thresholds: the decisions of the inner estimator are the predictions.
+    _predicts_as_inside = True
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        date_formats: Mapping[str, str] | None = None,
+        drop: Collection[str] = (),
+        missing_words: Collection[str] = (),
+        weights: Mapping[str, float] | str = "auto",
+        separator: str | None = None,
+        thresholds: str | None = "auto",
+        trees: str | bool = "auto",
+        unknown_labels: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.kinds = kinds
+        self.date_formats = date_formats
+        self.drop = drop
+        self.missing_words = missing_words
+        self.weights = weights
+        self.separator = separator
+        self.thresholds = thresholds
+        self.trees = trees
+        self.unknown_labels = unknown_labels
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+    ) -> TableClassifier:
+        """Infer the schema, and fit the encoder and the classifier.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Training table.
+        y : str, list of str, or labels
+            Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
+            themselves: an indicator matrix (column names of a data frame are used; NaN means that
+            the label is unknown), or a sequence of tag texts (``"news|sport"``) or of lists of
+            tags.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0, passed to the classifier, which must support them, and used for the
+            thresholds, the trees and the choice of the weight of text.  The encoder does not use
+            them: medians, ranges, frequencies of categories and words are those of the rows.  Rows
+            of weight 0 are removed.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row; the rows of a group are held out together wherever rows are held out:
+            by the classifier, for the thresholds, by the trees and for the weight of text.  Not
+            allowed if neither the classifier nor the thresholds hold out rows.
+
+        Returns
+        -------
+        self : TableClassifier
+            The fitted classifier.
+        """
+        check_separator(self.separator)
+        if not self._uses_groups:
+            self._refuse_groups(groups)
+        table = as_table(X)
+        require_rows(table)
+        weights = check_sample_weight(sample_weight, table.num_rows)
+        kept = np.arange(table.num_rows) if weights is None else np.flatnonzero(weights)
+        if len(kept) == 1:
+            raise TableError("the table has a single row: nothing can be learned from that")
+        Y, names, used = self._labels(table, y)
+        groups = None if groups is None else np.asarray(groups)
+        if groups is not None and groups.shape != (table.num_rows,):
+            raise InvalidArgumentError(
+                "groups", f"must be {table.num_rows} values, one per row, got shape {groups.shape}"
+            )
+        if weights is not None and len(kept) < table.num_rows:
+            table, Y = table.take(kept), Y[kept]
+            weights, groups = weights[kept], None if groups is None else groups[kept]
+        try:
+            self._fit(table, Y, names, used, weights, groups)
+        except TableError as error:
+            if error.row is None:
+                raise
+            raise TableError(error.problem, int(kept[error.row])) from error
+        self.tags_column_ = y if isinstance(y, str) else None
+        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
+        return self
+
+    def _fit(
+        self,
+        table: Any,
+        Y: np.ndarray,
+        names: list[str],
+        used: list[str],
+        sample_weight: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> None:
+        """Fit to labels with these names; ``used`` are the columns that they were read from."""
+        _warn_of_constant_labels(Y, names)
+        schema = infer_schema(
+            table,
+            kinds=self.kinds,
+            date_formats=self.date_formats,
+            drop=self.drop,
+            labels=used,
+            missing_words=self.missing_words,
+        )
+        shares = self._shares(table, schema)
+        with part(0, shares, "weighing text against the other columns"):
+            weights = self._choose_weights(table, schema, Y, sample_weight, groups)
+        encoder = TableEncoder(
+            kinds=self.kinds,
+            date_formats=self.date_formats,
+            drop=self.drop,
+            missing_words=self.missing_words,
+            weights=weights,
+        )
+        with part(1, shares, "turning columns into features"):
+            features = encoder.fit_schema(table, schema)
+        with part(2, shares, "fitting"):
+            classifier = self._classifier(encoder, features, groups)
+            fit_with(classifier, features, Y, sample_weight=sample_weight, groups=groups)
+        self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
+        self.weights_ = weights
+        self.label_names_ = np.array(names, dtype=object)
+        self.classes_ = np.arange(len(names))
+        self.target_kind_ = "multilabel"
+        self.feature_names_in_ = encoder.feature_names_in_
+        self.n_features_in_ = encoder.n_features_in_
+
+    @property
+    def schema_(self) -> Schema:
+        """Types of the columns of the training table."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_["table"].schema_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the labels of each row, as 0 and 1.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(as_table(X))
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the labels.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(as_table(X))
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of the labels.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.decision_function(as_table(X))
+
+    def predict_tags(self, X: Any, top: int | None = None) -> list[list[str]]:
+        """Return the names of the predicted labels of each row.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+        top : int, default=None
+            If given, this many labels with the highest probabilities (or scores) are returned per
+            row, best first, instead of the predicted ones.
+
+        Returns
+        -------
+        list of list of str
+        """
+        if top is None:
+            return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
+        if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
+            raise InvalidArgumentError("top", f"must be a whole number >= 1, got {top!r}")
+        method = "predict_proba" if hasattr(self, "predict_proba") else "decision_function"
+        scores = np.asarray(getattr(self, method)(X))
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        return [self.label_names_[row].tolist() for row in best]
+
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
+        """Return the subset accuracy, the fraction of rows with all labels predicted correctly.
+
+        Parameters
+        ----------
+        X : pandas or polars data frame, pyarrow table, or dict of columns
+            Columns are matched by name.
+        y : str, list of str, or labels
+            True labels, in one of the forms that ``fit`` accepts.  A matrix has its columns in the
+            order of ``label_names_``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights, >= 0.  None means weight 1.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        check_is_fitted(self, "estimator_")
+        table, names = as_table(X), self.label_names_.tolist()
+        if isinstance(y, str):
+            _require_columns(table, [y])
+            y, _ = tag_matrix(read_tags(table[y], self.separator_ or self.separator), names)
+        elif (columns := _columns_in(table, y)) is not None:
+            if set(columns) != set(names):
+                raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
+            y = label_columns(table, names, unknown=False)
+        elif _is_tags(y):
+            y, _ = tag_matrix(read_tags(_as_list(y), self.separator), names)
+        return super().score(table, y, sample_weight=sample_weight)
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Return the names of the features of the classifier."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_["table"].get_feature_names_out()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # As it was in models that were saved before there were these parameters.
+        super().__setstate__({"trees": False, "unknown_labels": False, **state})
+
+    def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
+        """Return the same model with other fitted steps, for example without search results."""
+        found = copy.copy(self)
+        found.estimator_, found.estimator = pipeline, clone(pipeline[-1])
+        found.thresholds = None  # the classifier already has its thresholds
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.no_validation = True
+        return tags
+
+    def _labels(self, table: Any, y: Any) -> tuple[np.ndarray, list[str], list[str]]:
+        """Return labels as 0 and 1, their names, and the columns of the table that contain them."""
+        if isinstance(y, str):
+            _require_columns(table, [y])
+            matrix, names = tag_matrix(read_tags(table[y], self.separator))
+            return matrix, names, [y]
+        if (columns := _columns_in(table, y)) is not None:
+            way_out = (
+                "; or, to learn each label from the rows in which it is known, say that the others "
+                "are not known, with " + given("unknown_labels", True)
+            )
+            found = label_columns(table, columns, self.unknown_labels, way_out)
+            return found, columns, columns
+        if _is_tags(y):
+            matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))
+        else:
+            matrix = self._matrix(y, table.num_rows)
+            own = column_names(y)
+            names = [f"label{j}" for j in range(matrix.shape[1])] if own is None else list(own)
+        encode_target(matrix, table.num_rows, type(self).__name__, unknown=True)  # as many rows
+        return matrix, names, []
+
+    def _matrix(self, y: Any, n_rows: int) -> np.ndarray:
+        """Return a matrix of labels as 0 and 1, NaN where they are not known."""
+        if y is not None and getattr(y, "shape", (1, 1))[1:] == (0,):
+            raise InvalidArgumentError("y", f"has no labels: its shape is {y.shape}")
+        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
+        if target.known is None:
+            return label_matrix(y, "y").astype(np.int64)
+        return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
+
+    def _chosen(self) -> Any:
+        """Return the classifier of the features, given or by default."""
+        return default_classifier(self.random_state) if self.estimator is None else self.estimator
+
+    @property
+    def _uses_groups(self) -> bool:  # type: ignore[override]
+        return uses_groups(self._chosen()) or self.thresholds not in (None, "auto")
+
+    def _classifier(self, encoder: TableEncoder, features: Any, groups: Any) -> Any:
+        """Return the unfitted classifier, with trees and thresholds if requested."""
+        chosen = self._with_trees(self._chosen(), encoder, features)
+        wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
+        if wanted is None or (wanted == "auto" and not holds_out):
+            return clone(chosen)
+        if wanted != "auto":
+            check_choice("thresholds", wanted, CRITERIA)
+        cv = "held_out" if holds_out else _folds(groups)
+        criterion = "f1" if wanted == "auto" else wanted
+        return TunedThresholds(clone(chosen), criterion=criterion, cv=cv)
+
+    def _with_trees(self, chosen: Any, encoder: TableEncoder, features: Any) -> Any:
+        """Return a classifier, with trees that correct it if they are wanted and can be had."""
+        if self.trees is False:
+            return chosen
+        if self.trees is not True and self.trees != "auto":
+            raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
+        text = encoder.schema_.of_kind("text")
+        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
+        able = hasattr(chosen, "fit_held_out")
+        if self.trees == "auto" and not (able and len(plain)):
+            return chosen
+        if not able:
+            raise InvalidArgumentError(
+                "trees",
+                "correct held-out log-odds, which only a classifier with fit_held_out gives, such "
+                f"as KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
+            )
+        if len(plain) > _FEATURES_OF_TREES:
+            # Those that are not 0 in most rows: all numbers, and the most frequent values.
+            often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
+            plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
+        return TreeCorrectedClassifier(
+            chosen,
+            features=plain.tolist(),
+            n_jobs=getattr(chosen, "n_jobs", None),
+            random_state=self.random_state,
+        )
+
+    def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
+        """Return the approximate times of choosing weights, encoding and fitting."""
+        n = table.num_rows
+        chooses = self.weights == "auto" and any(b.startswith("text ") for b in blocks_of(schema))
+        choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
+        slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
+        fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
+        return choose, 3e-4 * n, fit
+
+    def _choose_weights(
+        self,
+        table: Any,
+        schema: Schema,
+        Y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        groups: np.ndarray | None,
+    ) -> dict[str, float]:
+        if isinstance(self.weights, Mapping):
+            return {**WEIGHTS, **self.weights}
+        if self.weights != "auto":
+            raise InvalidArgumentError(
+                "weights", f"must be 'auto' or a dict of block and weight, got {self.weights!r}"
+            )
+        kinds = {"text" if name.startswith("text ") else name for name in blocks_of(schema)}
+        if "text" not in kinds or len(kinds) == 1 or table.num_rows < _FEWEST_ROWS:
+            return dict(WEIGHTS)
+        draw = check_random_state(self.random_state).permutation(table.num_rows)
+        rows = np.sort(draw[:_ROWS_TO_CHOOSE])
+        sample, labels = table.select(schema.features).take(rows), Y[rows]
+        sample_weight = None if sample_weight is None else sample_weight[rows]
+        groups = None if groups is None else groups[rows]
+        # Unknown labels are neither 0 nor 1.
+        has_both = (labels == 1).any(axis=1) & (labels == 0).any(axis=1)
+        if not has_both.any():
+            return dict(WEIGHTS)  # no row, as with one label, has an average precision
+        scores = {}
+        for number, weight in enumerate(_TEXT_WEIGHTS):
+            report_progress(number, len(_TEXT_WEIGHTS))
+            tried = {**WEIGHTS, "text": weight}
+            features = TableEncoder(weights=tried).fit_schema(sample, schema)
+            ridge = IMCCClassifierCV(
+                alphas=(0.0,),
+                betas=(0.01, 0.1, 1.0, 10.0),
+                gammas=(0.0,),
+                n_clusters=(1,),
+                width_scales=(0.5, 1.0),
+                cv=5 if groups is None else _folds(groups),
+                refit=False,
+                random_state=0,
+            )
+            with part(number, [1.0] * len(_TEXT_WEIGHTS)), warnings.catch_warnings():
+                # Nobody chose this grid, or can choose another one.
+                warnings.simplefilter("ignore", EdgeOfGridWarning)
+                ridge.fit(features, labels, sample_weight=sample_weight, groups=groups)
+            scores[weight] = ridge.best_score_
+        return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
+
+
+def _folds(groups: np.ndarray | None) -> Any:
+    """Return a splitter into five folds, or fewer if there are fewer groups."""
+    if groups is None:
+        return KFold(5, shuffle=True, random_state=0)
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise InvalidArgumentError("groups", "must have at least two different values, got one")
+    return GroupKFold(min(5, n_groups))
+
+
+def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
+    """Say which labels cannot be learned, because they are the same in every row."""
+    always, never = ~(Y == 0).any(axis=0), ~(Y == 1).any(axis=0)
+    said = [
+        f"{name!r} is {int(yes)} in every row"
+        for name, yes, no in zip(names, always, never, strict=True)
+        if yes or no
+    ]
+    if said:
+        more = f"; and {len(said) - 5} more" if len(said) > 5 else ""
+        warnings.warn(
+            "labels that are the same in every row cannot be learned: "
+            + "; ".join(said[:5])
+            + more,
+            UserWarning,
+            stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
+        )
+
+
+def _is_tags(y: Any) -> bool:
+    """Return whether labels are tags, as text or lists, and not a matrix of 0 and 1."""
+    cells = _as_list(y)
+    if cells is None:
+        return False
+    texts = [c for c in cells if isinstance(c, str)]
+    lists = [c for c in cells if isinstance(c, (list, tuple, set, frozenset))]
+    return bool(texts) or any(isinstance(tag, str) for row in lists for tag in row)
+
+
+def _as_list(y: Any) -> list[Any] | None:
+    if isinstance(y, (list, tuple)):
+        return list(y)
+    if getattr(y, "ndim", None) == 1 or hasattr(y, "to_pylist"):
+        return list(y.to_pylist() if hasattr(y, "to_pylist") else y.tolist())
+    return None
+
+
+def _columns_in(table: Any, y: Any) -> list[str] | None:
+    """Return the label columns of a table that ``y`` names; None if it is the labels themselves."""
+    if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
+        y = y.tolist()  # an array or an index of names
+    if not isinstance(y, Sequence) or not all(isinstance(name, str) for name in y):
+        return None
+    if not len(y):
+        raise InvalidArgumentError(
+            "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+        )
+    if not set(y) <= set(table.column_names):
+        if len(y) != table.num_rows:
+            _require_columns(table, y)
+        return None
+    if twice := sorted({name for name in y if list(y).count(name) > 1}):
+        raise InvalidArgumentError("y", f"names label columns twice: {twice}")
+    return list(y)
+
+
+def _require_columns(table: Any, names: Sequence[str]) -> None:
+    absent = [name for name in names if name not in table.column_names]
+    if absent:
+        raise InvalidArgumentError(
+            "y",
+            f"names columns that the table does not have: {absent}; it has "
+            f"{table.column_names[:20]}",
+        )

@@ -1,0 +1,663 @@
+"""Kinds of the columns of a table, inferred by documented rules that can be overridden.
+
+The rules are applied to the values that are not missing, in this order:
+
+1. **constant**: no value, or the same value in every row.
+2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
+3. **number**: every value is a finite decimal number, with a point or, in the whole column, with a
+   comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an error).
+   Commas are thousands separators if some value shows it (1,234.5 or 1,234,567).  Every value, or
+   none, has a percent sign; 12 % is the number 12.
+   If at least 80 % but not all values are numbers, this is an error: the others are an unknown word
+   for a missing value, or the column is not a number.
+4. **date**: all values are dates that exist, in the same format.  If at least 80 % look like dates
+   and most are, but not all, this is an error, and so are years of two digits.
+5. **id**: all values are distinct, there are at least 20, and they look like keys: consecutive
+   integers, or integers in a column whose name ends in id, key or similar (without missing values);
+   or single words with a digit.  If 95 % or more, but not all, are distinct, they are ids as well,
+   with a warning.
+6. **text**: at least three words per distinct value on average, if more than 10 % of the values are
+   distinct; or at least two words, if more than half of the values are distinct.
+7. **category**: all other columns.
+
+A column with fractions is a number even if all its values are distinct.  If most values of a
+column look like numbers with commas or percent signs, but are written in different ways, a warning
+says that the column is no number.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from imcc._utils.cells import (
+    MISSING,
+    mostly_distinct,
+    numbers_are_keys,
+    words_are_keys,
+    yes_no_words,
+)
+from imcc._utils.errors import InvalidArgumentError, Message, given
+from imcc.datasets import DataWarning
+from imcc.tables._columns import (
+    DATE_FORMATS,
+    DATE_SHAPE,
+    ISO,
+    TableError,
+    are_percentages,
+    arrow,
+    as_table,
+    clean_text,
+    compute,
+    find_decimal,
+    has_zone,
+    is_date_format,
+    is_plain,
+    is_text,
+    looks_numeric,
+    parse_date,
+    plain_column,
+    release_memory,
+    to_numbers,
+    unclear_numbers,
+    with_points,
+)
+
+#: The kinds of columns.
+KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "label")
+
+# With at least this fraction of numbers, the other values of a column are an error.
+_MOSTLY = 0.8
+# A column with more distinct values is not yes/no, however the words are capitalised.
+_MOST_SPELLINGS = 20
+# If at least this fraction of the values is missing, an indicator of missing values is added.
+FREQUENTLY_MISSING = 0.05
+
+_BECOMES = {
+    "number": "scaled; median if missing",
+    "category": "an indicator per value",
+    "text": "TF-IDF of words and parts of words",
+    "date": "day, month, weekday",
+    "yes/no": "0 or 1",
+    "id": "left out: it names rows",
+    "constant": "left out: it is the same in every row",
+    "label": "what is predicted",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    kind : str
+        One of :data:`KINDS`.
+    missing : int
+        Number of missing values in the training table.
+    spelled : int
+        Number of missing values given as a word such as ``n/a``.
+    n_rows : int
+        Number of rows of the training table.
+    n_values : int
+        Number of distinct values.
+    examples : tuple of str
+        Up to three values.
+    words : tuple of two str, or None
+        Words for no and yes, for the kind "yes/no".
+    date_format : str or None
+        Format of dates that are text, as for ``datetime.strptime``, or "ISO 8601".
+    has_time : bool
+        Whether dates have a time of day.
+    has_zone : bool or None
+        Whether dates have a time zone, and are converted to UTC; None in models of versions that
+        did not store it.
+    overruled : bool
+        Whether the kind was given by the user.
+    decimal : {".", ",", ".,", ",."}
+        Form of numbers that are text: 1.5, 1,5, 1.234,5 or 1,234.5.
+    percent : bool
+        Whether numbers that are text have a percent sign; 12 % is the number 12.
+    """
+
+    name: str
+    kind: str
+    missing: int = 0
+    spelled: int = 0
+    n_rows: int = 0
+    n_values: int = 0
+    examples: tuple[str, ...] = ()
+    words: tuple[str, str] | None = None
+    date_format: str | None = None
+    has_time: bool = False
+    has_zone: bool | None = None
+    overruled: bool = False
+    decimal: str = "."
+    percent: bool = False
+
+    @property
+    def becomes(self) -> str:
+        """Description of how the column is encoded."""
+        text = _BECOMES[self.kind]
+        if self.kind == "date" and self.has_time:
+            text += ", hour (UTC)" if self.has_zone else ", hour"
+        if self.kind == "constant" and self.missing == self.n_rows > 0:
+            return "left out: it has no values"
+        if self.kind in ("number", "date") and self.often_missing:
+            text += ", and a flag"
+        if self.kind == "number" and self.decimal == ",.":
+            text += "; 1,234.5 is read as 1234.5"
+        if self.kind == "number" and self.percent:
+            text += "; 12 % is read as 12"
+        if self.kind == "id" and self.n_values < self.n_rows - self.missing:
+            text += ", although some values are repeated"
+        return text
+
+    @property
+    def often_missing(self) -> bool:
+        """Whether at least 5 % of the values are missing, so that an indicator is added."""
+        return self.n_rows > 0 and self.missing >= FREQUENTLY_MISSING * self.n_rows
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Kinds and other properties of the columns of a table.
+
+    Iterating over a schema yields its columns; ``schema[name]`` is the column of that name.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns.
+    missing_words : tuple of str
+        Words for a missing value, in lower case.
+    """
+
+    columns: tuple[Column, ...]
+    missing_words: tuple[str, ...] = field(default=tuple(sorted(MISSING)))
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """Return the names of the columns of the given kinds.
+
+        Parameters
+        ----------
+        *kinds : str
+            Values of :data:`KINDS`.
+
+        Returns
+        -------
+        list of str
+        """
+        return [column.name for column in self.columns if column.kind in kinds]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that a model uses."""
+        return self.of_kind("number", "category", "text", "date", "yes/no")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict that can be written as JSON."""
+        columns = [{**asdict(c), "becomes": c.becomes} for c in self.columns]
+        return {"columns": columns, "missing_words": list(self.missing_words)}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per column of the table."""
+        from imcc._utils.optional import require
+
+        pandas = require("pandas", "Showing a schema as a data frame")
+        return pandas.DataFrame(
+            [
+                {
+                    "column": c.name,
+                    "kind": c.kind,
+                    "missing": c.missing,
+                    "values": c.n_values,
+                    "examples": ", ".join(c.examples),
+                    "becomes": c.becomes,
+                }
+                for c in self.columns
+            ]
+        )
+
+    def __repr__(self) -> str:
+        rows = [("column", "kind", "missing", "examples", "what becomes of it")]
+        rows += [
+            (c.name, c.kind, f"{c.missing / max(c.n_rows, 1):.0%}", _short(c.examples), c.becomes)
+            for c in self.columns
+        ]
+        widths = [max(len(row[j]) for row in rows) for j in range(4)]
+        lines = [
+            "  ".join([*(row[j].ljust(widths[j]) for j in range(4)), row[4]]).rstrip()
+            for row in rows
+        ]
+        return "\n".join(lines)
+
+
+def _short(examples: Sequence[str], width: int = 30) -> str:
+    text = ", ".join(examples)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def infer_schema(
+    frame: Any,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    date_formats: Mapping[str, str] | None = None,
+    drop: Collection[str] = (),
+    labels: Collection[str] = (),
+    missing_words: Collection[str] = (),
+) -> Schema:
+    """Infer the kinds of the columns of a table.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+        The table.
+    kinds : mapping of str to str, default=None
+        Kinds that override the inferred ones: ``{"zip": "category"}``.
+    date_formats : mapping of str to str, default=None
+        Formats of dates, as for ``datetime.strptime``, or "ISO 8601".
+    drop : collection of str, default=()
+        Columns that are not included in the schema.
+    labels : collection of str, default=()
+        Label columns.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    TableError
+        If the kind of a column is ambiguous, or a given kind does not fit.
+
+    Warns
+    -----
+    imcc.datasets.DataWarning
+        If a column of ids has repeated values, or if most values of a column look like numbers,
+        with percent signs or commas, but are written in different ways.  Stating the kind of the
+        column with ``kinds`` avoids the warning.
+
+    Notes
+    -----
+    The rules are applied to the values that are not missing, in this order:
+
+    1. *constant*: no value, or the same value in every row.
+    2. *yes/no*: booleans, 0 and 1, or a pair of words such as yes and no.
+    3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma;
+       with thousands separators if some value shows what they are (1,234.5 or 1,234,567); or with
+       a percent sign in every value (12 % is the number 12).
+    4. *date*: all values are dates that exist, in the same format: ISO 8601 (2021-05-31, with or
+       without a time such as 14:30:05 and a time zone such as Z or +02:00), 2021/05/31,
+       31.05.2021, 31/05/2021 or 05/31/2021 (with or without a time such as 14:30 or 14:30:05).
+    5. *id*: at least 20 values, all distinct, that are consecutive integers, integers in a column
+       named like a key, or single words with a digit.  If 95 % or more are distinct, a warning
+       is issued.
+    6. *text*: at least three words per distinct value on average, if more than 10 % of the values
+       are distinct; or at least two words, if more than half of the values are distinct.
+    7. *category*: all other columns.
+
+    Examples
+    --------
+    >>> schema = infer_schema(
+    ...     {"age": [31, 45, None], "town": ["Ulm", "Köln", "Ulm"], "member": ["yes", "no", "yes"]}
+    ... )
+    >>> [(column.name, column.kind) for column in schema]
+    [('age', 'number'), ('town', 'category'), ('member', 'yes/no')]
+    """
+    table = as_table(frame)
+    require_rows(table)
+    kinds, date_formats = dict(kinds or {}), dict(date_formats or {})
+    _check_names("kinds", kinds, table)
+    _check_names("date_formats", date_formats, table)
+    _check_names("drop", drop, table)
+    _check_names("labels", labels, table)
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise InvalidArgumentError(
+                "kinds", f"must name kinds of {', '.join(KINDS)}; {name!r} has {kind!r}"
+            )
+    for name, layout in date_formats.items():
+        if not is_date_format(layout):
+            raise InvalidArgumentError(
+                "date_formats",
+                f"must have formats of datetime.strptime, such as %d.%m.%Y, or {ISO}; {name!r} has "
+                f"{layout!r}",
+            )
+        kinds.setdefault(name, "date")
+    words = tuple(sorted(MISSING | {word.strip().lower() for word in missing_words}))
+    columns = []
+    for name in table.column_names:
+        if name in drop:
+            continue
+        known = "label" if name in labels else kinds.get(name)
+        if known in ("label", "id", "constant") and not is_plain(table[name]):
+            missing, n_rows = table[name].null_count, table.num_rows
+            columns.append(Column(name, known, missing, n_rows=n_rows, overruled=known != "label"))
+            continue
+        reader = _Reader(name, table[name], words)
+        columns.append(reader.column(known, date_formats.get(name)))
+        if reader.doubt is not None:
+            warnings.warn(DataWarning(reader.doubt), stacklevel=2)
+        del reader
+        release_memory()
+    return Schema(tuple(columns), words)
+
+
+def require_rows(table: Any) -> None:
+    """Refuse a table that has the names of columns only."""
+    if not table.num_rows:
+        raise TableError(
+            f"the table has no rows, only the names of {table.num_columns} column(s)"
+            if table.num_columns
+            else "the table has neither rows nor columns"
+        )
+
+
+def _check_names(argument: str, names: Collection[str], table: Any) -> None:
+    unknown = [name for name in names if name not in table.column_names]
+    if unknown:
+        raise InvalidArgumentError(
+            argument,
+            f"names columns that the table does not have: {unknown}; it has "
+            f"{table.column_names[:20]}",
+        )
+
+
+class _Reader:
+    """Determines the kind of a column."""
+
+    def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
+        self.name = name
+        values = plain_column(name, values)
+        self.is_text = is_text(values)
+        self.spelled = 0
+        self.decimal, self.percent = ".", False
+        self.doubt: Message | None = None  # what a warning says
+        if self.is_text:
+            values, self.spelled = clean_text(values, words)
+        self.values = values
+
+    def column(self, kind: str | None, date_format: str | None) -> Column:
+        """Return the column, with the given or an inferred kind."""
+        base = Column(
+            self.name,
+            kind or "constant",
+            missing=self.values.null_count,
+            spelled=self.spelled,
+            n_rows=len(self.values),
+            overruled=kind is not None and kind != "label",
+        )
+        self.distinct = compute().unique(self.values.drop_null())
+        examples = tuple(str(v) for v in self.distinct[:3].to_pylist())
+        base = replace(base, n_values=len(self.distinct), examples=examples)
+        if kind is None:
+            base = replace(base, **self.infer())
+        else:
+            base = replace(base, **self.details(kind, date_format))
+        return base
+
+    def infer(self) -> dict[str, Any]:
+        """Return the kind and its attributes by the rules."""
+        pa = arrow()
+        n_values = len(self.distinct)
+        if n_values == 0 or (n_values == 1 and self.values.null_count == 0):
+            return {"kind": "constant"}
+        if (words := self.yes_no()) is not None:
+            return {"kind": "yes/no", "words": words if self.is_text else None}
+        if pa.types.is_temporal(self.values.type):
+            return self.details("date", None)
+        if not self.is_text or self.all_numeric():
+            kind = "id" if self.counts_rows() else "number"
+            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
+        if (layout := self.date_format()) is not None:
+            return self.date_details(layout)
+        kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
+        numbers, others = unclear_numbers(self.values, _MOSTLY)
+        if numbers:
+            shown = ", ".join(map(repr, [*numbers, *others][:4]))
+            declare = "declare words for missing values with " + given("missing_words", others)
+            self.doubt = Message(
+                f"column {self.name!r} is of the kind {kind}: most of its values look like "
+                f"numbers, but not all are written in the same way ({shown}); correct them, ",
+                declare + ", " if others else "",
+                "or state the kind with ",
+                given("kinds", {self.name: kind}),
+            )
+        return {"kind": kind}
+
+    def details(self, kind: str, date_format: str | None) -> dict[str, Any]:
+        """Check a given kind, and return its attributes."""
+        pa = arrow()
+        if kind in ("yes/no", "date", "text") and not len(self.distinct):
+            raise TableError(
+                f"column {self.name!r} cannot be of the kind {kind}: it has no values; leave it "
+                "out with " + given("drop", [self.name])
+            )
+        if kind == "yes/no":
+            words = self.yes_no()
+            if words is None:
+                raise TableError(
+                    f"column {self.name!r} cannot be yes/no: its values are "
+                    f"{self.distinct[:5].to_pylist()}"
+                )
+            return {"kind": kind, "words": words if self.is_text else None}
+        if kind == "number" and self.is_text:
+            self.all_numeric(forced=True)
+            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
+        if kind == "date" and self.is_text:
+            layout = date_format or self.date_format()
+            if layout is None:
+                raise TableError(
+                    f"column {self.name!r}: the format of its dates is not known, an example is "
+                    f"{self.distinct[0].as_py()!r}: specify it with "
+                    + given("date_formats", {self.name: "%d/%m/%Y"})
+                )
+            return self.date_details(layout)
+        if kind == "date":
+            if not pa.types.is_temporal(self.values.type):
+                raise TableError(f"column {self.name!r} holds numbers, not dates")
+            has_time = pa.types.is_timestamp(self.values.type)
+            if has_time:
+                times = np.asarray(self.distinct.to_numpy(zero_copy_only=False))
+                times = times.astype("datetime64[s]")
+                has_time = bool((times != times.astype("datetime64[D]")).any())
+            zone = has_zone(self.values)
+            return {"kind": kind, "date_format": ISO, "has_time": has_time, "has_zone": zone}
+        return {"kind": kind}
+
+    def date_format(self) -> str | None:
+        """Return the format of a column of text that has dates, and None if it has none.
+
+        It is an error if the format is not clear, or if most values are dates, but not all.
+        """
+        pc = compute()
+        n_present = len(self.values) - self.values.null_count
+        alike = pc.sum(pc.match_substring_regex(self.values, DATE_SHAPE)).as_py() or 0
+        if alike < _MOSTLY * n_present:
+            return None
+        texts = self.distinct.to_pylist()
+        few = texts[:: max(1, len(texts) // 100)]
+
+        def others_of(formats: Sequence[str]) -> dict[str, list[str]]:
+            """Return the values that are not in a format, for formats that fit half of them."""
+            likely = [f for f in formats if 2 * len(_no_dates(few, f)) <= len(few)]
+            return {layout: _no_dates(texts, layout) for layout in likely}
+
+        others = others_of(DATE_FORMATS)
+        fits = [layout for layout in others if not others[layout]]
+        if len(fits) == 1 or ISO in fits:
+            return fits[0]
+        if fits:
+            raise TableError(
+                f"column {self.name!r} has dates such as {texts[0]!r}, in which day and month "
+                "cannot be distinguished: specify the format with "
+                + given("date_formats", {self.name: fits[0]})
+            )
+        if others:
+            layout = min(others, key=lambda layout: len(others[layout]))
+            self._refuse_others("date", f"dates in the format {layout}", others[layout])
+        others = others_of([layout.replace("%Y", "%y") for layout in DATE_FORMATS[1:]])
+        if others:
+            layout = min(others, key=lambda layout: len(others[layout]))
+            raise TableError(
+                Message(
+                    f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
+                    "years of two digits, specify the format with ",
+                    given("date_formats", {self.name: layout}),
+                    " (69 to 99 are then 1969 to 1999, and 00 to 68 are 2000 to 2068); otherwise "
+                    "the kind with ",
+                    given("kinds", {self.name: "category"}),
+                )
+            )
+        return None
+
+    def date_details(self, layout: str) -> dict[str, Any]:
+        """Check the dates of a column of text, and return their attributes."""
+        moments = {text: parse_date(text, layout) for text in self.distinct.to_pylist()}
+        if others := [text for text, moment in moments.items() if moment is None]:
+            self._refuse_others("date", f"dates in the format {layout}", others)
+        zoned = [text for text, moment in moments.items() if moment and moment.tzinfo]
+        if 0 < len(zoned) < len(moments):
+            bare = next(text for text in moments if text not in zoned)
+            raise TableError(
+                f"column {self.name!r} has dates with a time zone, such as {zoned[0]!r}, and "
+                f"without one, such as {bare!r}: write all in the same way"
+            )
+        if layout == ISO:
+            has_time = any(":" in text for text in moments)
+        else:
+            has_time = any(part in layout for part in ("%H", "%I", "%X", "%c"))
+        return {
+            "kind": "date",
+            "date_format": layout,
+            "has_time": has_time,
+            "has_zone": bool(zoned),
+        }
+
+    def yes_no(self) -> tuple[str, str] | None:
+        """Return the words for no and yes if these are the values of the column, else None."""
+        pa = arrow()
+        if pa.types.is_boolean(self.values.type):
+            return ("0", "1")
+        if len(self.distinct) > _MOST_SPELLINGS:
+            return None
+        if self.is_text:
+            return yes_no_words(self.distinct.to_pylist())
+        if pa.types.is_integer(self.values.type) or pa.types.is_floating(self.values.type):
+            return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
+        return None
+
+    def all_numeric(self, forced: bool = False) -> bool:
+        """Return whether all values are numbers; an error if most are, or if ``forced``."""
+        pc = compute()
+        written, percent = self.values, are_percentages(self.values, _MOSTLY if forced else 1.0)
+        values = with_points(written, ".", percent)
+        decimal = find_decimal(values, _MOSTLY, forced)
+        if decimal == ",":
+            self._refuse_thousands(values)
+        values = with_points(values, decimal)
+        numeric = looks_numeric(values)
+        n_numeric = pc.sum(numeric).as_py() or 0
+        n_present = len(values) - values.null_count
+        if n_numeric == n_present:
+            self.values, self.decimal, self.percent = values, decimal, percent
+            return True
+        if forced or n_numeric >= _MOSTLY * n_present:
+            others = pc.unique(written.filter(pc.invert(pc.fill_null(numeric, True))))
+            self._refuse_others("number", "numbers", others.to_pylist())
+        return False
+
+    def _refuse_others(self, kind: str, what: str, others: Sequence[str]) -> NoReturn:
+        """Raise an error that names values that are not of the kind of most values."""
+        pa, pc = arrow(), compute()
+        wrong = pc.is_in(self.values, value_set=pa.array(others, self.values.type))
+        rows = np.flatnonzero(wrong.to_numpy(zero_copy_only=False))
+        n_present = len(self.values) - self.values.null_count
+        shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
+        raise TableError(
+            Message(
+                f"column {self.name!r}: {n_present - len(rows)} of its {n_present} values are "
+                f"{what}, and {len(rows)} are not ({shown}). If that means a missing value, say so "
+                "with ",
+                given("missing_words", list(others[:3])),
+                f"; if the column is no {kind}, with ",
+                given("kinds", {self.name: "category"}),
+            ),
+            int(rows[0]),
+        )
+
+    def _refuse_thousands(self, values: Any) -> None:
+        """Raise an error if all commas may be thousands separators, as in 1,234."""
+        pc = compute()
+        commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
+        if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
+            raise TableError(
+                f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
+                "comma may stand for decimals or between thousands: write them with a decimal "
+                "point, or say that it is no number with " + given("kinds", {self.name: "category"})
+            )
+
+    def counts_rows(self) -> bool:
+        """Return whether numbers are keys, which name rows."""
+        if self.percent or self.values.null_count:
+            return False
+        if not numbers_are_keys(self.name, to_numbers(self.values)):
+            return False
+        self._doubt_if_repeated("number")
+        return True
+
+    def are_keys(self) -> bool:
+        """Return whether words are keys, which name rows."""
+        n_present = len(self.values) - self.values.null_count
+        if not mostly_distinct(len(self.distinct), n_present):
+            return False
+        if not words_are_keys(word.as_py() for word in self.distinct):
+            return False
+        self._doubt_if_repeated("category")
+        return True
+
+    def _doubt_if_repeated(self, otherwise: str) -> None:
+        """Note that not all keys are distinct; ``otherwise`` is the kind if they are none."""
+        n_present = len(self.values) - self.values.null_count
+        if len(self.distinct) < n_present:
+            self.doubt = Message(
+                f"column {self.name!r} is left out, because its values look like keys that name "
+                f"rows, although only {len(self.distinct):,} of {n_present:,} are distinct; to use "
+                "it, state its kind with ",
+                given("kinds", {self.name: otherwise}),
+                "; if it is a key, with ",
+                given("kinds", {self.name: "id"}),
+            )
+
+    def are_sentences(self) -> bool:
+        """Return whether values are text rather than names of categories."""
+        pc = compute()
+        n_present = len(self.values) - self.values.null_count
+        n_words = pc.mean(pc.add(pc.count_substring_regex(self.distinct, r"\s+"), 1)).as_py()
+        different = len(self.distinct) / n_present
+        return bool(n_words >= 3 and different > 0.1) or bool(n_words >= 2 and different > 0.5)
+
+
+def _no_dates(texts: Sequence[str], layout: str) -> list[str]:
+    return [text for text in texts if parse_date(text, layout) is None]

@@ -1,0 +1,221 @@
+"""Schemas as TOML files that can be edited by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from imcc._utils.files import write_whole
+from imcc.datasets import DataFormatError
+from imcc.tables._schema import KINDS, Schema
+
+# Values in the file other than the kinds of columns.
+DROP, TAGS = "drop", "tags"
+_WORDS = (*KINDS, TAGS, DROP)
+# Parsing a key such as a.b.c takes the square of its number of parts in memory.
+_MOST_DOTS = 100
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """User-defined properties of the columns of a table.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        Kinds of columns, except labels.
+    date_formats : dict of str to str
+        Formats of dates.
+    drop : tuple of str
+        Columns that are not used.
+    labels : tuple of str
+        Label columns of 0 and 1.
+    tags : str or None
+        Column of tags.
+    missing_words : tuple of str
+        Further words for a missing value.
+    separator : str or None
+        Separator of the tags.
+    unknown_labels : bool
+        Whether missing values in label columns are unknown labels.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    date_formats: dict[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    tags: str | None = None
+    missing_words: tuple[str, ...] = ()
+    separator: str | None = None
+    unknown_labels: bool = False
+
+
+def write_schema(
+    schema: Schema,
+    path: str | os.PathLike[str],
+    *,
+    tags: str | None = None,
+    separator: str | None = None,
+    drop: Sequence[str] = (),
+) -> Path:
+    r"""Write the kinds of the columns of a table to a TOML file, for editing.
+
+    Parameters
+    ----------
+    schema : Schema
+        The schema.
+    path : path-like
+        File to write.
+    tags : str, default=None
+        Name of the label column with tags.
+    separator : str, default=None
+        Separator of the tags.
+    drop : sequence of str, default=()
+        Columns that are not used and not in the schema.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    See Also
+    --------
+    read_schema : Read the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.tables import infer_schema
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> schema = infer_schema({"größe, cm": [1.5, 2.5], "town": ["Ulm", "Bonn"]})
+    >>> file = write_schema(schema, pathlib.Path(folder.name, "schema.toml"))
+    >>> print(file.read_text("utf-8").partition("[columns]\n")[2].strip())
+    "größe, cm" = "number"
+    "town" = "category"
+    >>> read_schema(file).kinds
+    {'größe, cm': 'number', 'town': 'category'}
+    >>> folder.cleanup()
+    """
+    return write_whole(path, schema_text(schema, tags, separator, drop).encode("utf-8"))
+
+
+def schema_text(
+    schema: Schema,
+    tags: str | None = None,
+    separator: str | None = None,
+    drop: Sequence[str] = (),
+) -> str:
+    """Return a schema as TOML.
+
+    Parameters
+    ----------
+    schema, tags, separator, drop
+        As for :func:`write_schema`.
+
+    Returns
+    -------
+    str
+    """
+    lines = [
+        "# What the columns of a table are, for `imcc tune FILE --schema THIS`.",
+        f"# Kinds: {', '.join(KINDS[:-1])}; label (a column of 0 and 1),",
+        "# tags (a column such as a|b), drop (left out).",
+        "",
+        "# Words that mean a missing value, besides the usual ones.",
+        f"missing = {_quoted(sorted(set(schema.missing_words) - set(Schema(()).missing_words)))}",
+    ]
+    if separator is not None:
+        lines += ["# What stands between tags.", f"separator = {_quoted(separator)}"]
+    lines += ["", "[columns]"]
+    for column in schema:
+        kind = TAGS if column.name == tags else column.kind
+        if column.kind == "date" and column.date_format:
+            value = f'{{ kind = "date", format = {_quoted(column.date_format)} }}'
+        else:
+            value = _quoted(kind)
+        lines.append(f"{_quoted(column.name)} = {value}")
+    lines += [f"{_quoted(name)} = {_quoted(DROP)}" for name in drop]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: Any) -> str:
+    # JSON strings are valid in TOML, except for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_schema(path: str | os.PathLike[str]) -> KnownColumns:
+    """Read a TOML file written by :func:`write_schema`, possibly edited.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    KnownColumns
+
+    Raises
+    ------
+    imcc.datasets.DataFormatError
+        If the file is not a valid schema.
+    """
+    name = os.fspath(path)
+    with open(name, encoding="utf-8", newline="") as file:
+        try:
+            text = file.read()
+            if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+                raise ValueError(f"a line has more than {_MOST_DOTS} dots")
+            content = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataFormatError(f"this is not a schema in TOML: {error}", name) from error
+    if unknown := sorted(set(content) - {"missing", "separator", "columns"}):
+        raise DataFormatError(
+            f"{unknown[0]!r} has no meaning here; there are missing, separator and [columns]", name
+        )
+    missing, separator = content.get("missing", []), content.get("separator")
+    columns = content.get("columns", {})
+    if not isinstance(missing, list) or not all(isinstance(word, str) for word in missing):
+        raise DataFormatError('missing must be a list of words, such as ["unknown"]', name)
+    if separator is not None and not isinstance(separator, str):
+        raise DataFormatError("separator must be text", name)
+    if not isinstance(columns, dict):
+        raise DataFormatError("[columns] must give columns their kinds", name)
+    kinds: dict[str, str] = {}
+    formats: dict[str, str] = {}
+    for column, value in columns.items():
+        kind, layout = _entry(column, value, name)
+        kinds[column] = kind
+        if layout is not None:
+            formats[column] = layout
+    tags = [column for column, kind in kinds.items() if kind == TAGS]
+    labels = [column for column, kind in kinds.items() if kind == "label"]
+    if len(tags) > 1 or (tags and labels):
+        raise DataFormatError("labels are columns of kind label, or one of tags; not both", name)
+    return KnownColumns(
+        {column: kind for column, kind in kinds.items() if kind in KINDS[:-1]},
+        formats,
+        tuple(column for column, kind in kinds.items() if kind == DROP),
+        tuple(labels),
+        tags[0] if tags else None,
+        tuple(missing),
+        separator,
+    )
+
+
+def _entry(column: str, value: Any, path: str) -> tuple[str, str | None]:
+    layout = None
+    if isinstance(value, Mapping) and set(value) == {"kind", "format"} and value["kind"] == "date":
+        value, layout = value["kind"], value["format"]
+    if not isinstance(value, str) or value not in _WORDS or not isinstance(layout, str | None):
+        raise DataFormatError(
+            f"column {column!r} is {value!r}, and must be one of {', '.join(_WORDS)}, or for dates "
+            '{ kind = "date", format = "%d.%m.%Y" }',
+            path,
+        )
+    return value, layout

@@ -1,0 +1,196 @@
+"""The column transformer of a schema, fitted to a table a few columns at a time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+
+from imcc._utils.errors import given
+from imcc._utils.optional import require
+from imcc.tables._columns import release_memory
+from imcc.tables._schema import Schema, TableError
+from imcc.tables._typed import date_parts, typed_frame
+
+#: Rows that are looked at at a time.
+BLOCK_ROWS = 2048
+# Values that occur less often share one indicator.
+_MIN_FREQUENCY = 3
+# The most features of each of the two TF-IDF parts of a text column.
+_MAX_TERMS = 20_000
+# Cells of numbers that are fitted to at a time, and what the steps learn of each column.
+_FIT_CELLS = 2**18
+_LEARNED = {"statistics_", "center_", "scale_", "mean_", "var_"}
+
+
+class Indicators(OneHotEncoder):
+    """A OneHotEncoder whose result is checked, because SciPy's compiled code does not check it.
+
+    The encoder computes column numbers from several of its attributes, and a model file may contain
+    any numbers.
+    """
+
+    def transform(self, X: Any) -> Any:
+        """Return the indicators of rows as a sparse matrix."""
+        if not self.sparse_output:
+            raise ValueError("sparse_output must be True")
+        encoded = super().transform(X)
+        encoded.check_format(full_check=True)
+        return encoded
+
+
+def make_column_transformer(schema: Schema) -> ColumnTransformer:
+    """Return the unfitted transformer of the typed columns of a schema."""
+    numbers, frequent = [], []
+    for column in schema:
+        names = [column.name] if column.kind == "number" else []
+        if column.kind == "date":
+            names = date_parts(column)
+        numbers += names
+        if names and column.often_missing:
+            frequent.append(names[0])
+    scale = RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True)
+    impute = SimpleImputer(strategy="median", keep_empty_features=True)
+    flags = Pipeline(
+        [
+            ("impute", SimpleImputer(strategy="most_frequent", keep_empty_features=True)),
+            ("scale", StandardScaler()),
+        ]
+    )
+    indicators = Indicators(
+        handle_unknown="infrequent_if_exist", min_frequency=_MIN_FREQUENCY, dtype=np.float64
+    )
+    steps: list[tuple[str, Any, Any]] = [
+        ("numbers", Pipeline([("impute", impute), ("scale", scale)]), numbers),
+        ("missing", MissingIndicator(features="all"), frequent),
+        ("flags", flags, schema.of_kind("yes/no")),
+        ("categories", indicators, schema.of_kind("category")),
+    ]
+    steps = [step for step in steps if step[2]]
+    for j, name in enumerate(schema.of_kind("text")):
+        # Terms that occur in a single row are not informative, unless there are very few rows.
+        least = 1 if schema[name].n_rows < 50 else 3
+        words = TfidfVectorizer(
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(2, least),
+            max_features=_MAX_TERMS,
+        )
+        parts = TfidfVectorizer(
+            analyzer="char_wb",
+            ngram_range=(3, 5),
+            sublinear_tf=True,
+            strip_accents="unicode",
+            min_df=min(3, least),
+            max_features=_MAX_TERMS,
+        )
+        steps.append((f"text {j}", FeatureUnion([("words", words), ("parts", parts)]), name))
+    return ColumnTransformer(steps)
+
+
+def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
+    """Fit the transformer of a schema's columns to a table, a few columns at a time.
+
+    ``ColumnTransformer.fit`` transforms all rows, in all steps, to find out how many features there
+    are; here a few rows do that, with steps that have been fitted before.
+    """
+    unfitted = make_column_transformer(schema)
+    few = typed_frame(table.slice(0, BLOCK_ROWS), schema)
+    steps = []
+    for name, transformer, columns in unfitted.transformers:
+        if isinstance(columns, str):
+            cells = _typed_rows(table, schema, [columns])[columns]
+            try:
+                fitted = clone(transformer).fit(cells)
+            except ValueError as error:
+                if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
+                    raise
+                raise TableError(
+                    f"column {columns!r} is of the kind text, but has no words that occur in "
+                    "several rows: leave it out with " + given("drop", [columns]) + ", or set its "
+                    "kind with " + given("kinds", {columns: "category"})
+                ) from error
+        elif name == "categories":
+            fitted = clone(transformer).fit(_some_of_each(table, schema, columns))
+        elif name == "missing":
+            fitted = clone(transformer).fit(few[columns])  # of every column, whatever it holds
+        else:
+            fitted = _fit_by_columns(transformer, table, schema, columns, few)
+        steps.append((name, FrozenEstimator(fitted), columns))
+        release_memory()
+    with warnings.catch_warnings():
+        # A value that counts as rare among all rows.
+        warnings.filterwarnings("ignore", message="Found unknown categories")
+        encoder = ColumnTransformer(steps).fit(few)
+    encoder.transformers_ = [
+        (name, step.estimator if isinstance(step, FrozenEstimator) else step, columns)
+        for name, step, columns in encoder.transformers_
+    ]
+    encoder.transformers = unfitted.transformers
+    return encoder
+
+
+def _fit_by_columns(
+    transformer: Pipeline, table: Any, schema: Schema, columns: list[str], few: Any
+) -> Pipeline:
+    """Fit steps that treat columns independently, to a few columns at a time.
+
+    The fitted attributes are concatenated; scikit-learn would copy all columns several times.
+    """
+    size = max(1, _FIT_CELLS // max(table.num_rows, 1))
+    parts = []
+    for start in range(0, len(columns), size):
+        group = columns[start : start + size]
+        parts.append(clone(transformer).fit(_typed_rows(table, schema, group)[group]))
+    if len(parts) == 1:
+        return parts[0]
+    joined = clone(transformer).fit(few[columns])  # with what does not depend on the rows
+    for name, step in joined.named_steps.items():
+        for learned in _LEARNED & set(vars(step)):
+            values = [getattr(part.named_steps[name], learned) for part in parts]
+            setattr(step, learned, np.concatenate(values))
+        if hasattr(step, "n_samples_seen_"):
+            step.n_samples_seen_ = parts[0].named_steps[name].n_samples_seen_
+    return joined
+
+
+def _typed_rows(table: Any, schema: Schema, columns: list[str]) -> Any:
+    """Return some columns of a typed frame, with what is in between for few rows at a time."""
+    pandas = require("pandas", "Encoding tables")
+    starts = range(0, max(table.num_rows, 1), BLOCK_ROWS)
+    parts = [typed_frame(table.slice(at, BLOCK_ROWS), schema, set(columns)) for at in starts]
+    return parts[0] if len(parts) == 1 else pandas.concat(parts, ignore_index=True)
+
+
+def _some_of_each(table: Any, schema: Schema, columns: list[str]) -> Any:
+    """Return a frame with all values of categories, frequent ones only as often as needed.
+
+    An encoder learns from it what it would from all rows: which values there are, and which of
+    them have fewer rows than :data:`_MIN_FREQUENCY`.
+    """
+    pandas = require("pandas", "Encoding tables")
+    kept, frequent = {}, {}
+    for name in columns:
+        cells = _typed_rows(table, schema, [name])[name].to_numpy(dtype=object)
+        codes, values = pandas.factorize(cells)
+        often = np.bincount(codes)
+        kept[name] = np.repeat(values, np.minimum(often, _MIN_FREQUENCY))
+        frequent[name] = values[often.argmax()]
+    n_rows = max(map(len, kept.values()))
+    # Columns that are filled up have a frequent value: without one, all their rows are kept.
+    return pandas.DataFrame(
+        {
+            name: np.concatenate([cells, np.repeat(frequent[name], n_rows - len(cells))])
+            for name, cells in kept.items()
+        },
+        dtype=object,
+    )

@@ -1,0 +1,199 @@
+"""From the cells of a table to numbers and text, as its schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.optional import require
+from imcc.tables._columns import arrow as _arrow
+from imcc.tables._columns import (
+    as_table,
+    clean_text,
+    compute,
+    is_text,
+    looks_numeric,
+    plain_column,
+    to_flags,
+    to_numbers,
+    to_times,
+    with_points,
+)
+from imcc.tables._schema import Column, Schema, TableError
+
+#: What stands for a missing value among categories.
+MISSING_VALUE = "(missing)"
+
+
+def date_parts(column: Column) -> list[str]:
+    """Return the names of the numbers that a date is converted to."""
+    parts = ["day", "month (sin)", "month (cos)", "weekday (sin)", "weekday (cos)"]
+    if column.has_time:
+        parts += ["hour (sin)", "hour (cos)"]
+    return [f"{column.name}: {part}" for part in parts]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
+    """Return the feature columns of a table as a pandas data frame of numbers and text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    schema : Schema
+        Types of the columns; a value that is not of the type of its column is an error.
+    only : collection of str, default=None
+        Columns of the frame to return; all by default.
+    """
+    pandas = require("pandas", "Encoding tables")
+    features, there = set(schema.features), set(table.column_names)
+    absent = [name for name in schema.features if name not in there]
+    if absent:
+        raise TableError(
+            f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
+            f"table has {_listed(table.column_names)}"
+        )
+    columns: dict[str, Any] = {}
+    for column in schema:
+        if column.name not in features:
+            continue
+        made = date_parts(column) if column.kind == "date" else [column.name]
+        if only is not None and not any(name in only for name in made):
+            continue
+        dates = column.kind not in ("number", "yes/no")
+        values = plain_column(column.name, table[column.name], dates=dates)
+        if is_text(values):
+            values, _ = clean_text(values, schema.missing_words)
+        typed = _typed(column, values)
+        if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
+            raise TableError(
+                f"the parts of the date {column.name!r} would have the same names as the column(s) "
+                f"{taken}: rename one of them"
+            )
+        columns |= typed
+    # With explicit types: pandas would convert text to its own type, with another copy.
+    return pandas.DataFrame(
+        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
+    )
+
+
+def check_table(frame: Any, schema: Schema) -> None:
+    """Check that a table has the columns of a schema, with values of their types.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or dict of columns
+        The table.
+    schema : Schema
+        Types of the columns.
+
+    Raises
+    ------
+    TableError
+        If a column is missing or has an invalid value; with the first invalid row.
+    """
+    typed_frame(as_table(frame), schema)
+
+
+def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """Return the columns of numbers or text that a column of a table is converted to."""
+    pc = compute()
+    if column.kind == "number":
+        if is_text(values):
+            written, values = values, with_points(values, column.decimal, column.percent)
+            numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
+            problem = "is not a number with a percent sign" if column.percent else "is not a number"
+            _refuse(column, written, ~numeric, problem)
+        elif column.percent:
+            present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
+            _refuse(column, values, present, "has no percent sign, as in the training table")
+        numbers = to_numbers(values)
+        _refuse(column, values, np.isinf(numbers), "is infinite")
+        return {column.name: numbers}
+    if column.kind == "yes/no":
+        flags, neither = to_flags(values)
+        if _may_count(column) and neither.any():
+            # The training table happened to have only 0 and 1 in a column of counts.
+            others = _numbers_among(values, neither)
+            flags, neither = np.where(neither, others, flags), neither & ~np.isfinite(others)
+        no, yes = column.words or ("0", "1")
+        _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
+        return {column.name: flags}
+    if column.kind == "date":
+        times, wrong, problem = to_times(values, column.date_format, column.has_zone)
+        _refuse(column, values, wrong, problem)
+        return _date_columns(column, times)
+    return {column.name: _as_text(values, "" if column.kind == "text" else MISSING_VALUE)}
+
+
+def _may_count(column: Column) -> bool:
+    """Return whether an inferred yes/no column of 0 and 1 may have other numbers later."""
+    return not column.overruled and column.words in (None, ("0", "1"), ("0.0", "1.0"))
+
+
+def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
+    """Return the numbers in some cells of a column; NaN for other cells and for text."""
+    pc = compute()
+    found = np.full(len(wanted), np.nan)
+    where = np.flatnonzero(wanted)
+    cells = values.take(where)
+    if is_text(cells):
+        cells = pc.if_else(looks_numeric(cells), cells, None)
+    found[where] = to_numbers(cells)
+    return found
+
+
+def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
+    rows = np.flatnonzero(wrong)
+    if len(rows):
+        first = values[int(rows[0])].as_py()
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        raise TableError(
+            f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
+            "correct the table, or fit a model that knows the word or has another kind for the "
+            "column",
+            int(rows[0]),
+        )
+
+
+def _as_text(values: Any, missing: str) -> np.ndarray:
+    """Return a column as an array of str; 1.0 and 1 are the same text.
+
+    Equal cells share one object, so that a cell only needs a pointer.
+    """
+    pa, pc = _arrow(), compute()
+    if pa.types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    coded = pc.dictionary_encode(values)
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    if isinstance(coded, pa.ChunkedArray):  # of no chunk or, in old versions, of one
+        coded = (
+            coded.chunk(0) if coded.num_chunks else pa.array([], values.type).dictionary_encode()
+        )
+    words = coded.dictionary.to_pylist()
+    if pa.types.is_floating(values.type):
+        words = [f"{word:.15g}" for word in words]
+    lookup = np.array([*map(str, words), missing], dtype=object)
+    codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
+    return lookup[codes]
+
+
+def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:
+    missing = np.isnat(times)
+    days = times.astype("datetime64[D]").astype(np.float64)
+    month = times.astype("datetime64[M]").astype(np.int64) % 12
+    weekday = (times.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    hour = (times.astype("datetime64[s]").astype(np.int64) % 86_400) / 3600.0
+    angles = [2 * np.pi * month / 12, 2 * np.pi * weekday / 7]
+    if column.has_time:
+        angles.append(2 * np.pi * hour / 24)
+    parts = [days] + [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    return {
+        name: np.where(missing, np.nan, part)
+        for name, part in zip(date_parts(column), parts, strict=True)
+    }

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels
+
+from imcc._math.kernels import choose_width, resolve_kernel
+from tests.calls import recorded_calls
+from tests.naive import imcc as naive
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).random((37, 4)) * (
+        np.random.default_rng(1).random((37, 4)) < 0.6
+    )
+
+
+def values(kernel, X, Z=None, width=None):
+    return kernel.finish(kernel.base(X, Z), width)
+
+
+def expected(name, X, Z, width):
+    if name == "chi2":
+        return chi2_kernel(X, Z, gamma=1 / width)
+    return getattr(naive, name)(X, Z, width)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2", "linear"])
+@pytest.mark.parametrize("block", [2**20, 50])
+def test_values_dense(name, block, rows, config):
+    config(kernel_entries=block)
+    kernel = resolve_kernel(name)
+    width = 0.7 if kernel.has_width else None
+    other = rows[:9] + 0.1
+    np.testing.assert_allclose(
+        values(kernel, rows, None, width), expected(name, rows, rows, width), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        values(kernel, other, rows, width), expected(name, other, rows, width), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "linear"])
+@pytest.mark.parametrize("sides", ["both", "left", "right"])
+def test_values_sparse(name, sides, rows):
+    kernel = resolve_kernel(name)
+    width = 0.7 if kernel.has_width else None
+    left = sp.csr_matrix(rows) if sides != "right" else rows
+    right = sp.csr_matrix(rows[:9]) if sides != "left" else rows[:9]
+    found = values(kernel, left, right, width)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, expected(name, rows, rows[:9], width), atol=1e-12)
+
+
+def test_sparse_rows_are_never_densified_as_a_whole(config):
+    """Only blocks of the product may become dense."""
+    wide = sp.random(60, 5000, density=0.01, format="csr", random_state=0)
+    config(kernel_entries=600)
+    expected = naive.rbf(wide.toarray(), wide.toarray(), 3.0)
+    with recorded_calls(sp.csr_matrix.toarray) as calls:
+        found = values(resolve_kernel("rbf"), wide, None, 3.0)
+    seen = [call.arguments["self"].shape for call in calls]
+    assert seen
+    assert all(shape[0] <= 10 and shape[1] == 60 for shape in seen)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "metric"), [("rbf", "euclidean"), ("laplacian", "cityblock")])
+@pytest.mark.parametrize("block", [2**20, 50])
+def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, config):
+    config(kernel_entries=block)
+    kernel = resolve_kernel(name)
+    base = kernel.base(rows)
+    mean = naive.mean_distance(rows, metric)
+    assert choose_width(kernel, base, "mean_distance", 1.0) == pytest.approx(mean, rel=1e-12)
+    assert choose_width(kernel, base, "mean_distance", 0.5) == pytest.approx(mean / 2, rel=1e-12)
+    assert choose_width(kernel, base, 3.0, 2.0) == 6.0
+    assert kernel.mean_distance_of(rows) == pytest.approx(mean, rel=1e-12)
+    weights = np.random.default_rng(0).uniform(0.1, 0.9, len(rows))
+    weighted = naive.weighted_mean_distance(rows, weights, metric)
+    assert kernel.mean_distance_of(rows, weights) == pytest.approx(weighted, rel=1e-12)
+
+
+def test_width_rule_needs_different_rows():
+    kernel = resolve_kernel("rbf")
+    for rows in (np.ones((5, 2)), np.ones((1, 2))):
+        with pytest.raises(ValueError, match="all training rows are identical"):
+            choose_width(kernel, kernel.base(rows), "mean_distance", 1.0)
+        assert choose_width(kernel, kernel.base(rows), 2.0, 1.0) == 2.0
+
+
+def test_origin_saves_digits_far_from_zero():
+    """Distances between rows far away from the origin; products of uncentred rows lose them."""
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    far = rows + 1e7
+    kernel = resolve_kernel("rbf")
+    base = kernel.base(far - kernel.origin(far))
+    np.testing.assert_allclose(base, kernel.base(rows), atol=1e-7)
+    assert np.abs(kernel.base(far) - kernel.base(rows)).max() > 1e-3
+    assert kernel.origin(sp.csr_matrix(rows)) is None
+
+
+@pytest.mark.parametrize("name", ["poly", "sigmoid", "cosine"])
+def test_other_names_are_scikit_learns(name, rows):
+    kernel = resolve_kernel(name)
+    assert not kernel.has_width
+    np.testing.assert_allclose(values(kernel, rows), pairwise_kernels(rows, metric=name))
+    found = values(resolve_kernel("poly", {"degree": 2}), rows, rows[:3])
+    np.testing.assert_allclose(found, pairwise_kernels(rows, rows[:3], metric="poly", degree=2))
+
+
+def test_callable_kernels(rows):
+    kernel = resolve_kernel(lambda x, z: float(x @ z) ** 2)
+    np.testing.assert_allclose(values(kernel, rows, rows[:4]), (rows @ rows[:4].T) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameters", "message"),
+    [
+        ("precomputed", None, "virtual examples are means of training rows"),
+        ("gauss", None, "kernel must be a callable or one of"),
+        (3, None, "got 3"),
+        (None, None, "got None"),
+        ("rbf", {"gamma": 2}, "kernel_params"),
+    ],
+)
+def test_bad_kernels_are_named(kernel, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_kernel(kernel, parameters)

@@ -1,0 +1,377 @@
+"""A table in, a model out."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import f1_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from imcc import IMCCClassifier, KernelEnsembleClassifier
+from imcc._utils.errors import ImccError
+from imcc.calibration import MultilabelCalibrator, TunedThresholds, decision_thresholds
+from imcc.tables import TableClassifier, TableError, read_tags, tag_matrix
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+polars = pytest.importorskip("polars")
+
+WORDS = np.array(["the", "of", "and", "with", "new", "old", "small", "large"])
+IMCC = IMCCClassifier(n_clusters=8, beta=0.1, random_state=0)
+
+
+def table(n=300, seed=0):
+    """Labels that depend on a number, a category and a word of a text."""
+    rng = np.random.default_rng(seed)
+    word = rng.choice(["apple", "car", "tree"], n)
+    frame = pandas.DataFrame(
+        {
+            "size": rng.normal(0, 1, n),
+            "noise": rng.normal(0, 100, n),
+            "town": rng.choice(["Ulm", "Bonn", "Köln"], n),
+            "note": [" ".join([*rng.choice(WORDS, 4), w, *rng.choice(WORDS, 2)]) for w in word],
+        }
+    )
+    labels = pandas.DataFrame(
+        {
+            "large": (frame["size"] > 0.3).astype(int),
+            "south": (frame["town"] == "Ulm").astype(int),
+            "fruit": (word == "apple").astype(int),
+        }
+    )
+    frame.loc[rng.choice(n, n // 10, replace=False), "noise"] = np.nan
+    return frame, labels
+
+
+def test_it_learns_from_columns_of_every_kind():
+    frame, labels = table()
+    new, truth = table(seed=1)
+    model = TableClassifier(IMCC, random_state=0).fit(frame, labels)
+    scores = f1_score(truth, model.predict(new), average=None)
+    assert (scores > 0.85).all()
+    assert model.label_names_.tolist() == ["large", "south", "fruit"]
+    assert [c.kind for c in model.schema_] == ["number", "number", "category", "text"]
+    assert model.decision_function(new).shape == (300, 3)
+    assert not hasattr(model, "predict_proba")
+    assert "note has 'apple'" in model.get_feature_names_out()
+
+
+def test_probabilities_where_the_classifier_has_them():
+    frame, labels = table()
+    model = TableClassifier(MultilabelCalibrator(IMCC, cv=3), random_state=0).fit(frame, labels)
+    chances = model.predict_proba(frame)
+    assert chances.shape == (300, 3)
+    np.testing.assert_array_equal(model.predict(frame), chances >= 0.5)
+    top = model.predict_tags(frame, top=2)
+    assert all(len(row) == 2 for row in top)
+    best = model.label_names_[chances.argmax(axis=1)]
+    assert [row[0] for row in top] == best.tolist()
+    with pytest.raises(ValueError, match="top must be a whole number"):
+        model.predict_tags(frame, top=0)
+
+
+@pytest.mark.parametrize("weight", [0.01, 100.0])
+def test_weights_matter(weight):
+    frame, labels = table(150)
+    new, truth = table(150, seed=1)
+    model = TableClassifier(IMCC, weights={"text": weight}).fit(frame, labels)
+    assert model.weights_["text"] == weight
+    fruit, large = (
+        f1_score(truth[name], model.predict(new)[:, j]) for name, j in (("fruit", 2), ("large", 0))
+    )
+    assert (fruit > large) == (weight > 1)
+    with pytest.raises(ValueError, match="weights must be 'auto' or a dict"):
+        TableClassifier(IMCC, weights="equal").fit(frame, labels)
+
+
+def test_labels_in_every_form():
+    frame, labels = table(80)
+    tags = ["|".join(name for name in labels.columns if row[name]) for _, row in labels.iterrows()]
+    expected = TableClassifier(IMCC).fit(frame, labels).decision_function(frame)
+    joined = pandas.concat([frame, labels], axis=1)
+    found = TableClassifier(IMCC).fit(joined, ["large", "south", "fruit"])
+    np.testing.assert_array_equal(found.decision_function(frame), expected)
+    order = [2, 0, 1]  # sorted by name
+    lists = [text.split("|") if text else [] for text in tags]
+    for model in (
+        TableClassifier(IMCC).fit(frame.assign(tags=tags), "tags"),
+        TableClassifier(IMCC).fit(frame, tags),
+        TableClassifier(IMCC).fit(frame, lists),
+        TableClassifier(IMCC).fit(polars.from_pandas(frame), pandas.Series(tags)),
+    ):
+        assert model.label_names_.tolist() == ["fruit", "large", "south"]
+        np.testing.assert_allclose(model.decision_function(frame), expected[:, order], atol=1e-9)
+        assert "tags" not in model.feature_names_in_
+    with pytest.raises(ValueError, match="names columns that the table does not have"):
+        TableClassifier(IMCC).fit(frame, "labels")
+    with pytest.raises(ValueError, match="the same number of rows"):
+        TableClassifier(IMCC).fit(frame, labels[:10])
+    with pytest.raises(TableError, match="must be 0 or 1"):
+        TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
+    with pytest.raises(TableError, match="'large' has no values"):
+        TableClassifier(IMCC).fit(joined.assign(large=None), ["large", "south"])
+    towns = [None, *(["Nord", "Ost", "West"] * len(joined))][: len(joined)]
+    with pytest.raises(TableError, match=r"row 1: .* not 'Nord'; a column that lists labels"):
+        TableClassifier(IMCC).fit(joined.assign(large=towns), ["large", "south"])
+
+
+def test_tags_of_one_row_each_are_warned_of():
+    rows = [[f"a sentence about {i}"] for i in range(30)] + [["news"], ["news"]]
+    with pytest.warns(UserWarning, match=r"30 of the 31 tags occur in one row only, as 'a sen"):
+        matrix, names = tag_matrix(rows)
+    assert matrix.shape == (32, 31)
+    tag_matrix(rows, names)  # the tags of a model are known to be tags
+    tag_matrix(rows * 2)
+    tag_matrix(rows[:10])
+
+
+def test_tags():
+    assert read_tags(["a;b", "b", ""]) == [["a", "b"], ["b"], []]
+    assert read_tags(["a, b", None], separator=";") == [["a, b"], []]
+    assert read_tags(["b|a|a"]) == [["a", "b"]]
+    assert read_tags([4, "4,27"]) == [["4"], ["27", "4"]]
+    assert read_tags(['["x, y", "z"]', "[]"]) == [["x, y", "z"], []]
+    assert read_tags(['["x", 12345678901234567890, null]', None]) == [
+        ["12345678901234567890", "x"],
+        [],
+    ]
+    assert read_tags([["x", None], [1.5, 2]]) == [["x"], ["1.5", "2"]]
+    with pytest.raises(TableError, match="no row has a tag"):
+        TableClassifier(IMCC).fit({"x": [1.5, 2.5]}, ["", ""])
+
+
+NO_TAGS = ["[x", "[" * 100_000, '["a", []]', '[{"a": 1}]', "[true]", r'["\ud800"]', ["a", []], True]
+
+
+@pytest.mark.parametrize("cell", NO_TAGS, ids=lambda cell: str(cell)[:10])
+def test_what_are_no_tags(cell):
+    with pytest.raises(TableError, match="row 1: ") as caught:
+        read_tags(['["x"]', cell])
+    assert len(str(caught.value)) < 200
+
+
+def test_a_matrix_of_tags_that_is_out_of_proportion():
+    """It would take 5.4 GB, and is refused before it is made."""
+    rows = [[f"{(6 * k + j) % 60_000:x}" for j in range(6)] for k in range(11_250)]
+    with pytest.raises(TableError, match=r"60,000 different tags of 11,250 rows .* 5\.0 GiB"):
+        tag_matrix(rows)
+    matrix, _ = tag_matrix(rows, ["0", "1"])
+    assert matrix.dtype == np.int64
+    assert matrix.sum() == 4
+    wide = [[f"tag{k % 1000}", f"tag{k % 7}"] for k in range(20_000)]
+    assert tag_matrix(wide)[0].shape == (20_000, 1000)
+
+
+def test_any_classifier_and_clone():
+    frame, labels = table(100)
+    model = TableClassifier(OneVsRestClassifier(LogisticRegression()), drop=["noise"])
+    copy = clone(model)
+    assert copy.get_params()["drop"] == ["noise"]
+    assert model.fit(frame, labels).predict_proba(frame).shape == (100, 3)
+    assert not hasattr(copy, "estimator_")
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    frame, labels = table(80)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    before = model.predict(frame)
+    with pytest.raises(ValueError, match="the same number of rows"):
+        model.fit(frame[:10], labels)
+    np.testing.assert_array_equal(model.predict(frame), before)
+
+
+def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
+    frame, labels = table(80)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    before = dict(vars(model))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    # After the new pipeline has been stored.
+    monkeypatch.setattr("imcc.tables._classifier.tag_separator", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(frame[["size"]].assign(tags=["a|b", ""] * 40), "tags")
+    assert vars(model) == before
+
+
+def test_score_is_the_share_of_rows_that_are_right():
+    frame, labels = table(100)
+    model = TableClassifier(IMCC).fit(frame, labels)
+    right = (model.predict(frame) == labels.to_numpy()).all(axis=1)
+    assert model.score(frame, labels) == pytest.approx(right.mean())
+    weights = np.arange(100) % 3
+    expected = np.average(right, weights=weights)
+    # In every form that fit accepts, and whatever the order of the columns.
+    tags = ["|".join(labels.columns[row > 0]) for row in labels.to_numpy()]
+    joined = pandas.concat([frame, labels], axis=1).assign(tags=tags)
+    for rows, y in (
+        (frame, labels),
+        (frame, tags),
+        (joined, ["south", "large", "fruit"]),
+        (joined, "tags"),
+    ):
+        assert model.score(rows, y, sample_weight=weights) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="y must name the labels of the model"):
+        model.score(joined, ["south", "large"])
+    with pytest.raises(ValueError, match="names columns that the table does not have"):
+        model.score(joined, "labels")
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.score(frame, labels, sample_weight=weights[:5])
+
+
+def features_of(model, rows):
+    """The features of a fitted model's rows, and its classifier without what it was fitted to."""
+    encoder, classifier = model.estimator_[0], clone(model.estimator_[-1])
+    return encoder.transform(rows), classifier
+
+
+FAST = KernelEnsembleClassifier(
+    kernels=["rbf"], width_scales=[1.0], penalties=[0.1, 1.0], coupling=[0.0], random_state=0
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TableClassifier(IMCC),
+        TableClassifier(IMCC, thresholds="f1"),
+        TableClassifier(MultilabelCalibrator(IMCC, cv=3)),
+        TableClassifier(FAST, random_state=0),
+        TableClassifier(make_pipeline(StandardScaler(with_mean=False), IMCC)),
+    ],
+    ids=["plain", "thresholds", "calibrated", "trees", "pipeline"],
+)
+def test_weights_reach_all_that_learns(model):
+    frame, labels = table(80)
+    frame = frame[["size", "town"]]
+    Y, weights = labels.to_numpy(), np.random.default_rng(0).uniform(0.2, 3, 80)
+    model = clone(model).fit(frame, Y, sample_weight=weights)
+    X, classifier = features_of(model, frame)
+    name = "imccclassifier__" * isinstance(classifier, Pipeline) + "sample_weight"
+    expected = classifier.fit(X, Y, **{name: weights})
+    np.testing.assert_array_equal(model.decision_function(frame), expected.decision_function(X))
+    np.testing.assert_array_equal(model.predict(frame), expected.predict(X))
+    plain = clone(model).fit(frame, Y)
+    assert np.abs(plain.decision_function(frame) - model.decision_function(frame)).max() > 1e-3
+
+
+def test_weight_2_for_all_rows_is_the_table_twice():
+    """The encoder has the same statistics then; the classifier is not that of weight 1."""
+    frame, labels = table(60)
+    frame = frame[["town"]].assign(old=frame["size"] > 0.1, new=frame["noise"] > 0)
+    model = TableClassifier(RidgeClassifier())
+    weighted = clone(model).fit(frame, labels, sample_weight=2).decision_function(frame)
+    twice = clone(model).fit(pandas.concat([frame] * 2), pandas.concat([labels] * 2))
+    np.testing.assert_allclose(weighted, twice.decision_function(frame), atol=1e-10)
+    assert np.abs(weighted - clone(model).fit(frame, labels).decision_function(frame)).max() > 1e-3
+
+
+def test_rows_of_weight_zero_are_left_out():
+    frame, labels = table(90)
+    weights = np.arange(90) % 3 * 0.7
+    frame.loc[weights == 0, "town"] = [f"town {i}" for i in range(30)]  # text, with these rows
+    some = weights > 0
+    model = TableClassifier(IMCC, random_state=0)
+    every = clone(model).fit(frame, labels, sample_weight=weights)
+    rest = clone(model).fit(frame[some], labels[some], sample_weight=weights[some])
+    assert every.schema_.to_dict() == rest.schema_.to_dict()
+    assert every.weights_ == rest.weights_
+    new, _ = table(30, seed=1)
+    np.testing.assert_array_equal(every.decision_function(new), rest.decision_function(new))
+    # Rows are counted in the table that was given.
+    frame["size"] = frame["size"].astype(str)
+    frame.loc[[30, 31], "size"] = "large"
+    with pytest.raises(TableError, match="row 31: column 'size'"):
+        clone(model).set_params(kinds={"size": "number"}).fit(frame, labels, sample_weight=weights)
+    with pytest.raises(TableError, match="a single row"):
+        clone(model).fit(frame, labels, sample_weight=np.eye(90)[0])
+
+
+def test_weights_that_the_classifier_cannot_use_are_refused():
+    frame, labels = table(60)
+    model = TableClassifier(OneVsRestClassifier(LogisticRegression()))
+    with pytest.raises(ImccError, match="sample_weight was passed, but OneVsRestClassifier"):
+        model.fit(frame, labels, sample_weight=np.ones(60))
+    with pytest.raises(ImccError, match="sample_weight must be 60 finite numbers"):
+        TableClassifier(IMCC).fit(frame, labels, sample_weight=np.ones(59))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TableClassifier(FAST, random_state=0),
+        TableClassifier(IMCC, thresholds="f1"),
+        TableClassifier(TunedThresholds(IMCC, cv=4)),
+    ],
+    ids=["trees", "thresholds", "wrapper"],
+)
+def test_groups_are_held_out_together(model):
+    """Rows that occur twice: a row's twin says what its labels are, unless both are held out."""
+    frame, labels = table(40)
+    frame, Y = pandas.concat([frame[["size"]]] * 2), np.vstack([labels.to_numpy()[:, :2]] * 2)
+    groups = np.tile(np.arange(40), 2)
+    model = clone(model).fit(frame, Y, groups=groups)
+    X, classifier = features_of(model, frame)
+    expected = classifier.fit(X, Y, groups=groups)
+    np.testing.assert_array_equal(model.decision_function(frame), expected.decision_function(X))
+    np.testing.assert_array_equal(model.estimator_[-1].thresholds_, expected.thresholds_)
+    with pytest.raises(ValueError, match="groups"):
+        clone(model).fit(frame, Y, groups=np.zeros(80))
+    with pytest.raises(ImccError, match="groups must be 80 values"):
+        clone(model).fit(frame, Y, groups=groups[:7])
+
+
+def test_groups_for_the_weight_of_text():
+    frame, labels = table(40)
+    model = TableClassifier(FAST, random_state=0)
+    with pytest.raises(ImccError, match="groups must have at least two different values"):
+        model.fit(frame, labels, groups=np.zeros(40))
+    model.fit(frame, labels, groups=np.arange(40) % 3)  # fewer than five
+
+
+def test_groups_that_would_do_nothing_are_refused():
+    frame, labels = table(40)
+    with pytest.raises(ImccError, match="groups would have no effect"):
+        TableClassifier(IMCC).fit(frame, labels, groups=np.arange(40))
+
+
+def test_thresholds_of_rare_labels():
+    """By default chosen for F1 where that costs nothing; the probabilities are the same."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(160, 3)), columns=list("abc"))
+    often = frame["a"] + rng.normal(size=160) > 0
+    rare = frame["b"] + 1.5 * rng.normal(size=160) > 2.2
+    Y = np.column_stack([often, rare]).astype(int)
+    tuned = TableClassifier(random_state=0).fit(frame, Y)
+    half = TableClassifier(random_state=0, thresholds=None).fit(frame, Y)
+    chances = half.predict_proba(frame)
+    np.testing.assert_array_equal(tuned.predict_proba(frame), chances)
+    np.testing.assert_array_equal(half.predict(frame), chances >= 0.5)
+    limits = expit(decision_thresholds(tuned, 2))
+    assert limits[1] < 0.45
+    np.testing.assert_array_equal(tuned.predict(frame), chances >= limits)
+    given = IMCCClassifier(n_clusters=3, random_state=0)
+    assert not decision_thresholds(TableClassifier(given).fit(frame, Y), 2).any()
+    wanted = TableClassifier(given, thresholds="balanced_accuracy").fit(frame, Y)
+    assert wanted.estimator_[-1].criterion == "balanced_accuracy"
+    assert decision_thresholds(wanted, 2)[1] < -0.2
+    with pytest.raises(ValueError, match="thresholds must be one of"):
+        TableClassifier(given, thresholds="best").fit(frame, Y)
+
+
+def test_one_label_and_text_beside_numbers():
+    """There is no average precision to weigh the text by; no warning of a grid that is ours."""
+    notes = ["a red apple pie", "an old blue car", "the green tree of apples", "no car at all"]
+    table = {
+        "note": [f"{notes[i % 4]} {i % 7}" for i in range(60)],
+        "price": [float(i % 5) for i in range(60)],
+        "car": [i % 2 for i in range(60)],
+    }
+    classifier = IMCCClassifier(n_clusters=4, random_state=0)
+    model = TableClassifier(classifier, kinds={"note": "text"}).fit(table, ["car"])
+    assert model.predict(table).shape == (60, 1)
+    assert model.score(table, np.array(table["car"])[:, np.newaxis]) == 1

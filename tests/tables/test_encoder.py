@@ -1,0 +1,291 @@
+"""From a table to features: every kind, missing values, new tables, names, balance."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+
+from imcc.tables import TableEncoder, TableError, UnknownValuesWarning
+from imcc.tables._columns import as_table
+from imcc.tables._transformer import make_column_transformer
+from imcc.tables._typed import typed_frame
+
+pa = pytest.importorskip("pyarrow")
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+
+WORDS = np.array(["red", "green", "blue", "apple", "car", "tree", "house", "river", "stone"])
+
+
+def table(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pandas.DataFrame(
+        {
+            "key": [f"k{i:04d}" for i in range(n)],
+            "size": rng.normal(40, 10, n).round(2),
+            "price": rng.lognormal(3, 2, n).round(2),
+            "town": rng.choice(["Ulm", "Bonn", "Köln"], n),
+            "note": [" ".join(rng.choice(WORDS, 5)) for _ in range(n)],
+            "sold": pandas.date_range("2020-01-01", periods=n).astype(str),
+            "new": rng.choice(["yes", "no"], n),
+            "same": 1,
+        }
+    )
+    frame.loc[rng.choice(n, n // 6, replace=False), "price"] = np.nan
+    frame.loc[3, "size"] = np.nan
+    frame.loc[5, "town"] = None
+    return frame
+
+
+def dense(features):
+    return features.toarray() if sp.issparse(features) else features
+
+
+def test_every_kind_becomes_features_with_names():
+    encoder = TableEncoder()
+    features = encoder.fit_transform(table())
+    names = encoder.get_feature_names_out().tolist()
+    assert features.shape == (120, len(names))
+    assert names[:2] == ["size", "price"]
+    assert "price is missing" in names
+    assert "size is missing" not in names  # one row in 120
+    assert {"town=Bonn", "town=Köln", "town=Ulm", "new", "sold: weekday (sin)"} <= set(names)
+    assert "note has 'apple'" in names
+    assert "note has '...app...'" in names
+    assert not any(name.startswith(("key", "same")) for name in names)
+    assert np.isfinite(dense(features)).all()
+    assert isinstance(encoder.encoder_, ColumnTransformer)
+
+
+def test_transform_is_fit_transform_and_frames_are_alike():
+    frame = table()
+    encoder = TableEncoder()
+    expected = dense(encoder.fit_transform(frame))
+    for other in (frame, polars.from_pandas(frame), pa.Table.from_pandas(frame), frame[::-1]):
+        found = dense(encoder.transform(other))
+        if other is not frame and isinstance(other, pandas.DataFrame):
+            found = found[::-1]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    # Numbers as text, as a file has them, and columns in another order.
+    texts = frame.astype({"size": str, "price": str})[frame.columns[::-1]]
+    np.testing.assert_allclose(dense(encoder.transform(texts)), expected, atol=1e-12)
+
+
+def test_blocks_have_the_variance_of_their_weights():
+    for weights in (None, {"text": 1.0, "numbers": 3.0}):
+        encoder = TableEncoder(weights=weights)
+        features = dense(encoder.fit_transform(table()))
+        names = encoder.get_feature_names_out()
+        of_text = np.array(["note has" in name for name in names])
+        of_town = np.array([name.startswith("town=") for name in names])
+        variances = features.var(axis=0)
+        used = {"numbers": 1.0, "categories": 1.0, "text": 4.0, **(weights or {})}
+        assert variances[of_text].sum() == pytest.approx(used["text"])
+        assert variances[of_town].sum() == pytest.approx(used["categories"])
+        # size, price, sold, new
+        assert variances[~of_text & ~of_town].sum() == pytest.approx(4 * used["numbers"])
+    with pytest.raises(ValueError, match="weights must give numbers above 0"):
+        TableEncoder(weights={"texts": 1.0}).fit(table())
+
+
+def test_sparse_stays_sparse():
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{i}" for i in range(800)])
+    frame = pandas.DataFrame({"note": [" ".join(rng.choice(words, 9)) for _ in range(300)]})
+    frame["size"] = rng.normal(size=300)
+    encoder = TableEncoder()
+    features = encoder.fit_transform(frame)
+    assert sp.issparse(features)
+    assert features.nnz < 0.3 * features.shape[0] * features.shape[1]
+    assert abs(features - encoder.transform(frame)).max() < 1e-12
+
+
+def test_values_that_training_did_not_have_are_counted():
+    encoder = TableEncoder().fit(table())
+    new = table()
+    new.loc[:6, "town"] = "Mars"
+    with pytest.warns(UserWarning, match=r"'town' in 7 rows \('Mars'\)"):
+        encoder.transform(new)
+    new["town"] = "Mars"
+    with pytest.warns(UnknownValuesWarning) as caught:
+        encoder.transform(new)
+    assert caught[0].message.counts == {"town": {"Mars": 120}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        missing = table().assign(town=None)
+        assert np.isfinite(dense(encoder.transform(missing))).all()
+
+
+@pytest.mark.parametrize("as_words", [False, True])
+def test_a_column_of_0_and_1_that_turns_out_to_count(as_words):
+    frame = pandas.DataFrame({"doors": [0, 1, 1, 0] * 10, "size": np.arange(40.0) % 7})
+    new = pandas.DataFrame({"doors": [4, 1, 2.5, None], "size": [1.0, 2.0, 3.0, 4.0]})
+    if as_words:
+        frame["doors"] = frame["doors"].astype(str)
+        new["doors"] = ["4", "1", "2.5", ""]
+    encoder = TableEncoder().fit(frame)
+    with pytest.warns(UnknownValuesWarning) as caught:
+        doors = encoder.transform(new)[:, 1]
+    assert caught[0].message.counts == {"doors": {"4": 1, "2.5": 1}}
+    step = doors[1] - doors[3]  # from 0, which is the most frequent, to 1
+    np.testing.assert_allclose((doors - doors[3]) / step, [4, 1, 2.5, 0])
+    with pytest.raises(TableError, match=r"row 1: .* but 'x' is neither '0' nor '1'"):
+        encoder.transform({"doors": ["4", "x"], "size": ["1", "2"]})
+    said = TableEncoder(kinds={"doors": "yes/no"}).fit(frame)
+    with pytest.raises(TableError, match="neither '0' nor '1'"):
+        said.transform(new)
+
+
+def test_unknown_values_without_end_are_counted_together():
+    encoder = TableEncoder().fit(table())
+    n = 3000
+    new = pandas.concat([table()] * 25, ignore_index=True).assign(
+        town=[f"planet {i}" for i in range(n)]
+    )
+    with pytest.warns(UnknownValuesWarning, match="'town' in 3000 rows") as caught:
+        encoder.transform(new)
+    counts = caught[0].message.counts["town"]
+    assert len(counts) == 1001
+    assert counts["(others)"] == 2000
+
+
+def test_words_where_training_had_numbers_and_the_reverse():
+    encoder = TableEncoder().fit(table())
+    with pytest.raises(TableError, match=r"row 2: .* but 'abc' is not a number"):
+        encoder.transform(table().astype({"size": object}).assign(size=["1", "2", *["abc"] * 118]))
+    with pytest.warns(UnknownValuesWarning, match="'town' in 120 rows"):
+        encoder.transform(table().assign(town=np.arange(120.0)))
+    with pytest.raises(TableError, match="is neither 'no' nor 'yes'"):
+        encoder.transform(table().assign(new="maybe"))
+    with pytest.raises(TableError, match="'tomorrow' is not a date in the format"):
+        encoder.transform(table().assign(sold="tomorrow"))
+    with pytest.raises(TableError, match="is infinite"):
+        encoder.transform(table().assign(size=np.inf))
+    with pytest.raises(TableError, match="the model needs are missing: 'size'"):
+        encoder.transform(table().drop(columns="size"))
+    # Columns that the model does not use may be anything, or be left out.
+    encoder.transform(table().drop(columns=["key", "same"]).assign(extra="x"))
+
+
+def test_all_missing_in_a_new_table():
+    encoder = TableEncoder().fit(table())
+    features = dense(encoder.transform(table().assign(size=None, price="n/a", note=None, sold="")))
+    assert np.isfinite(features).all()
+
+
+def test_numbers_as_categories_are_the_same_as_their_texts():
+    frame = pandas.DataFrame({"zip": [89073, 53113, 89073, 50667] * 5, "size": np.arange(20) / 7})
+    encoder = TableEncoder(kinds={"zip": "category"}).fit(frame)
+    expected = encoder.transform(frame)
+    np.testing.assert_array_equal(encoder.transform(frame.astype({"zip": str})), expected)
+    np.testing.assert_array_equal(encoder.transform(frame.astype({"zip": float})), expected)
+
+
+def test_a_clone_is_unfitted_and_nothing_to_learn_is_an_error():
+    encoder = TableEncoder(drop=["note"]).fit(table())
+    assert "note" not in [column.name for column in encoder.schema_]
+    assert not hasattr(clone(encoder), "schema_")
+    with pytest.raises(TableError, match="no columns that could be features"):
+        TableEncoder().fit(pandas.DataFrame({"same": [1, 1, 1]}))
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_blocks_of_rows_change_nothing(sparse):
+    rng = np.random.default_rng(0)
+    n = 20_000
+    words = [f"w{k}" for k in range(40 if sparse else 2)]
+    frame = pandas.DataFrame({"size": rng.normal(size=n), "town": rng.choice(words, n)})
+    frame.loc[rng.random(n) < 0.1, "size"] = np.nan
+    encoder = TableEncoder()
+    whole = encoder.fit_transform(frame)
+    assert sp.issparse(whole) == sparse
+    assert whole.shape[0] == n
+    np.testing.assert_allclose(dense(encoder.transform(frame)), dense(whole), atol=1e-12)
+    parts = [dense(encoder.transform(frame[i : i + 3000])) for i in range(0, n, 3000)]
+    np.testing.assert_allclose(np.vstack(parts), dense(whole), atol=1e-12)
+    # As one ordinary ColumnTransformer that is fitted to all rows at once.
+    obvious = make_column_transformer(encoder.schema_)
+    obvious.set_params(transformer_weights=encoder.encoder_.transformer_weights)
+    found = obvious.fit_transform(typed_frame(pa.table(frame), encoder.schema_))
+    np.testing.assert_allclose(dense(found), dense(whole), atol=1e-12)
+    np.testing.assert_allclose(
+        [dense(whole)[:, :2].var(axis=0).sum(), dense(whole)[:, 2:].var(axis=0).sum()], [1, 1]
+    )
+    bad = frame.astype(object)
+    bad.loc[15_000, "size"] = "abc"
+    with pytest.raises(TableError) as caught:
+        encoder.transform(bad.astype(str).replace("nan", ""))
+    assert caught.value.row == 15_000
+    new = frame.assign(town=np.where(np.arange(n) % 2, "Mars", frame["town"]))
+    with pytest.warns(UnknownValuesWarning) as caught:
+        encoder.transform(new)
+    assert [w.message.counts for w in caught] == [{"town": {"Mars": n // 2}}]
+
+
+def test_names_of_features_when_columns_begin_alike():
+    frame = pandas.DataFrame(
+        {
+            "a": ["b_x", "y"] * 20,
+            "a_b": ["x", "z"] * 20,
+            "the__note": ["one two three", "two three four", "three four five six"] * 13 + ["one"],
+        }
+    )
+    names = TableEncoder(kinds={"the__note": "text"}).fit(frame).get_feature_names_out().tolist()
+    assert names[:4] == ["a=b_x", "a=y", "a_b=x", "a_b=z"]
+    assert "the__note has 'two three'" in names
+
+
+def test_a_long_table_is_fitted_in_parts_as_in_one():
+    """Learned a few columns at a time, and from some rows of each category: the same numbers."""
+    rng = np.random.default_rng(3)
+    n = 120_000
+    values = rng.normal(size=(n, 4)).round(3)
+    values[rng.random((n, 4)) < 0.1] = np.nan
+    frame = pandas.DataFrame(values, columns=list("abcd"))
+    for name in ("e", "f", "g"):
+        frame[name] = rng.integers(0, 2, n)
+    frame["town"] = rng.choice(["Ulm", "Bonn", "Köln"], n)
+    frame["rare"] = rng.choice([f"v{i}" for i in range(40_000)], n)
+    frame["sold"] = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(
+        rng.integers(0, 900, n), unit="D"
+    )
+    encoder = TableEncoder()
+    features = encoder.fit_transform(frame)
+    typed = typed_frame(as_table(frame), encoder.schema_)
+    whole = make_column_transformer(encoder.schema_).fit(typed)
+    expected = whole.transform(typed)
+    blocks = whole.output_indices_
+    for step, factor in encoder.encoder_.transformer_weights.items():
+        found = features[:, blocks[step]]
+        wanted = expected[:, blocks[step]] * factor
+        assert abs(found - wanted).max() < 1e-12
+    again = encoder.transform(frame)
+    assert abs(again - features).max() < 1e-12
+    assert again.has_sorted_indices == features.has_sorted_indices
+
+
+def test_the_column_of_each_feature_is_the_one_that_changes_it():
+    frame = table()
+    encoder = TableEncoder().fit(frame)
+    before, made_from = dense(encoder.transform(frame)), encoder.feature_columns()
+    assert len(made_from) == before.shape[1]
+    assert set(made_from) == set(encoder.schema_.features)
+    for name in encoder.schema_.features:
+        other = frame.assign(**{name: frame[name].to_numpy()[::-1]})
+        changed = (dense(encoder.transform(other)) != before).any(axis=0)
+        assert set(made_from[changed]) == {name}
+
+
+def test_typed_columns():
+    frame = table()
+    found = TableEncoder().fit(frame).typed_columns(frame)
+    assert list(found) == ["size", "price", "town", "note", "sold", "new"]
+    np.testing.assert_array_equal(found["size"], frame["size"])
+    assert found["town"][5] is None
+    assert found["town"][4] == frame["town"][4]
+    assert found["note"][0] == frame["note"][0]
+    assert found["sold"][1] - found["sold"][0] == 1
+    assert found["new"].tolist() == (frame["new"] == "yes").astype(float).tolist()
