@@ -64,8 +64,9 @@ def cholesky(A: Any) -> Any:
     """
     if is_numpy(A):
         # The transpose is the same matrix in the order of LAPACK, so that nothing is copied.
+        factorise = lapack.get_lapack_funcs("potrf", (A,))
         with limited_threads(A.shape[0]):
-            factor, info = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+            factor, info = factorise(A.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return factor
         raise np.linalg.LinAlgError("the matrix is not positive definite")
@@ -116,6 +117,43 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
     # The array API has no triangular solver.
     lower = namespace(L).tril(L)
     return solve(lower.T if transposed else lower, B)
+
+
+def triangular_inverse(L: Any) -> Any:
+    """Return the inverse of a lower triangular matrix, which is overwritten, with zeros above."""
+    n, step = L.shape[0], get_config().device_columns
+    if is_numpy(L):
+        invert = lapack.get_lapack_funcs("trtri", (L,))
+        with limited_threads(n):
+            inverse, info = invert(L, lower=1, overwrite_c=1)
+        if info:
+            raise np.linalg.LinAlgError("the triangular matrix is singular")
+        for start in range(0, n, step):
+            block = slice(start, min(start + step, n))
+            inverse[block, block.stop :] = 0
+            inverse[block, block] = np.tril(inverse[block, block])
+        return inverse
+    # One block of rows at a time, in the memory of the matrix: the rows of the inverse before it
+    # are known, and [A 0; B C]^-1 = [A^-1 0; -C^-1 B A^-1, C^-1].
+    xp = namespace(L)
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
+        one = xp.eye(block.stop - start, dtype=L.dtype, device=L.device)
+        own = triangular_solve(L[block, block], one)
+        if start > 0:
+            L[block, :start] = -(own @ (L[block, :start] @ L[:start, :start]))
+        L[block, block] = own
+        L[block, block.stop :] = 0
+    return L
+
+
+def lower_product(L: Any, B: Any, transposed: bool = False) -> Any:
+    """Return L B, or L^T B, for a lower triangular matrix with zeros above the diagonal."""
+    if is_numpy(L):
+        multiply = blas.get_blas_funcs("trmm", (L, B))
+        with limited_threads(L.shape[0]):
+            return multiply(1.0, L, B, lower=1, trans_a=int(transposed))
+    return (L.T if transposed else L) @ B
 
 
 def symmetric_product(A: Any, B: Any) -> Any:

@@ -185,19 +185,8 @@ class RBFKernel(WidthKernel):
         return None if sp.issparse(X) else namespace(X).mean(X, axis=0)
 
     def base(self, X: Features, Y: Features | None = None) -> Array:
-        """Return the squared Euclidean distances, ``|x|^2 + |y|^2 - 2 <x, y>``."""
-        squares = _row_squares(X)
-        other = squares if Y is None else _row_squares(Y)
-        out = _inner_products(X, X if Y is None else Y)
-        for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
-            rows = out[block, :]
-            rows *= -2
-            rows += squares[block][:, None]
-            rows += other
-            clip_in_place(rows)
-        if Y is None:
-            zero_diagonal(out)
-        return out
+        """Return the squared Euclidean distances."""
+        return squared_distances(X, Y)
 
     def _distances(self, base: Array) -> Array:
         return namespace(base).sqrt(base)
@@ -241,8 +230,37 @@ def _pair_weight(weights: Array) -> float:
     return float(w.sum() ** 2 - (w * np.minimum(w, 1.0)).sum())
 
 
-def _row_squares(X: Features) -> Array:
+def squared_lengths(X: Features) -> Array:
+    """Return the squared length of each row."""
     return row_norms(X, squared=True) if is_numpy(X) else row_squares(X)
+
+
+def squared_distances(
+    X: Features, Y: Features | None = None, squares_of_Y: Array | None = None
+) -> Array:
+    """Return the squared Euclidean distances of all pairs, ``|x|^2 + |y|^2 - 2 <x, y>``.
+
+    Parameters
+    ----------
+    X, Y : array or CSR matrix
+        Rows; Y is X by default.
+    squares_of_Y : array, optional
+        The squared lengths of Y, if they are known.
+    """
+    squares = squared_lengths(X)
+    other = squares_of_Y
+    if other is None:
+        other = squares if Y is None else squared_lengths(Y)
+    out = _inner_products(X, X if Y is None else Y)
+    for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
+        rows = out[block, :]
+        rows *= -2
+        rows += squares[block][:, None]
+        rows += other
+        clip_in_place(rows)
+    if Y is None:
+        zero_diagonal(out)
+    return out
 
 
 def _summed_distances(X: Array, Y: Array, terms: Callable[..., Array]) -> Array:

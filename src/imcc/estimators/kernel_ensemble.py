@@ -5,33 +5,32 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GroupKFold
 
 from imcc._array.array import Array, asarray, is_numpy, to_numpy
-from imcc._array.device import explained_memory_errors, on_device, require_memory
-from imcc._math.ensemble.held_out import check_folds
-from imcc._math.ensemble.model import KERNELS, EnsembleModel, small_indices
-from imcc._math.ensemble.records import Fitted, Options
-from imcc._math.ensemble.rows import restricted
-from imcc._math.ensemble.search import N_LANDMARKS, RECIPE, fit_ensemble
+from imcc._array.device import (
+    explained_memory_errors,
+    free_bytes,
+    host_bytes,
+    on_device,
+    require_memory,
+)
+from imcc._math.ensemble.members import Labels
+from imcc._math.ensemble.search import RECIPE, Fitted, Options, Plan, fit_ensemble, make_plan
 from imcc._math.ensemble.selection import CRITERIA
 from imcc._math.ensemble.views import VIEWS, choose_views, is_mostly_zero
 from imcc._math.fitting import warn_of_patterns
-from imcc._math.search.folds import Fold, make_folds
-from imcc._math.search.grid import check_axis, check_list
+from imcc._math.search.grid import check_list
 from imcc._math.solver import label_patterns
 from imcc._math.stream.sources import refuse_stream
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Features,
-    Target,
     check_choice,
-    check_count,
     check_features,
     check_number,
     check_sample_weight,
@@ -40,27 +39,22 @@ from imcc._utils.validation import (
 )
 from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 
-PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 3.25, 0.5))
-ETAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
-EXACT_ROWS = 8000
-# Number of n x n matrices in memory with exact kernels: the kernel matrix, its eigenvectors and the
-# workspace of the decomposition.
-EXACT_MATRICES = 6
-REMEDY = "use fewer rows, or a smaller exact_rows (Nyström features above it)"
+REMEDY = "use fewer rows, or a larger max_memory"
+# Share of the memory that is there to use by default; the rest is for the other arrays of a user.
+_SHARE = 0.8
+# Fewer landmarks than this say little about the rows.
+_FEWEST_LANDMARKS = 500
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     r"""Multi-label ensemble of calibrated kernel models, selected by exact leave-one-out.
 
-    ``fit(X, y)`` needs no parameters to be chosen.  It tries kernels of several widths on several
-    views of the features (raw, standardised, ranks, ...), each with many penalties.  One
-    eigendecomposition per kernel gives the exact leave-one-out scores for all penalties.  The
-    scores of each model are converted to log-odds per label, and a greedy selection finds the
-    members and weights whose mean log-odds are best.
-
-    Members are kernel ridge regression models, some of them with coupled labels.  Models with
-    virtual examples (:class:`IMCCClassifier`) are evaluated on the same folds and join the ensemble
-    where they improve it; ``virtual_weight_`` is their total weight.
+    ``fit(X, y)`` needs no parameters to be chosen.  It compares kernels of several widths on several
+    views of the features (raw, standardised, ranks, ...) on a part of the rows, and fits the best
+    ones to all rows.  One Cholesky factor gives a model and the exact leave-one-out scores of all
+    rows.  The scores are converted to log-odds per label, and a greedy selection finds the members
+    and weights whose mean log-odds have the lowest log loss.  Linear logistic models of words, and
+    trees that correct the mean log-odds, join where that lowers the held-out log loss clearly.
 
     Parameters
     ----------
@@ -68,82 +62,55 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Views of the features: "raw", "standard", "ranks", "root", "unit" and "tfidf".  "standard",
         "ranks" and "root" convert sparse rows to dense ones.  "auto" means "raw", "unit" and
         "tfidf" if more than 80 % of the entries are 0, and otherwise the first four.
-    kernels : sequence of {"rbf", "laplacian"}, default=("rbf", "laplacian")
-        Kernels to try.
-    width_scales : sequence of float, default=(0.25, 0.5, 1.0, 2.0)
-        Widths to try, as multiples of the mean distance of the rows in a view.
-    penalties : sequence of float, default=(1e-3, 10**-2.5, ..., 1e3)
-        Penalties to try; the search starts in the middle and follows improvements.
-    coupling : sequence of float, default=(0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
-        Values to try for eta, 0 <= eta < 1, which couples the labels through their correlation
-        matrix R: the penalty ``||W||^2`` becomes ``tr(W ((1 - eta) I + eta R)^-1 W')``.  ``(0.0,)``
-        disables coupling.
-    virtual_examples : bool, default=True
-        Whether models with virtual examples may join.  They are not tried with ``sample_weight``,
-        unknown labels or Nyström features.
-    n_members : int, default=12
-        Number of rounds of the greedy selection, an upper bound of the number of members.
-    weights : {"log_loss", "scoring"}, default="log_loss"
-        Criterion of the greedy selection: the log loss of the mean log-odds, which is less noisy,
-        or ``scoring``.
-    calibration : {"logistic"} or None, default="logistic"
-        How scores are converted to log-odds.  "logistic" fits a line per label to the held-out
-        scores, with slopes >= 0 that are shrunk towards a common slope.  None uses the scores as
-        log-odds; probabilities are then not calibrated.
     scoring : str or callable, default="average_precision"
-        Metric to select kernels, penalties and couplings by: a name from
-        :data:`imcc.metrics.METRICS`, "log_loss", or a function of labels (bool) and log-odds, both
-        of shape (n_samples, n_outputs), for which greater is better.  If a ranking metric is
-        undefined (with a single label), "log_loss" is used instead; see ``scoring_``.
-    cv : "loo", int, splitter or iterable of (train, test), default="loo"
-        What is held out: "loo" single rows, in closed form; otherwise folds, which must hold out
-        every row once and take about three times as long.  With ``groups``, "loo" means five folds
-        of groups.
-    exact_rows : int, default=8000
-        Largest number of rows with exact kernels, where the model stores all rows.  With more rows,
-        kernels are replaced by Nyström features of ``n_landmarks`` rows, with a warning; this can
-        lower the accuracy considerably.
-    n_landmarks : int, default=1000
-        Number of landmarks of the Nyström features.
+        Metric to select kernels and penalties by: a name from :data:`imcc.metrics.METRICS`,
+        "log_loss", or a function of labels (bool) and log-odds, both of shape (n_samples,
+        n_outputs), for which greater is better.  If a ranking metric is undefined (with a single
+        label), "log_loss" is used instead; see ``scoring_``.
+    linear : bool, default=True
+        Whether linear models may join, for rows that are mostly zero and have at least 300
+        columns.
+    trees : "all", sequence of int or None, default=None
+        Columns of X that trees may look at to correct the mean log-odds; None means no trees.
+        :class:`imcc.TableClassifier` gives the columns that are not words.
+    max_memory : float or None, default=None
+        Bytes that the fit may use.  None means 80 % of the memory of this machine or control group,
+        or of the free memory of the device.  Kernels are exact if a matrix of n x n numbers in
+        float32 fits; otherwise they are approximated with as many landmarks as fit, with a warning.
     max_time : float or None, default=None
         Seconds after which the search stops; the best ensemble found until then is fitted.
-    n_jobs : int or None, default=None
-        Number of kernels to screen in parallel, through joblib.  None means 1, with several threads
-        of the linear algebra where matrices are large.
     random_state : int, RandomState instance or None, default=None
-        Controls the rows used for screening, the folds and the clusters.
+        Controls the rows used for screening, landmarks and folds.
     device : str or None, default=None
         Device to compute on, as torch names it: "cuda" is the GPU.  None computes where the rows
         are.
     verbose : int, default=0
-        Whether to print progress and the estimated remaining time to standard error.
+        Whether to print the plan, the progress and the estimated remaining time to standard error.
 
     Attributes
     ----------
     members_ : list of dict
-        The members in descending order of weight: ``weight``, ``view``, ``kernel``,
-        ``width_scale``, ``width``, ``penalty``, ``eta``, ``alpha``, ``gamma`` and ``n_clusters`` (0
-        without virtual examples).  Empty if all labels are constant or all rows are equal; the
-        scores are then the log-odds of the smoothed label frequencies.
-    virtual_weight_ : float
-        Total weight of the members with virtual examples.
+        The members in descending order of weight: ``weight``, ``view``, ``kernel`` ("rbf",
+        "laplacian" or "linear"), ``width_scale``, ``width``, ``penalty`` and ``coupling``.  Empty
+        if all labels are constant or all rows are equal; the scores are then the log-odds of the
+        smoothed label frequencies.
     search_results_ : dict of ndarray
-        All settings that were tried, one entry per trial: ``stage`` ("screen", "all rows" or
-        "folds"), ``n_samples``, ``param_*`` and ``score``.  Scores of different stages are not
-        comparable, since they are computed on different rows.
-    selection_score_ : float
-        Metric of the held-out log-odds of the ensemble.  Optimistic, since the same scores were
-        used for calibration and selection.
-    cross_fitted_score_ : float
-        Metric of held-out log-odds whose calibration and weights were fitted on other rows (five
-        folds).  Kernels and penalties were selected on all rows.
+        All settings that were tried, one entry per trial: ``n_samples``, ``param_*`` and
+        ``score``.  Scores of different numbers of rows are not comparable.
+    held_out_score_ : float
+        Metric of the held-out log-odds of the ensemble: those of each row by members that were
+        fitted without it.  Slightly optimistic, since the same scores were used for calibration
+        and selection.
     scoring_ : str
         The metric that was used for selection.
+    trees_ : dict of int to Trees
+        The trees of the outputs that are corrected by trees.
+    precision_ : {"float64", "float32"}
+        Precision of the factors; the coefficients are those of float64 either way.
     n_landmarks_ : int
         Number of landmarks; 0 with exact kernels.
     stopped_early_ : bool
-        Whether something was skipped because of ``max_time``: kernels, virtual examples or the
-        cross-fitted score.
+        Whether something was skipped because of ``max_time``.
     recipe_ : int
         Version of the search procedure.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
@@ -152,7 +119,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     Warns
     -----
     UserWarning
-        If there are more than ``exact_rows`` rows.
+        If kernels are approximated.
 
     See Also
     --------
@@ -161,13 +128,13 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Leave-one-out scores are exact for given views, widths and label correlations.  These are
-    computed from all rows: they depend on the features of the left-out row and, for coupled
-    members, on its labels.  For a label without any signal, leave-one-out is pessimistic at large
-    penalties, since leaving out a row moves the mean away from it.  As calibration slopes are at
-    least 0, such scores have no effect.
+    Leave-one-out scores are exact for given views and widths.  These are computed from all rows:
+    they depend on the features of the left-out row, not on its labels.  Coupled members also use
+    the correlations of the labels, of which the left-out row is a part.  For a label without any
+    signal, leave-one-out is pessimistic at large penalties, since leaving out a row moves the mean
+    away from it.  As calibration slopes are at least 0, such scores have no effect.
 
-    The model contains the training rows (or landmarks) in every view that its members use.
+    The model contains the training rows (or landmarks) in float32.
 
     Examples
     --------
@@ -178,8 +145,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     >>> clf.predict_proba(X[150:]).shape
     (50, 4)
     >>> sorted(clf.members_[0])
-    ['alpha', 'eta', 'gamma', 'kernel', 'n_clusters', 'penalty', 'view', 'weight', 'width',
-     'width_scale']
+    ['coupling', 'kernel', 'penalty', 'view', 'weight', 'width', 'width_scale']
     """
 
     _uses_groups = True
@@ -188,39 +154,21 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self,
         *,
         views: str | Sequence[str] = "auto",
-        kernels: Sequence[str] = KERNELS,
-        width_scales: Sequence[float] = (0.25, 0.5, 1.0, 2.0),
-        penalties: Sequence[float] = PENALTIES,
-        coupling: Sequence[float] = ETAS,
-        virtual_examples: bool = True,
-        n_members: int = 12,
-        weights: str = "log_loss",
-        calibration: str | None = "logistic",
         scoring: str | Callable[..., float] = "average_precision",
-        cv: Any = "loo",
-        exact_rows: int = EXACT_ROWS,
-        n_landmarks: int = N_LANDMARKS,
+        linear: bool = True,
+        trees: str | Sequence[int] | None = None,
+        max_memory: float | None = None,
         max_time: float | None = None,
-        n_jobs: int | None = None,
         random_state: Any = None,
         device: str | None = None,
         verbose: int = 0,
     ) -> None:
         self.views = views
-        self.kernels = kernels
-        self.width_scales = width_scales
-        self.penalties = penalties
-        self.coupling = coupling
-        self.virtual_examples = virtual_examples
-        self.n_members = n_members
-        self.weights = weights
-        self.calibration = calibration
         self.scoring = scoring
-        self.cv = cv
-        self.exact_rows = exact_rows
-        self.n_landmarks = n_landmarks
+        self.linear = linear
+        self.trees = trees
+        self.max_memory = max_memory
         self.max_time = max_time
-        self.n_jobs = n_jobs
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -237,9 +185,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or one class
             per row.  NaN in a dense indicator matrix is an unknown label: each label is fitted and
-            evaluated on the rows in which it is known.  Labels are then not coupled, virtual
-            examples are not used, and each distinct set of known rows takes as long as a fit with
-            all labels known.
+            evaluated on the rows in which it is known.  Each distinct set of known rows needs
+            factors of its own for every member; the screening fills unknown labels by means.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, >= 0, for the fit, the calibration and the metric; rows of weight 0 are
             removed.  Widths and views ignore the weights.
@@ -271,8 +218,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
-            Log-odds of each row from members that were fitted without the row (or its fold); NaN in
-            rows of weight 0.  Calibration and weights of the members are fitted on all rows.
+            Log-odds of each row from members that were fitted without the row (or its group); NaN
+            in rows of weight 0.  Calibration and weights of the members are fitted on all rows.
         """
         kept, n, fitted = self._fit(X, y, sample_weight, groups)
         base = to_numpy(fitted.model.base)
@@ -286,90 +233,97 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[np.ndarray, int, Fitted]:
         """Fit, and return the indices of the rows used, the number of all rows, and the result."""
-        options = self._check_parameters()
+        self._check_parameters()
         refuse_stream(X, y, type(self).__name__)
         X = check_features(self, X, reset=True)
         given = X
         target = encode_target(y, X.shape[0], type(self).__name__, unknown=True)
-        host = small_indices(to_numpy(X))
-        signs, known, weight = target.signs, target.known, None
-        kept = np.arange(X.shape[0])
-        folds = self._folds(host, target, groups)
+        host, kept, weight = small_indices(to_numpy(X)), np.arange(X.shape[0]), None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X.shape[0])
             assert weight is not None
             kept = np.flatnonzero(weight > 0)
-            host, signs, weight = host[kept], signs[kept], weight[kept]
-            known = None if known is None else known[kept]
-            folds = None if folds is None else restricted(folds, kept)
-            if np.all(weight == 1):
-                weight = None
-        views = choose_views(options.views if self.views != "auto" else "auto", host)
+            host, weight = host[kept], weight[kept]
+            weight = None if np.all(weight == 1) else weight
+        views = choose_views(self.views, host)
         if is_mostly_zero(host):
-            host = _as_csr(host)
-        n = host.shape[0]
+            host = host if sp.issparse(host) else sp.csr_matrix(host)
+        elif sp.issparse(host) and set(views) & {"standard", "ranks", "root"}:
+            host = host.toarray()
+        known = None if target.known is None else target.known[kept]
         if known is not None:
             self._check_known(known)
-        if n > options.exact_rows:
-            warnings.warn(
-                f"{n} rows are more than exact_rows={options.exact_rows}: kernels are approximated "
-                f"by Nyström features of {min(options.n_landmarks, n)} landmarks; set exact_rows "
-                "or n_landmarks to change this",
-                UserWarning,
-                stacklevel=4,  # the caller of fit, which is wrapped (imcc.estimators.base)
-            )
-        with explained_memory_errors(f"the ensemble of {n} rows", REMEDY):
-            like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
-            if n <= options.exact_rows:
-                # With unknown labels, the kernel matrix of all rows and that of some are needed.
-                n_bytes = 8.0 * (EXACT_MATRICES + (known is not None)) * n**2
-                require_memory(n_bytes, like, f"the ensemble of exact kernels of {n} rows", REMEDY)
+        like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
+        plan = self._plan(host, target.signs.shape[1], like)
+        with explained_memory_errors(f"the ensemble of {host.shape[0]} rows", REMEDY):
+            signs = asarray(np.asarray(target.signs[kept], dtype=np.float64), like)
             fitted = fit_ensemble(
                 host,
-                asarray(signs, like),
-                target.kind == "binary",
-                _with_views(options, views),
-                weight=weight,
-                known=known,
-                folds=folds,
-                seed=draw_seed(self.random_state),
-                say=_say if self.verbose else None,
+                Labels(signs, known, weight, _group_numbers(groups, X.shape[0], kept)),
+                Options(
+                    views=views,
+                    scoring=self.scoring,
+                    binary=target.kind == "binary",
+                    linear=bool(self.linear),
+                    tree_columns=self._tree_columns(X.shape[1]),
+                    max_seconds=self.max_time,
+                    seed=draw_seed(self.random_state),
+                    plan=plan,
+                    say=_say if self.verbose else None,
+                ),
             )
         self._remember_target(target)
-        self._remember(fitted, given)
+        self._remember(fitted, plan, given)
         return kept, given.shape[0], fitted
 
-    def _check_parameters(self) -> Options:
-        views = ("auto",) if self.views == "auto" else _check_names("views", self.views, VIEWS)
-        if isinstance(self.cv, str) and self.cv != "loo":
-            raise ValueError(
-                f"cv must be 'loo', an integer, a splitter or an iterable of folds, got {self.cv!r}"
+    def _check_parameters(self) -> None:
+        if self.views != "auto":
+            for view in check_list("views", self.views):
+                check_choice("views", view, VIEWS)
+        if not callable(self.scoring):
+            check_choice("scoring", self.scoring, CRITERIA)
+        for name in ("max_memory", "max_time"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
+
+    def _tree_columns(self, count: int) -> np.ndarray | None:
+        """Return the columns that trees may look at."""
+        if self.trees is None:
+            return None
+        if isinstance(self.trees, str):
+            check_choice("trees", self.trees, ["all"])
+            return np.arange(count)
+        columns = np.asarray(self.trees)
+        if columns.ndim != 1 or (len(columns) and columns.dtype.kind not in "iu"):
+            raise InvalidArgumentError("trees", f"must be numbers of columns, got {self.trees!r}")
+        if len(columns) and not 0 <= columns.min() <= columns.max() < count:
+            raise InvalidArgumentError("trees", f"must be from 0 to {count - 1}, got {columns}")
+        return columns.astype(np.int64)
+
+    def _plan(self, X: Features, n_labels: int, like: Array) -> Plan:
+        """Decide whether kernels are exact, and refuse what does not fit, before it is tried."""
+        there = host_bytes() if is_numpy(like) else free_bytes(like)
+        available = _SHARE * there if self.max_memory is None else float(self.max_memory)
+        n = X.shape[0]
+        plan = make_plan(n, n_labels, float(X.nnz if sp.issparse(X) else X.size), available)
+        if plan.n_landmarks:
+            if plan.n_landmarks < min(_FEWEST_LANDMARKS, n):
+                raise MemoryError(
+                    f"the ensemble of {n} rows has room for {plan.n_landmarks} landmarks in "
+                    f"{available / 2**30:.3g} GiB: {REMEDY}, or IMCCClassifier with an "
+                    "approximation, which can be fitted on a stream"
+                )
+            warnings.warn(
+                f"kernels of {n} rows are approximated by {plan.n_landmarks} landmarks: exact ones "
+                f"need more than {available / 2**30:.3g} GiB (max_memory)",
+                UserWarning,
+                stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )
-        scoring = self.scoring
-        if not callable(scoring):
-            check_choice("scoring", scoring, CRITERIA)
-        if self.calibration is not None:
-            check_choice("calibration", self.calibration, ["logistic"])
-        max_time = self.max_time
-        etas = check_axis("coupling", self.coupling, at_least=0)
-        if (etas >= 1).any():
-            raise ValueError(f"coupling must be numbers below 1, got {self.coupling!r}")
-        return Options(
-            views=tuple(views),
-            kernels=tuple(_check_names("kernels", self.kernels, KERNELS)),
-            width_scales=_axis("width_scales", self.width_scales),
-            penalties=_axis("penalties", self.penalties),
-            etas=tuple(sorted({float(eta) for eta in etas})),
-            n_members=check_count("n_members", self.n_members),
-            weights=check_choice("weights", self.weights, ["log_loss", "scoring"]),
-            calibrate=self.calibration is not None,
-            scoring=scoring,
-            virtual=bool(self.virtual_examples),
-            exact_rows=check_count("exact_rows", self.exact_rows),
-            n_landmarks=check_count("n_landmarks", self.n_landmarks),
-            max_seconds=None if max_time is None else check_number("max_time", max_time, above=0),
-            n_jobs=self.n_jobs,
-        )
+        require_memory(plan.n_bytes, like, f"the ensemble of {n} rows", REMEDY)
+        if self.verbose:
+            kind = f"{plan.n_landmarks} landmarks" if plan.n_landmarks else "exact kernels"
+            _say(f"{n} rows: {kind}, {plan.precision}, at most {plan.n_bytes / 2**30:.2g} GiB")
+        return plan
 
     def _check_known(self, known: np.ndarray) -> None:
         """Check and warn about what is unsupported or slow with unknown labels."""
@@ -378,34 +332,20 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 "scoring must be a name if some labels are unknown (NaN in y), which a function "
                 f"cannot ignore: use one of {', '.join(CRITERIA)}"
             )
-        warn_of_patterns(len(label_patterns(known)), " for every kernel", stacklevel=4)
+        warn_of_patterns(len(label_patterns(known)), " for every member", stacklevel=4)
 
-    def _folds(self, X: Features, target: Target, groups: Any) -> list[Fold] | None:
-        cv = self.cv
-        if isinstance(cv, str):
-            if groups is None:
-                return None
-            n_groups = len(np.unique(np.asarray(groups)))
-            if n_groups < 2:
-                raise ValueError("groups must have at least two different values, got one")
-            cv = GroupKFold(min(5, n_groups))
-        folds = make_folds(cv, X, target, groups)
-        check_folds(folds, X.shape[0])
-        return folds
-
-    def _remember(self, fitted: Fitted, given: Any) -> None:
-        model: EnsembleModel = fitted.model
-        self._model = model.moved(given)
+    def _remember(self, fitted: Fitted, plan: Plan, given: Any) -> None:
+        self._model = fitted.model.moved(given)
         self.members_ = [
-            {"weight": member.weight, "width": member.width, **_as_dict(member.setting)}
-            for member in model.members
+            {"weight": member.weight, **member.setting, "width": member.width}
+            for member in fitted.model.members
         ]
-        self.virtual_weight_ = fitted.virtual_weight
         self.search_results_ = _table(fitted)
-        self.selection_score_ = fitted.value
-        self.cross_fitted_score_ = fitted.cross_fitted
+        self.held_out_score_ = fitted.score
         self.scoring_ = fitted.criterion
-        self.n_landmarks_ = fitted.n_landmarks
+        self.trees_ = fitted.model.trees
+        self.precision_ = plan.precision
+        self.n_landmarks_ = plan.n_landmarks
         self.stopped_early_ = fitted.stopped
         self.recipe_ = RECIPE
 
@@ -416,44 +356,44 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             return asarray(self._model.log_odds(host), X)
 
 
-_SETTING = ("view", "kernel", "width_scale", "penalty", "eta", "alpha", "gamma", "n_clusters")
+def small_indices(X: Features) -> Features:
+    """Return sparse rows with 32-bit indices, which scikit-learn's functions need, if they fit."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sp.csr_matrix(parts, shape=X.shape)
 
 
-def _as_dict(setting: Any) -> dict[str, Any]:
-    return {name: getattr(setting, name) for name in _SETTING}
+def _group_numbers(groups: Any, n: int, kept: np.ndarray) -> np.ndarray | None:
+    """Return a number per row for its group."""
+    if groups is None:
+        return None
+    values, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    if len(numbers) != n:
+        raise InvalidArgumentError(
+            "groups", f"must have one value per row, {n}, got {len(numbers)}"
+        )
+    if len(np.unique(numbers[kept])) < 2:
+        raise InvalidArgumentError("groups", f"must have at least two values, got {values[:2]}")
+    return numbers[kept]
 
 
 def _table(fitted: Fitted) -> dict[str, np.ndarray]:
     """Return the trials as a dict of columns."""
     trials = fitted.trials
     table = {
-        "stage": np.array([trial.stage for trial in trials], dtype=object),
         "n_samples": np.array([trial.n_samples for trial in trials], dtype=int),
+        "param_view": np.array([trial.kernel.view for trial in trials], dtype=object),
+        "param_kernel": np.array([trial.kernel.kernel for trial in trials], dtype=object),
+        "param_width_scale": np.array([trial.kernel.width_scale for trial in trials]),
+        "param_penalty": np.array([trial.penalty for trial in trials]),
+        "param_coupling": np.array([trial.coupling for trial in trials]),
     }
-    for name in _SETTING:
-        values = [getattr(trial.setting, name) for trial in trials]
-        kind = object if name in ("view", "kernel") else None
-        table[f"param_{name}"] = np.array(values, dtype=kind)
     sign = -1.0 if fitted.lower_is_better else 1.0
-    table["score"] = sign * np.array([trial.value for trial in trials])
+    table["score"] = sign * np.array([trial.score for trial in trials])
     return table
-
-
-def _check_names(name: str, values: Any, choices: Sequence[str]) -> list[str]:
-    listed = [check_choice(name, value, choices) for value in check_list(name, values)]
-    return list(dict.fromkeys(listed))
-
-
-def _axis(name: str, values: Any) -> tuple[float, ...]:
-    return tuple(sorted({float(value) for value in check_axis(name, values, above=0)}))
-
-
-def _with_views(options: Options, views: list[str]) -> Options:
-    return replace(options, views=tuple(views))
-
-
-def _as_csr(X: Features) -> Features:
-    return X if sp.issparse(X) else sp.csr_matrix(X)
 
 
 def _say(text: str) -> None:

@@ -1,101 +1,261 @@
-"""Members of an ensemble: models of a kernel on all rows, with and without coupled labels."""
+"""Kernels of the training rows, and models of them: exact, with landmarks, with unknown labels."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from imcc._array.array import Array, namespace, take_rows
-from imcc._math.ensemble.job import Job
-from imcc._math.ensemble.model import distances, make_kernel
-from imcc._math.ensemble.records import Candidate, Kernel
-from imcc._math.ensemble.scorers import Scorer, feature_scorer, kernel_scorer
-from imcc._math.ensemble.tries import Tries, climb
+from imcc._array.array import (
+    Array,
+    add_to_diagonal,
+    asarray,
+    astype,
+    is_numpy,
+    namespace,
+    submatrix,
+    take,
+    take_rows,
+    zeros,
+)
+from imcc._array.device import block_entries
+from imcc._array.linalg import cholesky, lower_product, triangular_inverse
+from imcc._math.ensemble.ridge import Solution, solve_features, solve_kernel
+from imcc._math.kernels import (
+    LaplacianKernel,
+    RBFKernel,
+    WidthKernel,
+    row_blocks,
+    squared_distances,
+)
+from imcc._math.solver import label_patterns
+from imcc._utils.validation import Features
+
+#: The kernels that members may have.
+KERNELS = ("rbf", "laplacian")
+# Added to the kernel matrix of the landmarks, of which some may be equal, per row.
+_JITTER = 1e-7
 
 
-class MemberMaker:
-    """Fits candidates of one kernel after the other on all rows.
+class Labels(NamedTuple):
+    """What is learned: the labels of some rows, and how the rows count.
+
+    Attributes
+    ----------
+    signs : array of shape (n_samples, n_labels)
+        -1.0 and +1.0, 0.0 where unknown; determines library and device.
+    known : ndarray of bool, shape (n_samples, n_labels), or None
+        None if all are.
+    weight : ndarray of shape (n_samples,) or None
+    groups : ndarray of int, shape (n_samples,), or None
+        Rows of the same group are left out together.
+    """
+
+    signs: Array
+    known: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    def part(self, rows: np.ndarray) -> Labels:
+        """Return the labels of some rows."""
+        others = (None if x is None else x[rows] for x in (self.known, self.weight, self.groups))
+        return Labels(take_rows(self.signs, rows), *others)
+
+    def filled(self) -> Labels:
+        """Return labels whose unknown entries are the mean of the known ones.
+
+        Models of them need one factor, however many sets of known rows there are; good enough to
+        compare kernels.
+        """
+        if self.known is None:
+            return self
+        known = asarray(self.known, self.signs, "float64")
+        xp = namespace(known)
+        mean = xp.sum(self.signs, axis=0) / xp.sum(known, axis=0)
+        return self._replace(signs=self.signs + (1.0 - known) * mean, known=None)
+
+    @property
+    def device_weight(self) -> Array | None:
+        """The weights where the labels are."""
+        return None if self.weight is None else asarray(self.weight, self.signs)
+
+    def held_together(self) -> list[np.ndarray] | None:
+        """Return the rows of each group; None for single rows."""
+        if self.groups is None:
+            return None
+        order = np.argsort(self.groups, kind="stable")
+        starts = np.flatnonzero(np.diff(self.groups[order])) + 1
+        return np.split(order, starts)
+
+
+def make_kernel(name: str) -> WidthKernel:
+    """Return one of KERNELS, as a function of squared distances in its space."""
+    return RBFKernel(name) if name == "rbf" else LaplacianKernel(name)
+
+
+def distances(rows: Features, others: Features | None = None, precision: str = "float32") -> Array:
+    """Return squared Euclidean distances."""
+    own = astype(rows, precision)
+    return squared_distances(own, None if others is None else astype(others, precision))
+
+
+@dataclass(frozen=True)
+class Gram:
+    """The kernel of training rows.
+
+    Attributes
+    ----------
+    kernel : str
+    width : float
+    rows : array or CSR matrix of shape (n_samples, n_coordinates)
+        The rows in the space of the kernel, in float32.
+    """
+
+    kernel: str
+    width: float
+    rows: Features
+
+    def values(self, X: Features, rows: Features, precision: str = "float64") -> Array:
+        """Return the kernel values of rows and other rows."""
+        return make_kernel(self.kernel).finish(distances(X, rows, precision), self.width)
+
+    def matrix(self, part: np.ndarray | None = None, precision: str = "float64") -> Array:
+        """Return the kernel matrix of all rows, or of some."""
+        rows = self.rows if part is None else take_rows(self.rows, part)
+        base = distances(rows, precision=precision)
+        return make_kernel(self.kernel).finish(base, self.width)
+
+    def scores(self, tests: np.ndarray | None, part: np.ndarray | None, coef: Array) -> Array:
+        """Return the products of kernel values in float64 and coefficients, in blocks.
+
+        Parameters
+        ----------
+        tests, part : ndarray of int, or None
+            Rows to score, and rows that the coefficients are of; None means all.
+        coef : array of shape (n_part, n_labels)
+        """
+        anchors = self.rows if part is None else take_rows(self.rows, part)
+        count = self.rows.shape[0] if tests is None else len(tests)
+        out = zeros((count, coef.shape[1]), coef)
+        for block in row_blocks(count, anchors.shape[0], block_entries(coef) or 2**22):
+            some = np.arange(count)[block] if tests is None else tests[block]
+            out[block, :] = self.values(take_rows(self.rows, some), anchors) @ coef
+        return out
+
+
+def fit_kernel(
+    gram: Gram, labels: Labels, penalty: float, precision: str, K: Array | None = None
+) -> Solution:
+    """Fit ridge regression to a kernel on all rows, with the precision of the factor.
+
+    Coefficients from a factor in float32 are refined to float64, unless K is given, which is for
+    comparing kernels.
 
     Parameters
     ----------
-    job : Job
-    landmarks : ndarray of int, or None
-        Rows to approximate kernels with; None for exact ones.
+    gram : Gram
+    labels : Labels
+        Each label is learned from the rows in which it is known; each set of known rows needs a
+        factor.  Unknown entries are scored by the model of the label, which never saw them.
+    penalty : float
+    precision : {"float32", "float64"}
+    K : array of shape (n_samples, n_samples), optional
+        The kernel matrix, which is not changed.
     """
 
-    def __init__(self, job: Job, landmarks: np.ndarray | None) -> None:
-        self._job, self._landmarks = job, landmarks
-        self._held = job.data.held(job.all, job.folds)
-        # Distances of the last view and kernel: the next kernel may differ in its width only.
-        self._kept: tuple[Any, Any] = (None, None)
+    def fit(part: np.ndarray | None, own: Labels) -> Solution:
+        product: Callable[[Array], Array] | None = None
+        if K is None:
+            matrix = gram.matrix(part, precision)
+            if precision == "float32":
+                product = lambda coef: gram.scores(part, part, coef)  # noqa: E731
+        else:
+            matrix = K + 0.0 if part is None else submatrix(K, part, part)
+        groups = own.held_together()
+        return solve_kernel(matrix, own.signs, penalty, own.device_weight, groups, product)
 
-    @property
-    def work(self) -> float:
-        """How long one kernel takes."""
-        n = self._job.data.n
-        if self._landmarks is None:
-            return self._job.work.member(n)
-        return self._job.work.member_of_features(n, len(self._landmarks))
+    def score(tests: np.ndarray, part: np.ndarray, coef: Array) -> Array:
+        return gram.scores(tests, part, coef)
 
-    def make(self, kernel: Kernel, start: int) -> list[Candidate]:
-        """Return the plain member, and one with coupled labels if that is better."""
-        job, held = self._job, self._held
-        options, signs = job.options, held.labels.signs
-        scorer = self._scorer(kernel)
-        tries = Tries(
-            scorer.held_out,
-            signs,
-            job.data.weight,
-            job.data.criterion(job.all),
-            options.penalties,
-            options.calibrate,
-            held.known,
-        )
-        plain = tries.best_penalty(start)
-        chosen = [(plain, 0.0)]
-        etas = [eta for eta in options.etas if eta > 0]
-        if etas and signs.shape[1] > 1 and held.known is None:
-            eta = etas[climb(lambda e: tries.value(plain, etas[e]), len(etas) // 2, len(etas))]
-            coupled = tries.best_penalty(plain, eta)
-            if tries.value(coupled, eta) > tries.value(plain):
-                chosen.append((coupled, eta))
-        members = []
-        for i, eta in chosen:
-            found, penalty = tries.found[i, eta], options.penalties[i]
-            coef, intercept = scorer.coefficients(penalty, eta)
-            members.append(
-                Candidate(
-                    kernel.setting(penalty, eta),
-                    kernel.width,
-                    found.held_out,
-                    found.log_odds,
-                    found.maps,
-                    found.value,
-                    coef,
-                    intercept,
-                )
-            )
-        job.trials += tries.trials("all rows", kernel)
-        job.clock.worked(
-            self.work,
-            f"{kernel.view} {kernel.name} x {kernel.width_scale:g} on all rows",
-        )
-        return members
+    return _of_patterns(labels, fit, score, labels.signs.shape[0])
 
-    def _scorer(self, kernel: Kernel) -> Scorer:
-        penalties = self._job.options.penalties
-        if self._landmarks is None:
-            K = make_kernel(kernel.name).finish(self._base(kernel), kernel.width)
-            return kernel_scorer(K, self._held, penalties)
-        rows = self._job.data.rows(kernel.view)
-        return feature_scorer(kernel, rows, take_rows(rows, self._landmarks), self._held, penalties)
 
-    def _base(self, kernel: Kernel) -> Array:
-        """Return the distances of all rows, as a copy; those of one view and kernel are kept."""
-        key = (kernel.view, kernel.name)
-        if self._kept[0] != key:
-            self._kept = (None, None)  # the memory of the last one first
-            self._kept = (key, distances(kernel.name, self._job.data.rows(kernel.view)))
-        base = self._kept[1]
-        return namespace(base).asarray(base, copy=True)
+def _of_patterns(
+    labels: Labels,
+    fit: Callable[[np.ndarray | None, Labels], Solution],
+    score: Callable[[np.ndarray, np.ndarray, Array], Array],
+    n_coefficients: int,
+) -> Solution:
+    """Fit the labels of each set of known rows, and put the models together."""
+    if labels.known is None:
+        return fit(None, labels)
+    n, q = labels.signs.shape
+    held_out, coef = zeros((n, q), labels.signs), zeros((n_coefficients, q), labels.signs)
+    intercept = zeros((1, q), labels.signs)
+    for rows, columns in label_patterns(labels.known):
+        own = labels.part(rows)._replace(known=None)
+        own = own._replace(signs=take(own.signs, asarray(columns, own.signs), 1))
+        found = fit(rows, own)
+        others = np.setdiff1d(np.arange(n), rows)
+        _put(held_out, rows, columns, found.held_out)
+        if len(others):
+            _put(held_out, others, columns, score(others, rows, found.coef) + found.intercept)
+        every = rows if n_coefficients == n else np.arange(n_coefficients)
+        _put(coef, every, columns, found.coef)
+        _put(intercept, np.zeros(1, dtype=int), columns, found.intercept[None, :])
+    return Solution(held_out, coef, intercept[0, :])
+
+
+def _put(out: Array, rows: np.ndarray, columns: np.ndarray, values: Array) -> None:
+    """Write a submatrix, in place."""
+    if is_numpy(out):
+        out[np.ix_(rows, columns)] = values
+        return
+    at = asarray(rows, out)
+    for i, j in enumerate(columns.tolist()):
+        out[at, j] = values[:, i]
+
+
+def fit_landmarks(gram: Gram, labels: Labels, penalties: Sequence[float], marks: np.ndarray) -> Any:
+    """Fit ridge regression to the features of landmarks (Nyström), for each penalty.
+
+    Parameters
+    ----------
+    gram : Gram
+    labels : Labels
+    penalties : sequence of float
+    marks : ndarray of int
+        The rows that are landmarks.
+
+    Yields
+    ------
+    Solution
+        Its coefficients are those of the landmarks' kernel values.
+    """
+    anchors = take_rows(gram.rows, marks)
+    inner = gram.matrix(marks)
+    add_to_diagonal(inner, _JITTER * len(marks))
+    inverse = triangular_inverse(cholesky(inner))
+    n, m = gram.rows.shape[0], len(marks)
+    xp = namespace(labels.signs)
+    Z = (
+        xp.zeros((n, m), dtype=xp.float32)
+        if is_numpy(inverse)
+        else astype(zeros((n, m), inverse), "float32")
+    )
+    for block in row_blocks(n, m, block_entries(inverse) or 2**22):
+        rows = take_rows(gram.rows, np.arange(n)[block])
+        Z[block, :] = astype(lower_product(inverse, gram.values(rows, anchors).T).T, "float32")
+    for penalty in penalties:
+
+        def fit(part: np.ndarray | None, own: Labels, penalty: float = penalty) -> Solution:
+            rows = Z if part is None else take_rows(Z, part)
+            return solve_features(rows, own.signs, penalty, own.device_weight, own.held_together())
+
+        def score(tests: np.ndarray, _part: np.ndarray, coef: Array) -> Array:
+            return astype(take_rows(Z, tests), "float64") @ coef
+
+        found = _of_patterns(labels, fit, score, m)
+        yield found._replace(coef=lower_product(inverse, found.coef, transposed=True))

@@ -2,70 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array.array import Array, asarray, is_numpy, moved_record, namespace, zeros
+from imcc._array.array import Array, asarray, is_numpy, moved_record, namespace, to_numpy, zeros
 from imcc._array.device import block_entries
-from imcc._math.ensemble.views import View
-from imcc._math.kernels import LaplacianKernel, RBFKernel, WidthKernel, row_blocks
+from imcc._math.ensemble.members import make_kernel
+from imcc._math.ensemble.trees import Trees
+from imcc._math.ensemble.views import Space
+from imcc._math.kernels import row_blocks, squared_distances, squared_lengths
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
-#: The kernels that members may have.
-KERNELS = ("rbf", "laplacian")
 # Kernel values held at a time when rows are scored, 32 MiB.
 _SCORE_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The selected parameters of a member.
-
-    Attributes
-    ----------
-    view, kernel : str
-    width_scale : float
-        The kernel's width as a multiple of the mean distance of the training rows in that view.
-    penalty : float
-        lambda (beta, for members with virtual examples).
-    eta : float
-        Coupling of the labels, from 0 (none).
-    alpha, gamma : float
-        Weights of the virtual examples and of the gamma term of IMCC; 0 without virtual examples.
-    n_clusters : int
-        Number of virtual examples; 0 without any.
-    """
-
-    view: str
-    kernel: str
-    width_scale: float
-    penalty: float
-    eta: float = 0.0
-    alpha: float = 0.0
-    gamma: float = 0.0
-    n_clusters: int = 0
-
-
-@dataclass(frozen=True)
 class Member:
-    """A fitted member: log-odds ``slope * (k(x, rows) coef + intercept) + offset``.
+    """A fitted member, whose log-odds are ``slope * (f(x) + intercept) + offset``.
 
     Attributes
     ----------
-    setting : Setting
+    setting : dict
+        What was selected: ``view``, ``kernel`` ("linear" for a linear model), ``width_scale``,
+        ``penalty`` and ``coupling``.
     weight : float
         Its share of the ensemble; the shares of all members sum to one.
     width : float
-        The kernel's width.
-    coef : array of shape (n_anchors, q)
+        The kernel's width; 0 for a linear model.
+    coef : array of shape (n_anchors, q), or (n_features, q) for a linear model
     intercept, slope, offset : array of shape (q,)
     """
 
-    setting: Setting
+    setting: dict[str, Any]
     weight: float
     width: float
     coef: Array
@@ -73,55 +47,77 @@ class Member:
     slope: Array
     offset: Array
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """View and kernel, which determine the space of the member."""
+        return self.setting["view"], self.setting["kernel"]
+
 
 @dataclass(frozen=True)
 class EnsembleModel:
-    """The mean log-odds of some members.
+    """The mean log-odds of some members, and what trees add to them.
 
     Attributes
     ----------
-    views : tuple of View
-        Those that members use.
-    anchors : tuple of array or CSR matrix of shape (n_anchors, n_view_features)
-        For each view, the training rows (or landmarks) in it.
+    center : ndarray of shape (n_features,) or None
+        Subtracted from rows before anything else; None for sparse rows.
+    anchors : ndarray or CSR matrix of shape (n_anchors, n_features)
+        The training rows, or landmarks, less the center, in float32.
+    spaces : tuple of Space
+        Of the members, in the order of their keys.
     members : tuple of Member
     varying : ndarray of int, shape (q,)
         The outputs that members score; all others have the same label in every training row.
     base : array of shape (n_outputs,)
         The log-odds of the smoothed base rates, which are the scores of the other outputs.
+    trees : dict of int to Trees
+        What is added to some outputs.
+    tree_columns : ndarray of int
+        The columns that trees look at, before the log-odds of all outputs.
     """
 
-    views: tuple[View, ...]
-    anchors: tuple[Features, ...]
+    center: np.ndarray | None
+    anchors: Features
+    spaces: tuple[Space, ...]
     members: tuple[Member, ...]
     varying: np.ndarray
     base: Array
+    trees: dict[int, Trees]
+    tree_columns: np.ndarray
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """Views and kernels of the members, each once."""
+        return list(dict.fromkeys(member.key for member in self.members))
 
     def moved(self, like: Array) -> EnsembleModel:
         """Return the model with its arrays in the library and on the device of another array."""
         return replace(
             self,
-            anchors=tuple(asarray(rows, like) for rows in self.anchors),
             members=tuple(moved_record(member, like) for member in self.members),
             base=asarray(self.base, like),
         )
 
     def log_odds(self, X: Features) -> Array:
         """Return the log-odds of host rows, (n_samples, n_outputs), on the model's device."""
-        xp, n = namespace(self.base), X.shape[0]
+        rows = centered(X, self.center)
+        out = self.before_trees(rows)
+        if not self.trees:
+            return out
+        scores = to_numpy(out)
+        return asarray(scores + self.added_by_trees(rows, scores), out)
+
+    def before_trees(self, rows: Features) -> Array:
+        """Return the mean log-odds of the members, for rows less the center."""
+        xp, n = namespace(self.base), rows.shape[0]
         out = zeros((n, self.base.shape[0]), self.base) + self.base
         if not self.members:
             return out
         found = zeros((n, len(self.varying)), self.base)
         for member in self.members:
             found = found + member.weight * (member.slope * member.intercept + member.offset)
-        n_anchors = self.members[0].coef.shape[0]
-        for block in row_blocks(n, n_anchors, block_entries(self.base) or _SCORE_ENTRIES):
-            for view, anchors in zip(self.views, self.anchors, strict=True):
-                rows = on_host_or_device(view.transform(X[block]), self.base)
-                found[block, :] += self._of_view(view.name, rows, anchors)
-            report_progress(block.stop, n)
-        # By columns: most often all of them.
+        for key, space in zip(self.keys, self.spaces, strict=True):
+            found = found + self._of_space(key, space, rows)
         if len(self.varying) == out.shape[1]:
             return found
         columns = [out[:, j] for j in range(out.shape[1])]
@@ -129,65 +125,67 @@ class EnsembleModel:
             columns[j] = found[:, i]
         return xp.stack(columns, axis=1)
 
-    def _of_view(self, name: str, rows: Features, anchors: Features) -> Array:
-        """Sum over the members of a view; kernels share distances, members share kernels."""
-        total: Any = 0.0
-        for kernel_name in KERNELS:
-            members = [
-                member
-                for member in self.members
-                if (member.setting.view, member.setting.kernel) == (name, kernel_name)
-            ]
-            widths = sorted({member.width for member in members})
-            if not widths:
-                continue
-            kernel = make_kernel(kernel_name)
-            base = distances(kernel_name, rows, anchors)
-            for i, width in enumerate(widths):
-                last = i == len(widths) - 1
-                values = kernel.finish(base if last else _copied(base), width)
-                coef: Any = 0.0
-                for member in members:
-                    if member.width == width:
-                        coef = coef + member.coef * (member.weight * member.slope)
-                total = total + values @ coef
+    def _of_space(self, key: tuple[str, str], space: Space, rows: Features) -> Array:
+        """Sum over the members of a space, without intercepts; equal widths share kernels."""
+        members = [member for member in self.members if member.key == key]
+        n, total = rows.shape[0], zeros((rows.shape[0], len(self.varying)), self.base)
+        if key[1] == "linear":
+            moved = space.transform(rows)
+            for member in members:
+                coef = to_numpy(member.coef * (member.weight * member.slope))
+                total = total + asarray(moved @ coef, total)
+            return total
+        anchors, squares = self._placed_anchors[self.keys.index(key)]
+        merged: dict[float, Any] = {}
+        for member in members:
+            own = member.coef * (member.weight * member.slope)
+            merged[member.width] = merged.get(member.width, 0.0) + own
+        for block in row_blocks(n, anchors.shape[0], block_entries(self.base) or _SCORE_ENTRIES):
+            moved = self._placed(space.transform(rows[block]))
+            base = squared_distances(moved, anchors, squares)
+            for width, coef in merged.items():
+                K = make_kernel(key[1]).finish(namespace(base).asarray(base, copy=True), width)
+                total[block, :] += K @ coef
+            report_progress(block.stop, n)
         return total
 
+    @cached_property
+    def _placed_anchors(self) -> list[Any]:
+        """The anchors in each space, and their squared lengths, in float64 where the model is."""
+        found = []
+        for (_, kernel), space in zip(self.keys, self.spaces, strict=True):
+            rows = None if kernel == "linear" else self._placed(space.transform(self.anchors))
+            found.append(None if rows is None else (rows, squared_lengths(rows)))
+        return found
 
-def make_kernel(name: str) -> WidthKernel:
-    """Return one of KERNELS."""
-    return RBFKernel(name) if name == "rbf" else LaplacianKernel(name)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields; what follows from them is computed again when it is needed."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
+    def _placed(self, rows: Features) -> Features:
+        """Return host rows in float64 where the model is; sparse rows stay sparse on the host."""
+        rows = rows.astype(np.float64)
+        return rows if is_numpy(self.base) else asarray(rows, self.base)
 
-def distances(kernel: str, X: Features, Y: Features | None = None) -> Array:
-    """Return what a kernel is a function of: squared Euclidean or Manhattan distances.
-
-    For entries of 0 and 1 the two are the same, and the first follow from products, which is much
-    faster.
-    """
-    binary = kernel == "laplacian" and _is_binary(X) and (Y is None or _is_binary(Y))
-    return make_kernel("rbf" if binary else kernel).base(X, Y)
-
-
-def on_host_or_device(rows: Features, like: Array) -> Features:
-    """Return host rows where another array is; sparse rows stay sparse on the host."""
-    return rows if is_numpy(like) else asarray(rows, like)
-
-
-def small_indices(X: Features) -> Features:
-    """Return sparse rows with 32-bit indices, which scikit-learn's distances need, if they fit."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return sp.csr_matrix(parts, shape=X.shape)
+    def added_by_trees(self, rows: Features, scores: np.ndarray) -> np.ndarray:
+        """Return what trees add to log-odds, for rows less the center."""
+        out = np.zeros(scores.shape)
+        if self.trees:
+            seen = seen_by_trees(rows, self.tree_columns, scores)
+            for j, trees in self.trees.items():
+                out[:, j] = trees.sums(seen)
+        return out
 
 
-def _is_binary(X: Features) -> bool:
-    values = X.data if sp.issparse(X) else X
-    return bool(namespace(values).all((values == 0) | (values == 1)))
+def centered(X: Features, center: np.ndarray | None) -> Features:
+    """Return rows less the center in float32, the precision that anchors are kept in."""
+    if center is None:
+        return X.astype(np.float32)
+    return (np.asarray(X, dtype=np.float64) - center).astype(np.float32)
 
 
-def _copied(x: Array) -> Array:
-    return namespace(x).asarray(x, copy=True)
+def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return what trees look at: some columns, and the log-odds of all outputs."""
+    own = rows[:, columns]
+    own = own.toarray() if sp.issparse(own) else own
+    return np.ascontiguousarray(np.hstack([own, scores]), dtype=np.float32)

@@ -1,234 +1,653 @@
-"""The search for an ensemble: screen kernels, calibrate, couple, choose, fit.
+"""The search for an ensemble, from top to bottom.
 
-1. **Screening** (:mod:`imcc._math.ensemble.screening`).  Every kernel (view x kernel x width) is
-   scored on a part of the rows, by calibrated leave-one-out scores at its best penalty.  The best
-   ones are scored on a larger part, and the best of those on all rows (successive halving).
-2. **Members** (:mod:`imcc._math.ensemble.members`).  On all rows each kernel gives up to two
-   members from one eigendecomposition: the best penalty, and the best penalty and coupling of the
-   labels.
-3. **Virtual examples** (:mod:`imcc._math.ensemble.competition`).  On the best kernels, models with
-   virtual examples are compared with ridge regression on the same folds of the same rows.  Their
-   share in this comparison is their share of the ensemble.
-4. **Ensemble.**  Greedy selection with replacement on the held-out log-odds by their log loss,
-   which depends on every entry and is less noisy than a ranking metric.
+1. **Screening.**  Every kernel (view x kernel x width) is compared on a part of the rows, by the
+   calibrated leave-one-out scores at its best penalty; the best ones on a larger part.
+2. **Members.**  The best kernels are fitted to all rows, with leave-one-out scores of every row.
+   For the best two, neighbouring penalties are fitted as well, and labels may be coupled.
+3. **Blend.**  The scores of each member are calibrated per label, and a greedy selection finds the
+   members and weights whose mean log-odds have the lowest log loss.  Linear models of words join
+   if that lowers the log loss clearly, and so do trees that correct the mean log-odds.
+
+All comparisons use scores of rows by models without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from imcc._array.array import Array, asarray, take_rows, to_numpy, zeros
-from imcc._array.threads import limited_threads
-from imcc._math.ensemble.competition import (
-    VIRTUAL_KERNELS,
-    VIRTUAL_ROWS,
-    compete,
-    fit_virtual,
-    may_compete,
+from imcc._array.array import (
+    Array,
+    asarray,
+    is_numpy,
+    moved_record,
+    namespace,
+    take,
+    to_numpy,
 )
-from imcc._math.ensemble.job import Job
-from imcc._math.ensemble.members import MemberMaker
-from imcc._math.ensemble.model import EnsembleModel, Member
-from imcc._math.ensemble.progress import Clock
-from imcc._math.ensemble.records import Candidate, Fitted, Kernel, Options
-from imcc._math.ensemble.rows import N_FOLDS, Rows, make_folds
-from imcc._math.ensemble.screening import screen, screening_rounds
-from imcc._math.ensemble.selection import choose_greedily, weighted_mean
-from imcc._math.ensemble.tries import calibrate
-from imcc._math.search.folds import Fold
+from imcc._array.threads import limited_threads
+from imcc._math.ensemble.linear import INVERSE_PENALTIES, fit_linear, held_out_linear
+from imcc._math.ensemble.members import (
+    KERNELS,
+    Gram,
+    Labels,
+    distances,
+    fit_kernel,
+    fit_landmarks,
+    make_kernel,
+)
+from imcc._math.ensemble.model import EnsembleModel, Member, centered, seen_by_trees
+from imcc._math.ensemble.ridge import Solution
+from imcc._math.ensemble.selection import Criterion, choose_greedily, weighted_mean
+from imcc._math.ensemble.trees import Boosting
+from imcc._math.ensemble.views import Space, View, fit_space, fit_view
+from imcc._math.logistic import LogisticMaps, fit_logistic_maps
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 #: Version of the search procedure; it changes with what is tried or how it is selected.
-RECIPE = 1
-#: Default number of landmarks, if there are too many rows for exact kernels.
-N_LANDMARKS = 1000
+RECIPE = 2
+#: Penalties that are tried, and widths as multiples of the mean distance of rows.
+PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 2.75, 0.5))
+WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
+#: Couplings of labels that are tried.
+COUPLINGS = (0.1, 0.4, 0.7)
+#: Largest number of rows whose members are factorised in float64.
+DOUBLE_ROWS = 8000
+# Rounds of the screening: number of rows, and of kernels that are kept.  A round takes place if
+# there are clearly more rows.
+_ROUNDS = ((1000, 10), (2500, 6), (7500, 4))
+_MORE = 1.3
+# At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
+_SAME = 2
+# Penalties that a screening tries per kernel, and where it begins.
+_TRIES, _MIDDLE = 3, PENALTIES.index(min(PENALTIES, key=lambda p: abs(p - 0.3)))
+# Labels that a screening looks at, those with the most rows.
+_SCREENED_LABELS = 128
+# Rounds of the greedy selection.
+_SELECTIONS = 12
+# Columns from which on linear models are tried, folds of their held-out scores, and standard errors
+# by which they must lower the log loss.
+_LINEAR_COLUMNS, _LINEAR_FOLDS, _ERRORS = 300, 5, 2.0
 
 
-def fit_ensemble(
-    X: Features,
-    signs: Array,
-    binary: bool,
-    options: Options,
-    *,
-    weight: np.ndarray | None = None,
-    known: np.ndarray | None = None,
-    folds: list[Fold] | None = None,
-    seed: int = 0,
-    say: Callable[[str], None] | None = None,
-) -> Fitted:
+class Kernel(NamedTuple):
+    """A kernel of a view; the width is a multiple of the mean distance of rows."""
+
+    view: str
+    kernel: str
+    width_scale: float
+
+
+class Plan(NamedTuple):
+    """How members are fitted, decided before anything is computed.
+
+    Attributes
+    ----------
+    precision : {"float64", "float32"}
+        Of the factors; coefficients from factors in float32 are refined to float64.
+    n_landmarks : int
+        0 for exact kernels.
+    n_bytes : float
+        Memory that is needed.
+    """
+
+    precision: str
+    n_landmarks: int
+    n_bytes: float
+
+
+def make_plan(n: int, n_labels: int, n_values: float, available: float) -> Plan:
+    """Return how to fit n rows in the available memory.
+
+    Exact kernels need one matrix of n x n numbers; landmarks three of n x m in float32.
+
+    Parameters
+    ----------
+    n, n_labels : int
+    n_values : float
+        Stored entries of the rows.
+    available : float
+        Memory in bytes.
+    """
+    # The rows in two spaces, and scores of about ten candidates.
+    others = 56.0 * n_values + 80.0 * n * n_labels + 2**27
+    for precision, size in (("float64", 8.0), ("float32", 4.0)):
+        needed = size * n**2 + others
+        if needed <= available and (precision == "float32" or n <= DOUBLE_ROWS):
+            return Plan(precision, 0, needed)
+    m = int(min(max(available - others, 0.0) / (13.0 * n), (3e13 / n) ** 0.5, n))
+    return Plan("float32", max(m, 1), 12.0 * n * m + 16.0 * m**2 + others)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is searched; see :class:`imcc.KernelEnsembleClassifier`."""
+
+    views: Sequence[str]
+    scoring: Any
+    binary: bool
+    linear: bool
+    tree_columns: np.ndarray | None
+    max_seconds: float | None
+    seed: int
+    plan: Plan
+    say: Callable[[str], None] | None = None
+    confirm: bool = True
+
+
+class Trial(NamedTuple):
+    """A setting that was tried."""
+
+    n_samples: int
+    kernel: Kernel
+    penalty: float
+    coupling: float
+    score: float
+
+
+class Candidate(NamedTuple):
+    """A fitted model that may become a member."""
+
+    setting: dict[str, Any]
+    width: float
+    coef: Array
+    intercept: Array
+    maps: LogisticMaps
+    log_odds: Array
+    value: float
+
+
+@dataclass
+class Fitted:
+    """The result of a search.
+
+    Attributes
+    ----------
+    model : EnsembleModel
+    held_out : array of shape (n_samples, q), or None
+        Held-out log-odds of the ensemble, for the labels that vary.
+    score : float
+        The criterion of them.
+    criterion : str
+    trials : list of Trial
+    stopped : bool
+        Whether something was skipped because the time was over.
+    lower_is_better : bool
+        Whether the score is a loss.
+    """
+
+    model: EnsembleModel
+    held_out: Array | None = None
+    score: float = np.nan
+    criterion: str = ""
+    trials: list[Trial] = field(default_factory=list)
+    stopped: bool = False
+    lower_is_better: bool = False
+
+
+class Clock:
+    """Time left, and progress in units of work."""
+
+    def __init__(self, max_seconds: float | None, say: Callable[[str], None] | None) -> None:
+        self._end = None if max_seconds is None else time.perf_counter() + max_seconds
+        self._say, self._begin = say, time.perf_counter()
+        self.done, self.total, self.stopped = 0.0, 1.0, False
+
+    def must_stop(self) -> bool:
+        """Whether the time is over; if so, remember that work was skipped."""
+        self.stopped |= self._end is not None and time.perf_counter() > self._end
+        return self.stopped
+
+    def worked(self, units: float, what: str) -> None:
+        """Count work that is done, and say so."""
+        self.done += units
+        report_progress(self.done, max(self.total, self.done), what)
+        if self._say is not None:
+            used = time.perf_counter() - self._begin
+            left = used * max(self.total / self.done - 1.0, 0.0)
+            share = min(100.0 * self.done / self.total, 100.0)
+            self._say(f"{share:3.0f} % done, about {left:.0f} s left: {what}")
+
+
+def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     """Search and fit an ensemble.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         On the host.
-    signs : array of shape (n_samples, n_outputs)
-        Labels as -1.0 and +1.0, 0.0 where unknown; they determine library and device.
-    binary : bool
-        Whether the single output represents two classes.
+    labels : Labels
+        Of all outputs; they determine library and device.
     options : Options
-    weight : ndarray of shape (n_samples,), optional
-        Above 0.
-    known : ndarray of bool, shape (n_samples, n_outputs), optional
-        Which labels are known; None means all.
-    folds : list of Fold, optional
-        What to hold out in place of single rows.
-    seed : int
-    say : callable, optional
-        Called with a line of text when a part is done.
     """
-    signs_host = to_numpy(signs)
-    base = _base_log_odds(signs_host, weight)
-    varying = np.flatnonzero((signs_host > 0).any(axis=0) & (signs_host < 0).any(axis=0))
-    nothing = EnsembleModel((), (), (), varying, asarray(base, signs))
+    signs = to_numpy(labels.signs)
+    base = _base_log_odds(signs, labels.weight)
+    varying = np.flatnonzero((signs > 0).any(axis=0) & (signs < 0).any(axis=0))
+    own = asarray(np.ascontiguousarray(signs[:, varying]), labels.signs)
+    known = None if labels.known is None else labels.known[:, varying]
+    known = None if known is None or known.all() else np.ascontiguousarray(known)
+    center = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
+    search = _Search(centered(X, center), labels._replace(signs=own, known=known), options)
+    nothing = EnsembleModel(
+        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), {}),
+        np.arange(0),
+    )
     if not len(varying):
-        return Fitted(nothing, (), np.nan, np.nan, 0.0, _name(options.scoring), 0, False)
-    own = asarray(np.ascontiguousarray(signs_host[:, varying]), signs)
-    if known is not None:
-        known = None if known[:, varying].all() else np.ascontiguousarray(known[:, varying])
-    data = Rows(X, own, binary, weight, known, options)
-    job = Job(data, options, folds, seed, Clock(options.max_seconds, say))
-    with limited_threads(data.n):
-        return run(job, nothing)
+        return Fitted(nothing, criterion=_name(options.scoring))
+    with limited_threads(X.shape[0]):
+        return search.run(nothing)
 
 
-def plan(job: Job, maker: MemberMaker) -> None:
-    """Set the expected work of the clock, if virtual examples do not join."""
-    sizes, keep = screening_rounds(job.data.n)
-    options, n, work = job.options, job.data.n, job.work
-    n_kernels = len(options.views) * len(options.kernels) * len(options.width_scales)
-    counts = [n_kernels, *keep[:-1]]
-    finalists = min(keep[-1], counts[-1])
-    total = sum(count * work.screened(size) for size, count in zip(sizes, counts, strict=True))
-    total += finalists * maker.work + work.cross_fitted(n, finalists)
-    if may_compete(job):
-        total += VIRTUAL_KERNELS * work.virtual(min(n, VIRTUAL_ROWS))
-    job.clock.total = total
+class _Search:
+    """The state of a search: rows, labels, and the spaces that were fitted."""
 
+    def __init__(self, rows: Features, labels: Labels, options: Options) -> None:
+        self.rows, self.labels, self.options = rows, labels, options
+        self.n = rows.shape[0]
+        self.order = np.random.RandomState([options.seed, 1]).permutation(self.n)
+        self.clock = Clock(options.max_seconds, options.say)
+        self.trials: list[Trial] = []
+        self._views: dict[str, View] = {}
+        self._spaces: dict[tuple[str, str], Space] = {}
+        self._widths: dict[tuple[str, str], float] = {}
 
-def run(job: Job, nothing: EnsembleModel) -> Fitted:
-    """Run all stages; ``nothing`` is the model without members."""
-    data, options, clock = job.data, job.options, job.clock
-    landmarks = None
-    if data.n > options.exact_rows:
-        # Drawn at random, the same in all views.
-        landmarks = np.sort(job.order[: min(options.n_landmarks, data.n)])
-    maker = MemberMaker(job, landmarks)
-    plan(job, maker)
-    kernels, penalties = screen(job)
-    if not kernels:
-        # All rows are the same in every view: there is nothing to learn from.
-        name = data.criterion(job.all).name
-        return Fitted(nothing, (), np.nan, np.nan, 0.0, name, 0, clock.stopped)
-    competed = None
-    if may_compete(job) and not clock.must_skip():
-        clock.begin_stage("trying virtual examples")
-        competed = compete(job, kernels, penalties)
-    if competed is not None:
-        clock.total += len(competed[1]) * job.work.virtual_member(data.n)
-    made: dict[Kernel, list[Candidate]] = {}
-    for number, kernel in enumerate(sharing_order(kernels), 1):
-        if made and clock.must_skip():
-            break
-        clock.begin_stage(f"fitting and calibrating kernel {number} of {len(kernels)}")
-        made[kernel] = maker.make(kernel, penalties[kernel])
-    del maker  # with the distances that it keeps
-    pool = [candidate for kernel in kernels for candidate in made.get(kernel, ())]
-    criterion = data.criterion(job.all)
-    clock.begin_stage("choosing the weights of the members")
-    shares, _ = choose_greedily(
-        [member.log_odds for member in pool], data.weighting(job.all), options.n_members
-    )
-    cross_fitted = cross_fit(job, pool)
-    clock.worked(job.work.cross_fitted(data.n, len(kernels)), "weights of the members")
-    chosen = [(m, float(w)) for m, w in zip(pool, shares, strict=True) if w > 0]
-    virtual_weight = 0.0
-    if competed is not None:
-        virtual_weight, settings = competed
-        chosen = [(m, w * (1 - virtual_weight)) for m, w in chosen if virtual_weight < 1]
-        for kernel, weights, share in settings:
-            clock.begin_stage("fitting virtual examples")
-            chosen.append((fit_virtual(job, kernel, weights), share))
-            clock.worked(job.work.virtual_member(data.n), "member with virtual examples")
-    held_out = weighted_mean([(m.log_odds, w) for m, w in chosen])
-    chosen.sort(key=lambda pair: -pair[1])
-    return Fitted(
-        model=_model(job, nothing, chosen, landmarks),
-        trials=tuple(job.trials),
-        value=criterion.reported(criterion(held_out)),
-        cross_fitted=criterion.reported(cross_fitted),
-        virtual_weight=virtual_weight,
-        criterion=criterion.name,
-        n_landmarks=0 if landmarks is None else len(landmarks),
-        stopped=clock.stopped,
-        lower_is_better=criterion.reported(1.0) < 0,
-        held_out=held_out,
-    )
-
-
-def sharing_order(kernels: list[Kernel]) -> list[Kernel]:
-    """Return kernels, best first, but those of a view and name in a row: they share distances."""
-    first: dict[tuple[str, str], int] = {}
-    for i, kernel in enumerate(kernels):
-        first.setdefault((kernel.view, kernel.name), i)
-    return sorted(kernels, key=lambda kernel: first[kernel.view, kernel.name])
-
-
-def cross_fit(job: Job, pool: list[Candidate]) -> float:
-    """Return the criterion with calibration and weights from the other folds' rows."""
-    data, options = job.data, job.options
-    if data.n < 2 * N_FOLDS or job.clock.must_skip():
-        return np.nan
-    signs = data.signs
-    out = zeros(tuple(signs.shape), signs)
-    for fold in job.folds or make_folds(data.n, job.seed):
-        weight = None if data.weight is None else data.weight[fold.train]
-        known = None if data.known is None else data.known[fold.train]
-        own = take_rows(signs, fold.train)
-        inside, outside = [], []
-        for member in pool:
-            scores = take_rows(member.held_out, fold.train)
-            maps = calibrate(scores, own, weight, options.calibrate, known)
-            inside.append(maps.log_odds(scores))
-            outside.append(maps.log_odds(take_rows(member.held_out, fold.test)))
-        shares, _ = choose_greedily(inside, data.weighting(fold.train), options.n_members)
-        mean = weighted_mean(zip(outside, shares, strict=True))
-        out[asarray(fold.test, signs), :] = mean
-    return data.criterion(job.all)(out)
-
-
-def _model(
-    job: Job,
-    nothing: EnsembleModel,
-    chosen: list[tuple[Candidate, float]],
-    landmarks: np.ndarray | None,
-) -> EnsembleModel:
-    names = list(dict.fromkeys(member.setting.view for member, _ in chosen))
-    anchors = [job.data.rows(name) for name in names]
-    if landmarks is not None:
-        anchors = [take_rows(rows, landmarks) for rows in anchors]
-    members = tuple(
-        Member(
-            member.setting,
-            share,
-            member.width,
-            member.coef,
-            member.intercept,
-            member.maps.slope,
-            member.maps.offset,
+    def run(self, nothing: EnsembleModel) -> Fitted:
+        """Run all stages; ``nothing`` is the model without members."""
+        criterion = self.criterion(self.labels)
+        ranked = self.screen()
+        if not ranked:
+            # All rows are the same in every view: there is nothing to learn from.
+            return Fitted(nothing, criterion=criterion.name, stopped=self.clock.stopped)
+        marks = None
+        if self.options.plan.n_landmarks:
+            marks = np.sort(self.order[: self.options.plan.n_landmarks])
+        pool: list[Candidate] = []
+        for place, (kernel, start) in enumerate(ranked):
+            if pool and self.clock.must_stop():
+                break
+            pool += self.candidates(kernel, start, marks, best=place < 2)
+            self.clock.worked(self._cost(self.n, 3 if place < 2 else 1), f"fitting {kernel}")
+        pool += self.linear_candidates(pool)
+        loss = self.criterion(self.labels, "log_loss")
+        shares, _ = choose_greedily([c.log_odds for c in pool], loss, _SELECTIONS)
+        chosen = [(c, float(w)) for c, w in zip(pool, shares, strict=True) if w > 0]
+        chosen.sort(key=lambda pair: -pair[1])
+        held_out = weighted_mean([(c.log_odds, w) for c, w in chosen])
+        members = tuple(
+            Member(c.setting, w, c.width, c.coef, c.intercept, c.maps.slope, c.maps.offset)
+            for c, w in chosen
         )
-        for member, share in chosen
-    )
-    return replace(
-        nothing,
-        views=tuple(job.data.view(name) for name in names),
-        anchors=tuple(anchors),
-        members=members,
-    )
+        keys = dict.fromkeys(member.key for member in members)
+        anchors = self.rows if marks is None else self.rows[marks]
+        if all(kernel == "linear" for _, kernel in keys):
+            anchors = self.rows[:0]
+        fitted = Fitted(
+            EnsembleModel(
+                nothing.center,
+                anchors,
+                tuple(self.space(key) for key in keys),
+                members,
+                *(nothing.varying, nothing.base, {}, np.arange(0)),
+            ),
+            held_out,
+            criterion=criterion.name,
+            trials=self.trials,
+            stopped=self.clock.stopped,
+        )
+        if self.options.tree_columns is not None and not self.clock.must_stop():
+            self.add_trees(fitted)
+        fitted.score = criterion.reported(criterion(fitted.held_out))
+        fitted.lower_is_better = criterion.reported(1.0) < 0
+        return fitted
+
+    # Rows in the spaces of kernels.
+
+    def view(self, name: str) -> View:
+        """Return a view, fitted when it is first needed."""
+        if name not in self._views:
+            self._views[name] = fit_view(name, self.rows.astype(np.float64))
+        return self._views[name]
+
+    def space(self, key: tuple[str, str]) -> Space:
+        """Return the space of a view and kernel, fitted when it is first needed."""
+        if key not in self._spaces:
+            view, kernel = key
+            kind = "rbf" if kernel == "linear" else kernel
+            self._spaces[key] = fit_space(self.view(view), kind, self.rows.astype(np.float64))
+        return self._spaces[key]
+
+    def placed(self, key: tuple[str, str], part: np.ndarray | None = None) -> Features:
+        """Return rows in a space, on the device of the labels."""
+        rows = self.space(key).transform(self.rows if part is None else self.rows[part])
+        return rows if is_numpy(self.labels.signs) else asarray(rows, self.labels.signs)
+
+    # Screening.
+
+    def screen(self) -> list[tuple[Kernel, int]]:
+        """Return the best kernels, best first, each with the place of its best penalty."""
+        rounds = [(min(self.n, _ROUNDS[0][0]), _ROUNDS[0][1])]
+        rounds += [(m, keep) for m, keep in _ROUNDS[1:] if self.n > _MORE * m]
+        finalists = 6 if self.n <= 6000 else 4 if self.n <= 12_000 else 3 if self.n <= 25_000 else 2
+        n_kernels = len(self.options.views) * len(KERNELS) * len(WIDTH_SCALES)
+        counts = [n_kernels, *(keep for _, keep in rounds)]
+        work = [
+            count * self._cost(m, _TRIES) for count, (m, _) in zip(counts[:-1], rounds, strict=True)
+        ]
+        last = (min(finalists, 2) * 3 + max(finalists - 2, 0)) * self._cost(self.n, 1)
+        self.clock.total = sum(work) + last
+        ranked: list[tuple[Kernel, int]] = []
+        for number, (m, keep) in enumerate(rounds):
+            if ranked and self.clock.must_stop():
+                break
+            ranked = self._screen_part(np.sort(self.order[:m]), ranked)
+            ranked = ranked[: finalists if number == len(rounds) - 1 else keep]
+        return ranked[:finalists]
+
+    def _screen_part(
+        self, part: np.ndarray, kernels: list[tuple[Kernel, int]]
+    ) -> list[tuple[Kernel, int]]:
+        """Compare kernels on some rows, all of them if none are given; return them best first."""
+        labels = self._frequent(self.labels.part(part))
+        starts, criterion = dict(kernels), self.criterion(labels)
+        found: list[tuple[float, Kernel, int]] = []
+        keys = list(dict.fromkeys(kernel[:2] for kernel, _ in kernels)) or [
+            (view, kernel) for view in self.options.views for kernel in KERNELS
+        ]
+        for key in keys:
+            if found and not kernels and self.clock.must_stop():
+                break
+            rows = self.placed(key, part)
+            base = distances(rows)
+            mean = self._widths.setdefault(key, make_kernel(key[1]).mean_distance(base))
+            if mean <= 0:
+                continue
+            start = _MIDDLE
+            for scale in WIDTH_SCALES:
+                kernel = Kernel(*key, scale)
+                if kernels and kernel not in starts:
+                    continue
+                gram = Gram(key[1], scale * mean, rows)
+                own = starts.get(kernel, start)
+                value, start = self._screen_kernel(kernel, gram, base, labels, criterion, own)
+                found.append((value, kernel, start))
+                self.clock.worked(self._cost(len(part), _TRIES), f"screening {kernel}")
+        found.sort(key=lambda entry: -entry[0])
+        counts = Counter[tuple[str, str]]()
+        spread = []
+        for _, kernel, place in found:
+            counts[kernel[:2]] += 1
+            if counts[kernel[:2]] <= _SAME:
+                spread.append((kernel, place))
+        return spread
+
+    def _screen_kernel(
+        self,
+        kernel: Kernel,
+        gram: Gram,
+        base: Array,
+        labels: Labels,
+        criterion: Criterion,
+        start: int,
+    ) -> tuple[float, int]:
+        """Return the criterion at the best penalty of a kernel, and the place of the penalty."""
+        K = make_kernel(kernel.kernel).finish(namespace(base).asarray(base, copy=True), gram.width)
+        filled = labels.filled()
+        tried: dict[int, float] = {}
+
+        def value(i: int) -> float:
+            if i not in tried:
+                tried[i] = -np.inf  # if float32 is too coarse for the penalty
+                with suppress(np.linalg.LinAlgError):
+                    held_out = fit_kernel(gram, filled, PENALTIES[i], "float32", K).held_out
+                    tried[i] = criterion(calibrated(held_out, labels)[1])
+                self.trials.append(Trial(K.shape[0], kernel, PENALTIES[i], 0.0, tried[i]))
+            return tried[i]
+
+        best = climb(value, start, len(PENALTIES), _TRIES)
+        return tried[best], best
+
+    def _frequent(self, labels: Labels) -> Labels:
+        """Return the labels that most of the rows have, if there are many."""
+        if labels.signs.shape[1] <= _SCREENED_LABELS:
+            return labels
+        counts = (to_numpy(labels.signs) > 0).sum(axis=0)
+        columns = np.sort(np.argsort(-counts, kind="stable")[:_SCREENED_LABELS])
+        known = None if labels.known is None else labels.known[:, columns]
+        signs = take(labels.signs, asarray(columns, labels.signs), 1)
+        return labels._replace(signs=signs, known=known)
+
+    def criterion(self, labels: Labels, scoring: Any = None) -> Criterion:
+        """Return the criterion of log-odds of some rows."""
+        on = to_numpy(labels.signs) > 0
+        scoring = self.options.scoring if scoring is None else scoring
+        binary = self.options.binary
+        return Criterion(on, scoring, binary, labels.weight, labels.signs, labels.known)
+
+    # Members.
+
+    def candidates(
+        self, kernel: Kernel, start: int, marks: np.ndarray | None, best: bool
+    ) -> list[Candidate]:
+        """Fit a kernel to all rows; the best ones with several penalties and coupled labels."""
+        key = kernel[:2]
+        gram = Gram(key[1], kernel.width_scale * self._widths[key], self.placed(key))
+        criterion = self.criterion(self.labels)
+        fitted: dict[int, tuple[Solution, Candidate]] = {}
+
+        def value(i: int) -> float:
+            if i not in fitted:
+                solution = self._fit(gram, PENALTIES[i], marks)
+                candidate = self._candidate(kernel, gram.width, i, 0.0, solution, criterion)
+                fitted[i] = solution, candidate
+            return fitted[i][1].value
+
+        place = climb(value, start, len(PENALTIES), 3) if best else start
+        value(place)
+        found = [fitted[place][1]]
+        signs = self.labels.signs
+        if len(fitted) == 1 or self.labels.known is not None or signs.shape[1] == 1:
+            return found
+        solutions = {i: solution for i, (solution, _) in fitted.items()}
+        coupled = []
+        for eta in COUPLINGS:
+            solution = couple(solutions, place, eta, to_numpy(signs))
+            coupled.append(self._candidate(kernel, gram.width, place, eta, solution, criterion))
+        top = max(coupled, key=lambda candidate: candidate.value)
+        return [*found, top] if top.value > found[0].value else found
+
+    def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
+        if marks is not None:
+            return next(iter(fit_landmarks(gram, self.labels, [penalty], marks)))
+        try:
+            return fit_kernel(gram, self.labels, penalty, self.options.plan.precision)
+        except np.linalg.LinAlgError:
+            if self.options.plan.precision == "float64":
+                raise
+            # Too coarse for so small a penalty.
+            return fit_kernel(gram, self.labels, penalty, "float64")
+
+    def _candidate(
+        self,
+        kernel: Kernel,
+        width: float,
+        place: int,
+        eta: float,
+        solution: Solution,
+        criterion: Criterion,
+    ) -> Candidate:
+        maps, log_odds = calibrated(solution.held_out, self.labels)
+        value = criterion(log_odds)
+        self.trials.append(Trial(self.n, kernel, PENALTIES[place], eta, value))
+        setting = {**kernel._asdict(), "penalty": PENALTIES[place], "coupling": eta}
+        coef, intercept = solution.coef, solution.intercept
+        return Candidate(setting, width, coef, intercept, maps, log_odds, value)
+
+    # Members that are not kernels.
+
+    def linear_candidates(self, pool: list[Candidate]) -> list[Candidate]:
+        """Return linear models of words, if they lower the log loss of the best kernel clearly.
+
+        They are compared on a part of the rows first.
+        """
+        rows, seed = self.rows, self.options.seed
+        wide = sp.issparse(rows) and rows.shape[1] >= _LINEAR_COLUMNS
+        if not (self.options.linear and wide) or self.clock.must_stop():
+            return []
+        labels = self.labels._replace(signs=to_numpy(self.labels.signs))
+        view = "tfidf" if "tfidf" in self.options.views else self.options.views[-1]
+        X = self.space((view, "linear")).transform(rows)
+        best = to_numpy(max(pool, key=lambda candidate: candidate.value).log_odds)
+
+        def tried(C: float, part: np.ndarray, n_folds: int) -> tuple[Any, LogisticMaps, bool]:
+            own = labels.part(part)
+            held_out = held_out_linear(X[part], own.signs > 0, *own[1:], C, n_folds, seed)
+            maps, log_odds = calibrated(held_out, own)
+            return held_out, maps, helps(best[part], (best[part] + log_odds) / 2, own)
+
+        part, every = np.sort(self.order[: _ROUNDS[1][0]]), np.arange(self.n)
+        for C in INVERSE_PENALTIES:
+            if tried(C, part, 3)[2]:
+                held_out, maps, clear = tried(C, every, _LINEAR_FOLDS)
+                if clear:
+                    break
+        else:
+            return []
+        coef, intercept = fit_linear(X, labels.signs > 0, labels.known, labels.weight, C)
+        setting = {**Kernel(view, "linear", 0.0)._asdict(), "penalty": 1.0 / C, "coupling": 0.0}
+        like = self.labels.signs
+        log_odds = asarray(maps.log_odds(held_out), like)
+        maps = moved_record(maps, like)
+        value = self.criterion(self.labels)(log_odds)
+        coef, intercept = asarray(coef, like), asarray(intercept, like)
+        return [Candidate(setting, 0.0, coef, intercept, maps, log_odds, value)]
+
+    def add_trees(self, fitted: Fitted) -> None:
+        """Correct the mean log-odds by trees, if that lowers the log loss clearly."""
+        model, labels, columns = fitted.model, self.labels, self.options.tree_columns
+        assert columns is not None
+        before = to_numpy(fitted.held_out)
+        scores = np.tile(to_numpy(model.base), (self.n, 1))
+        scores[:, model.varying] = before
+        seen, on = seen_by_trees(self.rows, columns, scores), to_numpy(labels.signs) > 0
+        boosting = Boosting(seen, before, on, *labels[1:], self.options.seed)
+        part, weight = boosting.held_out()
+        added = weight * part
+        host = labels._replace(signs=to_numpy(labels.signs))
+        if not weight or not helps(before, before + added, host):
+            return
+        if labels.known is not None and self.options.confirm and not self._trees_help_new_rows():
+            return
+        trees = {
+            int(model.varying[j]): replace(own, value=weight * own.value)
+            for j, own in boosting.fit(np.arange(self.n)).items()
+        }
+        fitted.model = replace(model, trees=trees, tree_columns=columns)
+        fitted.held_out = asarray(before + added, labels.signs)
+
+    def _trees_help_new_rows(self) -> bool:
+        """Return whether trees lower the log loss of a fifth of the rows, fitted on the others.
+
+        Held-out log-odds of unknown entries are from models that never saw them.  If they said
+        something about the other labels, it would be what the log-odds of new rows do not say.
+        """
+        labels = self.labels._replace(signs=to_numpy(self.labels.signs))
+        splitter: Any = ShuffleSplit if labels.groups is None else GroupShuffleSplit
+        splits = splitter(1, test_size=0.2, random_state=self.options.seed)
+        train, test = next(splits.split(labels.signs, groups=labels.groups))
+        assert labels.known is not None
+        if not labels.known[train].any(axis=0).all():
+            return False  # there would be a label to learn from no row
+        options = replace(self.options, confirm=False, say=None)
+        model = fit_ensemble(self.rows[train], labels.part(train), options).model
+        rows = centered(self.rows[test], model.center)
+        before = to_numpy(model.before_trees(rows))
+        after = before + model.added_by_trees(rows, before)
+        own = labels.part(test)
+        gain = log_losses(before, own) - log_losses(after, own)
+        return bool(np.average(gain, weights=own.weight) > 0)
+
+    def _cost(self, m: int, tries: int) -> float:
+        """Return about how long fits of m rows take; only proportions matter."""
+        columns = self.rows.nnz / self.n if sp.issparse(self.rows) else self.rows.shape[1]
+        q = self.labels.signs.shape[1]
+        return 2e-9 * m**2 * columns + tries * (4e-12 * m**3 + 4e-7 * m * q + 5e-3)
+
+
+def climb(value: Callable[[int], float], start: int, count: int, most: int) -> int:
+    """Return the place of the best of ordered settings, found by steps to better neighbours."""
+    best, tried = start, {start}
+    value(start)
+    for step in (1, -1):
+        while 0 <= best + step < count and len(tried | {best + step}) <= most:
+            tried.add(best + step)
+            if value(best + step) <= value(best):
+                break
+            best += step
+        if best != start:
+            break
+    return best
+
+
+def calibrated(held_out: Array, labels: Labels) -> tuple[LogisticMaps, Array]:
+    """Return maps from scores to log-odds, and the log-odds."""
+    maps = fit_logistic_maps(held_out, labels.signs > 0, labels.weight, labels.known)
+    return maps, maps.log_odds(held_out)
+
+
+def couple(solutions: dict[int, Solution], place: int, eta: float, signs: np.ndarray) -> Solution:
+    r"""Return a model whose labels share information, mixed from models of several penalties.
+
+    With the correlation matrix R of the labels, the penalty ``lambda |W|^2`` becomes
+    ``lambda tr(W ((1 - eta) I + eta R)^-1 W')``: along an eigenvector of R with eigenvalue r, the
+    penalty is ``lambda / (1 - eta + eta r)``.  It is interpolated, in logarithms, between the
+    penalties that were fitted.
+
+    Parameters
+    ----------
+    solutions : dict of int to Solution
+        By the place of the penalty.
+    place : int
+        The penalty lambda.
+    eta : float
+    signs : ndarray of shape (n_samples, n_labels)
+    """
+    first = solutions[place].coef
+    values, vectors = np.linalg.eigh(np.corrcoef(signs.T))
+    places = sorted(solutions)
+    grid = np.log([PENALTIES[i] for i in places])
+    wanted = np.log(PENALTIES[place] / (1 - eta + eta * values))
+    U = asarray(vectors, first)
+    mixed: list[Any] = [0.0, 0.0, 0.0]
+    for number, i in enumerate(places):
+        share = asarray(np.interp(wanted, grid, np.eye(len(places))[number]), first)
+        turn = (U * share) @ U.T
+        mixed = [total + part @ turn for total, part in zip(mixed, solutions[i], strict=True)]
+    return Solution(*mixed)
+
+
+def helps(before: np.ndarray, after: np.ndarray, labels: Labels) -> bool:
+    """Return whether log-odds lower the log loss by more than two standard errors."""
+    gain = log_losses(before, labels) - log_losses(after, labels)
+    v = np.ones(len(gain)) if labels.weight is None else labels.weight
+    mean = float(np.average(gain, weights=v))
+    # Of a weighted mean of independent rows.
+    error = float(np.sqrt(np.sum(v**2 * (gain - mean) ** 2)) / v.sum())
+    return mean > _ERRORS * error
+
+
+def log_losses(z: np.ndarray, labels: Labels) -> np.ndarray:
+    """Return the log loss of each row, summed over its known labels."""
+    cells = np.logaddexp(0.0, np.where(labels.signs > 0, -z, z))
+    return (cells if labels.known is None else cells * labels.known).sum(axis=1)
 
 
 def _base_log_odds(signs: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
