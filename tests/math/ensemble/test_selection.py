@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-
+from imcc._math.ensemble.search import climb
 from imcc._math.ensemble.selection import Criterion, choose_greedily
-from imcc._math.ensemble.tries import climb
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, array
 from tests.naive import ensemble as naive
@@ -93,12 +92,17 @@ def test_a_function_gets_labels_and_log_odds():
 
 def test_climbing_finds_the_top_from_anywhere():
     values = [1, 2, 5, 7, 6, 3]
+    assert [climb(values.__getitem__, start, 6, 6) for start in range(6)] == [3] * 6
+    assert climb(lambda i: 0.0, 2, 6, 6) == 2
+    assert climb(lambda i: 0.0, 0, 1, 6) == 0
+
+
+def test_climbing_asks_for_few_values():
     asked = []
 
     def value(i):
         asked.append(i)
-        return values[i]
+        return float(i)
 
-    assert [climb(value, start, 6) for start in range(6)] == [3] * 6
-    assert climb(lambda i: 0.0, 2, 6) == 2
-    assert climb(lambda i: 0.0, 9, 1) == 0
+    assert climb(value, 2, 9, 3) == 4
+    assert set(asked) == {2, 3, 4}

@@ -179,20 +179,26 @@ def fit_kernel(
     def score(tests: np.ndarray, part: np.ndarray, coef: Array) -> Array:
         return gram.scores(tests, part, coef)
 
-    return _of_patterns(labels, fit, score, labels.signs.shape[0])
+    return _of_patterns(labels, fit, score)
 
 
 def _of_patterns(
     labels: Labels,
     fit: Callable[[np.ndarray | None, Labels], Solution],
     score: Callable[[np.ndarray, np.ndarray, Array], Array],
-    n_coefficients: int,
+    anchors: np.ndarray | None = None,
 ) -> Solution:
-    """Fit the labels of each set of known rows, and put the models together."""
+    """Fit the labels of each set of known rows, and put the models together.
+
+    The coefficients of a set are those of its rows, or of all ``anchors``.
+    """
     if labels.known is None:
         return fit(None, labels)
     n, q = labels.signs.shape
-    held_out, coef = zeros((n, q), labels.signs), zeros((n_coefficients, q), labels.signs)
+    held_out, coef = (
+        zeros((n, q), labels.signs),
+        zeros((n if anchors is None else len(anchors), q), labels.signs),
+    )
     intercept = zeros((1, q), labels.signs)
     for rows, columns in label_patterns(labels.known):
         own = labels.part(rows)._replace(known=None)
@@ -202,8 +208,7 @@ def _of_patterns(
         _put(held_out, rows, columns, found.held_out)
         if len(others):
             _put(held_out, others, columns, score(others, rows, found.coef) + found.intercept)
-        every = rows if n_coefficients == n else np.arange(n_coefficients)
-        _put(coef, every, columns, found.coef)
+        _put(coef, rows if anchors is None else anchors, columns, found.coef)
         _put(intercept, np.zeros(1, dtype=int), columns, found.intercept[None, :])
     return Solution(held_out, coef, intercept[0, :])
 
@@ -257,5 +262,5 @@ def fit_landmarks(gram: Gram, labels: Labels, penalties: Sequence[float], marks:
         def score(tests: np.ndarray, _part: np.ndarray, coef: Array) -> Array:
             return astype(take_rows(Z, tests), "float64") @ coef
 
-        found = _of_patterns(labels, fit, score, m)
+        found = _of_patterns(labels, fit, score, np.arange(m))
         yield found._replace(coef=lower_product(inverse, found.coef, transposed=True))

@@ -178,10 +178,14 @@ class EnsembleModel:
 
 
 def centered(X: Features, center: np.ndarray | None) -> Features:
-    """Return rows less the center in float32, the precision that anchors are kept in."""
+    """Return rows less the center in float32, the precision that anchors are kept in.
+
+    Rows without a center are mostly zero, and sparse.
+    """
     if center is None:
-        return X.astype(np.float32)
-    return (np.asarray(X, dtype=np.float64) - center).astype(np.float32)
+        return sp.csr_matrix(X, dtype=np.float32)
+    dense = X.toarray() if sp.issparse(X) else X
+    return (np.asarray(dense, dtype=np.float64) - center).astype(np.float32)
 
 
 def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ from imcc._array.array import (
     column_squares,
     is_numpy,
     namespace,
+    take,
     take_rows,
     zeros,
 )
@@ -42,8 +43,8 @@ from imcc._array.linalg import cholesky, lower_product, solve, triangular_invers
 from imcc._math.kernels import row_blocks
 
 #: Largest error of the equations, relative to the labels, after refinement.
-TOLERANCE = 1e-9
-_MAX_STEPS = 8
+TOLERANCE = 1e-6
+_MAX_STEPS = 4
 
 
 class Solution(NamedTuple):
@@ -129,12 +130,13 @@ def solve_kernel(
     if groups is None:
         errors = t / (_column_squares(inverse) - u**2 / total)[:, None]
     else:
-        errors = zeros(tuple(y.shape), y)
+        parts = []
         for rows in groups:
             at = asarray(rows, y)
-            own, ends = astype(inverse[:, at], "float64"), u[at]
+            own, ends = astype(take(inverse, at, 1), "float64"), take(u, at, 0)
             inner = own.T @ own - ends[:, None] * ends[None, :] / total
-            errors[at, :] = solve(inner, take_rows(t, rows))
+            parts.append(solve(inner, take_rows(t, rows)))
+        errors = _in_order(parts, groups)
     return Solution(y - errors / root[:, None], t * root[:, None], intercept)
 
 
@@ -174,15 +176,22 @@ def solve_features(
             leverage[block] = astype(xp.sum(whitened[block, :] ** 2, axis=1), "float64")
         errors = residual / (1 - leverage - root**2 / total)[:, None]
     else:
-        errors = zeros(tuple(y.shape), y)
+        parts = []
         for members in groups:
             at = asarray(members, y)
-            own, ends = astype(whitened[at, :], "float64"), root[at]
+            own, ends = astype(take(whitened, at, 0), "float64"), take(root, at, 0)
             hat = own @ own.T + ends[:, None] * ends[None, :] / total
             add_to_diagonal(hat, -1.0)
-            errors[at, :] = solve(-hat, take_rows(residual, members))
+            parts.append(solve(-hat, take_rows(residual, members)))
+        errors = _in_order(parts, groups)
     intercept = mean - astype(center, "float64")[0, :] @ coef
     return Solution(y - errors / root[:, None], coef, intercept)
+
+
+def _in_order(parts: list[Array], groups: Sequence[np.ndarray]) -> Array:
+    """Return the rows of several arrays in their places; each row occurs once."""
+    order = np.argsort(np.concatenate(groups), kind="stable")
+    return take_rows(namespace(parts[0]).concat(parts, axis=0), order)
 
 
 def _column_squares(L: Array) -> Array:
