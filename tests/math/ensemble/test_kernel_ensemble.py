@@ -8,13 +8,20 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_predict
 
 from imcc import KernelEnsembleClassifier
 from imcc._math.ensemble import search
 from imcc._math.ensemble.model import centered
+from imcc._utils.validation import draw_seed
 from imcc.metrics import evaluate
 from tests.backends import array, host
 from tests.naive.ensemble import fit as fit_slowly
+
+
+every_screen = search._Search.screen
 
 
 def make(n=120, q=4, seed=0):
@@ -447,27 +454,41 @@ def test_trees_learn_nothing_from_which_labels_are_unknown():
     assert log_loss(small(trees="all").fit(X[:200], some), X[200:], Y[200:]) < 1.02 * alone
 
 
-def words(n=700, columns=320, seed=0):
-    """Rows whose distances say little: some words are frequent in rows of all labels."""
+def words(n=150, columns=320, seed=0):
     rng = np.random.RandomState(seed)
     X = sp.random(n, columns, 0.05, "csr", random_state=rng, data_rvs=lambda k: np.ones(k))
-    frequent = 15 * rng.poisson(2.0, (n, 8))
-    Y = np.column_stack([X[:, 9 * j : 9 * j + 9].sum(axis=1) > 0 for j in range(4)])
-    return sp.csr_matrix(sp.hstack([X, frequent])), np.asarray(Y).astype(int)
+    return X, (X @ rng.standard_normal((columns, 3)) > 0.5).astype(int)
 
 
-def test_linear_models_of_words_join_where_they_help(monkeypatch):
-    monkeypatch.setattr(search, "KERNELS", ("rbf",))
+@pytest.mark.parametrize("helps", [False, True])
+def test_linear_models_of_words_join_only_if_they_help(monkeypatch, helps):
+    """If they do, the selection decides their weight: here it takes nothing else."""
+    monkeypatch.setattr(search, "helps", lambda *_: helps)
+    last = np.array([0.0, 1.0])
+    monkeypatch.setattr(search, "choose_greedily", lambda pool, *_: (last[-len(pool) :], 0.0))
+    monkeypatch.setattr(search._Search, "screen", lambda self: every_screen(self)[:1])
     X, Y = words()
-    new, y_new = X[500:], Y[500:]
-    options = {"views": ("raw",), "random_state": 0}
-    clf = KernelEnsembleClassifier(**options).fit(X[:500], Y[:500])
-    assert "linear" in {member["kernel"] for member in clf.members_}
-    kernels = KernelEnsembleClassifier(**options, linear=False).fit(X[:500], Y[:500])
-    assert "linear" not in {member["kernel"] for member in kernels.members_}
-    assert log_loss(clf, new, y_new) < log_loss(kernels, new, y_new)
-    found = clf.decision_function(new)
-    np.testing.assert_allclose(found, clf.decision_function(new.toarray()), atol=1e-7)
+    clf = KernelEnsembleClassifier(random_state=0)
+    held_out = clf.fit_held_out(X, Y)
+    (member,) = clf._model.members
+    assert (member.key == ("tfidf", "linear")) == helps
+    if not helps:
+        return
+    unit = TfidfTransformer().fit(X).transform(X)
+    C = 1 / member.setting["penalty"]
+    models = [
+        LogisticRegression(C=C, solver="liblinear", dual=True, random_state=0) for _ in range(3)
+    ]
+    for j, model in enumerate(models):
+        expected = model.fit(unit, Y[:, j]).decision_function(unit)
+        expected = member.slope[j] * expected + member.offset[j]
+        np.testing.assert_allclose(clf.decision_function(X)[:, j], expected, atol=1e-4)
+        folds = KFold(5, shuffle=True, random_state=draw_seed(0))
+        scores = cross_val_predict(model, unit, Y[:, j], cv=folds, method="decision_function")
+        expected = member.slope[j] * scores + member.offset[j]
+        np.testing.assert_allclose(held_out[:, j], expected, atol=1e-4)
+    dense = clf.decision_function(X.toarray())
+    np.testing.assert_allclose(clf.decision_function(X), dense, atol=1e-7)
 
 
 # Other libraries.
