@@ -64,7 +64,7 @@ COUPLINGS = (0.1, 0.4, 0.7)
 DOUBLE_ROWS = 8000
 # Rounds of the screening: number of rows, and of kernels that are kept.  A round takes place if
 # there are clearly more rows.
-_ROUNDS = ((1000, 10), (2500, 6), (7500, 4))
+_ROUNDS = ((1000, 10), (2500, 6), (6000, 4))
 _MORE = 1.3
 # At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
 _SAME = 2
@@ -274,8 +274,9 @@ class _Search:
         for place, (kernel, start) in enumerate(ranked):
             if pool and self.clock.must_stop():
                 break
-            pool += self.candidates(kernel, start, marks, best=place < 2)
-            self.clock.worked(self._cost(self.n, 3 if place < 2 else 1), f"fitting {kernel}")
+            best = place < 2 and self.n <= 6000
+            pool += self.candidates(kernel, start, marks, best)
+            self.clock.worked(self._cost(self.n, 3 if best else 1), f"fitting {kernel}")
         pool += self.linear_candidates(pool)
         loss = self.criterion(self.labels, "log_loss")
         shares, _ = choose_greedily([c.log_odds for c in pool], loss, _SELECTIONS)
@@ -336,7 +337,7 @@ class _Search:
         """Return the best kernels, best first, each with the place of its best penalty."""
         rounds = [(min(self.n, _ROUNDS[0][0]), _ROUNDS[0][1])]
         rounds += [(m, keep) for m, keep in _ROUNDS[1:] if self.n > _MORE * m]
-        finalists = 6 if self.n <= 6000 else 4 if self.n <= 12_000 else 3 if self.n <= 25_000 else 2
+        finalists = 6 if self.n <= 6000 else 3 if self.n <= 25_000 else 2
         n_kernels = len(self.options.views) * len(KERNELS) * len(WIDTH_SCALES)
         counts = [n_kernels, *(keep for _, keep in rounds)]
         work = [
