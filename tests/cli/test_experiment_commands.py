@@ -3,14 +3,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
 
 from imcc.cli._app import app
 from imcc.cli._running import Duration
-from imcc.experiment import Experiment, Progress, TaskKey, run
+from imcc.experiment import Experiment, run
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
 from tests.experiment.test_trust import descriptions, hostile_store
 
@@ -266,47 +265,6 @@ def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_p
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_live_display_shows_what_runs():
-    from rich.console import Console
-    from rich.live import Live
-
-    from imcc.cli._progress import _Tasks
-
-    console = Console(force_terminal=True, width=100, record=True)
-    key = TaskKey("scores", "yeast", "imcc", 1)
-    view = _Tasks("mine")
-    with Live(view, console=console, transient=True) as live:
-        view.show(live, Progress(4, 1, 1, {key: 75.0}, None, 80.0, 200.0))
-        text = console.export_text(clear=False)
-    shown = console.export_text()
-    assert "mine: 1 of 4 done, 1 failed, 1 min 20 s so far, about 3 min 20 s left" in text + shown
-    (line,) = {line for line in (text + shown).splitlines() if "yeast, imcc, split 2" in line}
-    assert line.split() == ["running", "yeast,", "imcc,", "split", "2", "1", "min", "15", "s"]
-
-
-def test_the_line_of_a_task_goes_on_while_it_runs():
-    from rich.console import Console
-
-    from imcc.cli._progress import _Tasks
-
-    console = Console(force_terminal=True, width=100, record=True)
-
-    def shown():
-        console.print(view)
-        return console.export_text()
-
-    view = _Tasks("mine")
-    view.progress = Progress(4, 1, 0, {TaskKey("scores", "yeast", "imcc", 1): 4.0}, None, 5.0, 20.0)
-    view.since = time.perf_counter()
-    first = shown()
-    assert re.search(r"split 2 +4\.\d s", first)
-    view.update(0.4, "searching the grid")
-    time.sleep(0.15)
-    later = shown()
-    assert re.search(r"split 2 +4\.[1-9] s +searching the grid, 40%", later)
-    assert first.splitlines()[0] != later.splitlines()[0]  # the time so far
 
 
 def test_a_merge_that_fails_leaves_no_store(store, toml, tmp_path):

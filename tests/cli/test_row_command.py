@@ -9,6 +9,7 @@ from imcc.baselines import BinaryRelevanceSVM
 from imcc.cli._row import signed_bar, signed_number
 from imcc.persistence import load_model, save_model
 from imcc.tables import read_table, write_example
+from tests.cli.conftest import invoke, one_setting
 
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -24,18 +25,13 @@ def flat(text):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Support tickets as CSV, and a model of them."""
-    from click.testing import CliRunner
-
-    from imcc.cli._app import app
-
     folder = tmp_path_factory.mktemp("tickets")
     write_example(folder / "train.csv", 120, seed=1)
     write_example(folder / "test.csv", 30, seed=2)
     lines = (folder / "test.csv").read_text("utf-8").splitlines(keepends=True)
     (folder / "one.csv").write_text("".join(lines[:2]), "utf-8")
-    start = ["fit", folder / "train.csv", "--labels", ",".join(LABELS), "--clusters", "6"]
-    result = CliRunner().invoke(app, [*map(str, start), "-o", str(folder / "model.skops")])
-    assert result.exit_code == 0, result.output
+    start = ("tune", folder / "train.csv", "--labels", ",".join(LABELS), *one_setting(6))
+    invoke(*start, "-o", folder / "model.skops")
     return folder
 
 

@@ -50,7 +50,7 @@ def experiment() -> None:
     epilog=examples(
         "imcc experiment run quick",
         "imcc experiment run quick --methods imcc,kernel_ridge --repeats 3 -j 2",
-        "imcc experiment run mine.toml -o results/mine.sqlite --dask tcp://10.0.0.1:8786",
+        "imcc experiment run mine.toml -o results/mine.sqlite -j -1",
         "imcc experiment run mine.toml --methods my_methods.toml --rows mine.csv",
     ),
 )

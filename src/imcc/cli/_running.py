@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from imcc.cli._options import refuse_options
 from imcc.cli._progress import shown_progress
 from imcc.cli._terminal import problems_reported, say
 
@@ -85,11 +84,6 @@ _RUNNING = (
         metavar="NAME",
         help="Device for methods that support it, such as cuda.  [default: NumPy on the CPU]",
     ),
-    click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help='Compute on a Dask cluster, given by the address of its scheduler, or "local".',
-    ),
     click.option("--quiet", is_flag=True, help="Print nothing until the end."),
     click.option(
         "--json",
@@ -112,21 +106,18 @@ def run_shown(
     path: Path,
     *,
     jobs: int,
-    threads: int | None,
-    dask: str | None,
-    device: str | None,
-    allow: tuple[str, ...],
-    isolate: bool | None,
-    timeout: float | None,
-    budget: float | None,
     quiet: bool,
-    as_json: bool,
+    as_json: bool = False,
+    threads: int | None = None,
+    device: str | None = None,
+    allow: tuple[str, ...] = (),
+    isolate: bool | None = None,
+    timeout: float | None = None,
+    budget: float | None = None,
 ) -> Summary:
     """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue."""
     from imcc.experiment import run
 
-    if dask is not None:
-        refuse_options(["jobs"], "processes on this machine, not for --dask")
     try:
         with (
             problems_reported(),
@@ -137,7 +128,6 @@ def run_shown(
                 wanted,
                 path,
                 n_jobs=jobs,
-                dask=dask,
                 threads=threads,
                 device=device,
                 allow=allow,

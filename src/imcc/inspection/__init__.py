@@ -34,6 +34,7 @@ from imcc.inspection._diagnostics_figures import (
     draw_threshold_curves,
 )
 from imcc.inspection._ensemble import draw_members
+from imcc.inspection._evaluate import Evaluation, evaluate_model
 from imcc.inspection._explain import Explainer, Explanation, Part, explain
 from imcc.inspection._figures import (
     draw_clusters,
@@ -62,6 +63,7 @@ __all__ = [
     "ColumnPart",
     "Diagnostics",
     "Estimate",
+    "Evaluation",
     "Explainer",
     "Explanation",
     "GroupDescription",
@@ -90,6 +92,7 @@ __all__ = [
     "draw_members",
     "draw_reliability",
     "draw_threshold_curves",
+    "evaluate_model",
     "explain",
     "explain_columns",
     "inspect_model",
