@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError, Message, given
+from imcc.calibration import MultilabelCalibrator
 from imcc.cli._app import app
 from imcc.cli._terminal import print_result, problems_reported
 from imcc.datasets import Dataset, load_dataset, read, write
@@ -330,13 +331,16 @@ def test_words_mean_what_they_meant_in_training(imcc, tmp_path):
 
 def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
     words = np.array(["cat", "dog", "emu"])[training.Y[:, 0] + training.Y[:, 1]]
-    model = IMCCClassifier(n_clusters=4, random_state=0).fit(training.X, words)
+    model = IMCCClassifier(n_clusters=4, random_state=0)
+    model = MultilabelCalibrator(model, cv=3).fit(training.X, words)
     save_model(model, tmp_path / "m.skops", feature_names=FEATURES)
     rows = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv").stdout)
     assert rows[0] == ["class"]
     assert {row[0] for row in rows[1:]} <= {"cat", "dog", "emu"}
-    rows = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--scores").stdout)
-    assert rows[0] == ["cat", "dog", "emu"]
+    for option in ("--scores", "--proba"):
+        rows = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv", option).stdout)
+        assert rows[0] == ["cat", "dog", "emu"]
+    np.testing.assert_allclose(np.array(rows[1:], dtype=float).sum(axis=1), 1)
     assert json.loads(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--json").stdout)
     assert (
         "one class per row"
@@ -848,13 +852,6 @@ def test_the_examples_are_valid(imcc):
                 known = {opt for p in found.params for opt in (*p.opts, *p.secondary_opts)}
                 for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", words[1]):
                     assert option in known, (path, line, option)
-
-
-def test_contents(imcc):
-    text = imcc("--help").stdout
-    headings = [text.index(f"\n{word}:") for word in ("Models", "Data", "More")]
-    assert headings == sorted(headings)
-    assert text.index("  tune") < text.index("  predict") < text.index("  datasets")
 
 
 def test_without_skops_it_is_said_before_the_work(imcc, pets, tmp_path, monkeypatch):

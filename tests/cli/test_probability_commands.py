@@ -96,16 +96,6 @@ def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):
     assert "MultilabelCalibrator" in wrong.stderr
 
 
-def test_models_of_one_class_per_row(imcc, pets, tmp_path):
-    data = make_data(120)
-    words = np.array(["cat", "dog", "emu"])[data.Y[:, 0] + data.Y[:, 1]]
-    model = MultilabelCalibrator(IMCCClassifier(4, random_state=0), cv=3).fit(data.X, words)
-    save_model(model, tmp_path / "m.skops", feature_names=FEATURES)
-    found = table(imcc("predict", tmp_path / "m.skops", pets / "new.csv", "--proba").stdout)
-    assert found[0] == ["cat", "dog", "emu"]
-    np.testing.assert_allclose(np.array(found[1:], dtype=float).sum(axis=1), 1)
-
-
 @pytest.mark.parametrize("extra", [(), ("--thresholds", "f1"), ("--scale",)], ids=" ".join)
 def test_tune_calibrate(imcc, pets, tmp_path, extra):
     from sklearn.model_selection import KFold

@@ -185,23 +185,6 @@ def test_describe_shows_the_same_table(folder, imcc):
     imcc("datasets", "describe", folder / "train.csv", "--draw", "x.png", code=2)
 
 
-def test_percentages_thousands_and_repeated_ids_are_shown(imcc, tmp_path):
-    rows = [
-        f'K{max(i, 1)},{i % 7} %,"{i + 1},234.5",{i}{" %" * (i % 2)},{i % 2}' for i in range(40)
-    ]
-    file = tmp_path / "t.csv"
-    file.write_text("\n".join(["code,share,price,mixed,late", *rows]) + "\n", "utf-8")
-    out = imcc("datasets", "describe", file, "--labels", "late")
-    shown, warned = flat(out.stdout), flat(out.stderr)
-    assert "12 % is read as 12" in shown
-    assert "1,234.5 is read as 1234.5" in shown
-    assert "although some values are repeated" in shown
-    assert "column 'code' is left out" in warned
-    assert '[columns] "code" = "category" in the file of --schema' in warned
-    assert "column 'mixed' is of the kind category" in warned
-    assert warned.count("Warning: ") == 2
-
-
 def test_names_with_commas_quotes_and_umlauts(imcc, tmp_path):
     rng = np.random.default_rng(0)
     size = rng.normal(size=80)
@@ -334,35 +317,6 @@ def test_the_way_back(folder, imcc, tmp_path):
     shown = imcc("inspect", file, "--rows", raw, "--row", 3, "--by", "support", *trust).stdout
     assert "Row 3" in shown
     assert "unknown to the model" in imcc("predict", file, raw, *trust, code=1).stderr
-
-
-_MEMORY = """
-import resource, sys
-from imcc.cli._app import app
-app(["predict", sys.argv[1], sys.argv[2], "-o", sys.argv[3], "--force"], standalone_mode=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-
-
-@pytest.mark.slow
-def test_memory_is_bounded_by_parts_not_by_the_table(folder, tmp_path):
-    frame = pd.read_csv(folder / "test.csv")
-    peaks = []
-    for copies in (300, 900):
-        file = tmp_path / "big.csv"
-        pd.concat([frame] * copies).to_csv(file, index=False)
-        arguments = [folder / "model.skops", file, tmp_path / "out.csv"]
-        done = subprocess.run(
-            [sys.executable, "-c", _MEMORY, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=True,
-        )
-        peaks.append(int(done.stdout.split()[-1]))
-    assert file.stat().st_size > 9e6
-    # The features alone of the rows that the second file has more would take over 170 MB.
-    assert peaks[1] < peaks[0] + 60, peaks
 
 
 _PEAK = """

@@ -234,8 +234,7 @@ def _said_by_schema(path: str) -> dict[str, Any]:
 
     with problems_reported():
         known = read_schema(path)
-    said = {name: getattr(known, name, None) for name in ("delimiter", "encoding")}
-    return {name: value for name, value in said.items() if value is not None}
+    return dict(getattr(known, "reading", {}))
 
 
 def converting_options(command: Callable[..., Any]) -> Callable[..., Any]:

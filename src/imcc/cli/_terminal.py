@@ -150,11 +150,9 @@ _OPTIONS = {
     "trusted": "trust",
 }
 # Arguments that a schema file has, and their names in it.
-_IN_SCHEMA = {
-    "delimiter": "delimiter",
-    "encoding": "encoding",
+_IN_SCHEMA: dict[str, str] = {
+    **{name: name for name in ("delimiter", "encoding", "header", "member", "separator")},
     "missing_words": "missing",
-    "separator": "separator",
 }
 
 
