@@ -388,6 +388,10 @@ def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
     assert "line 2" in said
     assert "'l' has missing values, in 10 of 40 rows" in said
     assert said.rstrip().endswith("--unknown-labels")
+    describe = ("datasets", "describe", file, "--labels", "l,m", "--json")
+    imcc(*describe, code=1)
+    found = json.loads(imcc(*describe, "--unknown-labels").stdout)
+    assert found["label_counts"] == {"l": 10, "m": 20}
     imcc(*fit, "--unknown-labels")
     assert load_model(model).unknown_labels is True
     # The labels of all rows are needed to compare with.

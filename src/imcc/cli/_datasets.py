@@ -231,7 +231,7 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
         if known.tags is not None:
             Y, names = tag_matrix(read_tags(source.table[known.tags], known.separator))
         elif names:
-            Y = indicator_columns(source.table, names)
+            Y = indicator_columns(source.table, names, unknown=known.unknown_labels) == 1
         else:
             return None
     features = schema.features or ["none"]
