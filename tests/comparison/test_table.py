@@ -123,8 +123,20 @@ class TestMissing:
         result = compare(table, missing="drop", control="m0")
         assert (result.methods, len(result.datasets)) == (("m0", "m2"), 4)
         assert result.left_out == (("m1", "runs on 3 of 4 data sets"),)
-        with pytest.raises(ValueError, match="control 'm1'"):
-            compare(table, missing="drop", control="m1")
+
+    def test_with_a_control_its_runs_are_compared(self):
+        table = self.gappy((0, 1), (1, 1, 2), (3, 2, 0))
+        result = compare(table, missing="drop", control="m1")
+        assert (result.methods, result.datasets) == (("m0", "m1", "m2"), ("d1", "d2", "d3"))
+        assert result.counts.tolist() == [[2] * 3, [3] * 3, [2] * 3]
+        assert result.left_out[0] == ("d0", "no runs of m1")
+        # A method on other splits than those of the control is not compared with it.
+        other = self.gappy((0, 1, slice(1, None)), (0, 2, 0))
+        result = compare(other, missing="drop", control="m1")
+        assert result.methods == ("m0", "m1")
+        assert result.left_out[0] == ("m2", "runs on 3 of 4 data sets")
+        with pytest.raises(ValueError, match="control 'm1' is left out: no runs"):
+            compare(self.gappy((slice(None), 1)), missing="drop", control="m1")
 
     def test_a_method_that_never_ran(self):
         result = compare(self.gappy((slice(None), 2)), missing="drop")

@@ -253,7 +253,9 @@ def check_complete(table: ScoreTable) -> None:
         raise MissingRunsError(cells, table.metric)
 
 
-def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], ...]]:
+def drop_missing(
+    table: ScoreTable, control: str | None = None
+) -> tuple[ScoreTable, tuple[tuple[str, str], ...]]:
     """Return the methods that can be compared, on their common runs, and what was left out.
 
     These are the methods with runs on all data sets.  A method that lacks data sets does not remove
@@ -266,6 +268,9 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
     ----------
     table : ScoreTable
         The scores.
+    control : str, default=None
+        A method to compare the others with: only its runs, and those of the others on the same
+        splits, are compared.
 
     Returns
     -------
@@ -274,6 +279,11 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
     left_out : tuple of (str, str)
         Names of methods and data sets that were left out, and why.
     """
+    whole = table
+    if control is not None:
+        has = ~np.isnan(table.select(methods=[control]).values)
+        kept = [d for d, any_ in zip(table.datasets, has.any(axis=(1, 2)), strict=True) if any_]
+        table = replace(table, values=np.where(has, table.values, np.nan)).select(datasets=kept)
     have = table.counts > 0
     begun = have.any(axis=1)
     enough = have.sum(axis=0) >= few_datasets(int(begun.sum()))
@@ -291,9 +301,12 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
         if method not in part.methods:
             where = f"runs on {n} of {begun.sum()} data sets" if n else "no runs"
             left_out.append((method, where))
-    why = "no repetition that all of the ranked methods have"
-    left_out += [(dataset, why) for dataset in table.datasets if dataset not in part.datasets]
-    n_all = int(table.select(part.datasets, part.methods).counts.sum())
+    for dataset in whole.datasets:
+        if dataset not in table.datasets:
+            left_out.append((dataset, f"no runs of {control}"))
+        elif dataset not in part.datasets:
+            left_out.append((dataset, "no repetition that all of the ranked methods have"))
+    n_all = int(whole.select(part.datasets, part.methods).counts.sum())
     lost = n_all - int(part.counts.sum())
     if lost:
         name = "1 run" if lost == 1 else f"{lost} runs"
