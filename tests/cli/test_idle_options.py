@@ -27,14 +27,9 @@ from tests.cli.test_model_commands import commands
         "tune TRAIN NAMED -o OUT.skops --scale",
         "datasets describe TRAIN --force",
         "datasets describe yeast --unknown-labels",
-        "compare none.sqlite --published p.csv --rope 0.1",
         "compare none.sqlite --published p.csv --control imcc",
-        "report none.sqlite --tables latex --rope 0.1",
-        "report none.sqlite --tables latex --published p.csv",
-        "report none.sqlite --tables latex --alpha 0.1",
-        "report none.sqlite --figures svg --rope 0.1",
-        "report none.sqlite --figures svg --force",
-        "report none.sqlite -o - --force",
+        "report none.sqlite -o tables.tex --published p.csv",
+        "report none.sqlite -o tables.tex --control imcc",
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(imcc, pets, tmp_path, words):

@@ -151,8 +151,3 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     (tmp_path / "t.svm").write_text("0 1:2\n")
     assert offered(data.read, tmp_path / "t.svm", index_base="?") == choices.INDEX_BASES
     assert choices.DEFAULT_DATASET in choices.dataset_names()
-    table = imcc.comparison.ScoreTable.from_records([("a", "b", 0, 0.5)], metric="coverage")
-    assert offered(imcc.comparison.compare, table, missing="?") == choices.MISSING
-    assert (
-        offered(imcc.report.write_figures, tmp_path, tmp_path, format="?") == choices.FIGURE_FORMATS
-    )

@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from imcc.experiment import Experiment, Store, StoreError, run, run_task
-from imcc.experiment._executors import ProcessExecutor, WorkerDiedError, make_executor
-from imcc.experiment._runner import run_alone
 from imcc.experiment._task import choose_threads
-from tests.calls import recorded_calls
+from imcc.experiment._workers import ProcessExecutor, WorkerDiedError
 from tests.experiment.conftest import ALLOW, DICE
 
 RUDE = "imcc_test_methods.Rude"
@@ -72,18 +71,6 @@ def test_what_a_method_prints_is_not_taken_for_a_result(pets_file, tmp_path):
     assert run(rude(pets_file, "print"), tmp_path / "x.sqlite").n_computed == 2
 
 
-@pytest.mark.slow
-def test_a_task_alone_reports_how_it_ended(pets_file, tmp_path):
-    for how, timeout, said in (
-        ("segfault", None, "SIGSEGV"),
-        ("hang", 2.0, "timeout"),
-        ("sys.exit", None, "sys.exit"),
-    ):
-        log = tmp_path / "log"
-        task = rude(pets_file, how, good=0, log=log).resolve().tasks()[0]
-        assert said in run_alone(timeout, task, 1).error
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_killing_the_runner_leaves_no_workers_behind(pets_file, tmp_path, jobs):
@@ -106,24 +93,30 @@ run(experiment, sys.argv[3], n_jobs={jobs})
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_ours_are_computed_here_and_others_are_not(pets, tmp_path):
-    elsewhere = []
-    for number, (method, options) in enumerate(
-        [
-            ("kernel_ridge", {}),
-            ("sklearn.neighbors.KNeighborsClassifier", {}),
-            ("sklearn.neighbors.KNeighborsClassifier", {"isolate": False}),
-            ("kernel_ridge", {"isolate": True}),
-            ("kernel_ridge", {"timeout": 60}),
-            ("kernel_ridge", {"budget": 60}),
-        ]
-    ):
-        experiment, store = Experiment(pets, {"m": method}, n_repeats=1), tmp_path / f"{number}.db"
-        run(experiment, store, isolate=False)
-        with recorded_calls(make_executor) as calls:  # nothing is left to compute
-            run(experiment, store, **options)
-        elsewhere.append(isinstance(calls[0].result, ProcessExecutor))
-    assert elsewhere == [False, True, False, True, True, True]
+class Source(str):
+    """The source of data, which notices when it is sent to another process."""
+
+    sent = False
+
+    def __reduce__(self):
+        self.sent = True
+        return str, ("elsewhere",)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "elsewhere"),
+    [
+        ("sklearn.neighbors.KNeighborsClassifier", {}, True),
+        ("sklearn.neighbors.KNeighborsClassifier", {"isolate": False}, False),
+        ("kernel_ridge", {}, False),
+        ("kernel_ridge", {"isolate": False, "timeout": 60}, True),  # only a process can be stopped
+    ],
+)
+def test_ours_are_computed_here_and_others_are_not(pets, tmp_path, method, options, elsewhere):
+    data = replace(pets, source=Source("here"))
+    experiment = Experiment(data, {"m": method}, n_repeats=1)
+    assert run(experiment, tmp_path / "x.sqlite", **options).n_computed == 1
+    assert data.source.sent == elsewhere
 
 
 def test_workers_are_used_again_and_replaced_when_they_die():
@@ -137,7 +130,7 @@ def test_workers_are_used_again_and_replaced_when_they_die():
         with pytest.raises(WorkerDiedError, match="ZeroDivisionError"):
             call_and_wait(executor, divmod, 1, 0)
         stuck = executor.submit(time.sleep, 600)
-        assert executor.wait([stuck], 0.2) == []
+        assert executor.wait(0.2) == []
         executor.stop(stuck)
         assert call_and_wait(executor, abs, -1) == 1
     finally:
@@ -145,9 +138,9 @@ def test_workers_are_used_again_and_replaced_when_they_die():
 
 
 def call_and_wait(executor, function, *arguments):
-    handle = executor.submit(function, *arguments)
-    assert executor.wait([handle], 60) == [handle]
-    return executor.result(handle)
+    call = executor.submit(function, *arguments)
+    assert executor.wait(60) == [call]
+    return call.result()
 
 
 # Stores that disappear.

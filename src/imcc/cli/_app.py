@@ -34,7 +34,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Science": {
         "experiment": (
             "_experiment:experiment",
-            "Compare methods on data sets: run, stop, resume, export, merge.",
+            "Compare methods on data sets: run, stop, continue.",
         ),
         "compare": (
             "_compare:compare_",

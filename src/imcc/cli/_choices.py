@@ -29,11 +29,8 @@ NOMINAL = ("onehot", "ordinal", "error")
 INDEX_BASES = ("auto", "zero", "one")
 DEFAULT_DATASET = "yeast"
 
-# imcc.comparison, imcc.experiment and imcc.report
-MISSING = ("raise", "drop")
+# imcc.experiment
 EACH = "each"
-TABLE_FORMATS = ("markdown", "latex")
-FIGURE_FORMATS = ("svg", "pdf", "png")
 
 
 def dataset_names() -> tuple[str, ...]:

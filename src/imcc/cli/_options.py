@@ -284,17 +284,3 @@ CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
-ALPHA = click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Significance level.",
-)
-ROPE = click.option(
-    "--rope",
-    type=click.FloatRange(0),
-    default=0.01,
-    show_default=True,
-    help="Differences up to this size are negligible in practice, in units of the metric.",
-)

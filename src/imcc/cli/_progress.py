@@ -208,10 +208,9 @@ def _print_json(progress: Progress) -> None:
     last = progress.last
     if last is None:
         return
-    kind, dataset, method, repetition = last.key
+    dataset, method, repetition = last.key
     event = {
         "event": "failed" if isinstance(last, Failure) else "done",
-        "kind": kind,
         "dataset": dataset,
         "method": method,
         "repetition": repetition,

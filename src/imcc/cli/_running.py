@@ -62,12 +62,6 @@ _RUNNING = (
         "the packages allowed here or by the file that is run.",
     ),
     click.option(
-        "--isolate/--no-isolate",
-        default=None,
-        help="Compute each task in a separate process, so that crashes do not stop the run.  "
-        "[default: if a method is not from imcc]",
-    ),
-    click.option(
         "--timeout",
         type=Duration(),
         help="Stop a task that takes longer, such as 30min; it counts as failed.",
@@ -76,7 +70,7 @@ _RUNNING = (
         "--for",
         "budget",
         type=Duration(),
-        help="Stop after this time, such as 2h.  Remaining tasks can be resumed; the exit code is "
+        help="Stop after this time, such as 2h.  The same command continues; the exit code is "
         f"{OUT_OF_TIME}.",
     ),
     click.option(
@@ -111,7 +105,6 @@ def run_shown(
     threads: int | None = None,
     device: str | None = None,
     allow: tuple[str, ...] = (),
-    isolate: bool | None = None,
     timeout: float | None = None,
     budget: float | None = None,
 ) -> Summary:
@@ -131,13 +124,12 @@ def run_shown(
                 threads=threads,
                 device=device,
                 allow=allow,
-                isolate=isolate,
                 timeout=timeout,
                 budget=budget,
                 progress=progress,
             )
     except KeyboardInterrupt:
-        say(f"Stopped. Go on with: imcc experiment resume {path}", err=True)
+        say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
@@ -146,7 +138,7 @@ def stopped_in_time(summary: Summary, path: Path) -> None:
     if summary.n_out_of_time:
         say(
             f"The time is over; {summary.n_out_of_time} tasks are left. Go on with: imcc "
-            f"experiment resume {path}",
+            f"experiment run {path}",
             err=True,
         )
         raise SystemExit(OUT_OF_TIME)

@@ -171,6 +171,15 @@ class Method:
         """Return a canonical form for comparisons."""
         return canonical(self.to_dict())
 
+    def difference(self, other: Method) -> str:
+        """Return the first difference to another method in words; "" if they are the same."""
+        ours, theirs = self.canonical(), other.canonical()
+        for name in sorted({*ours["params"], *theirs["params"]}):
+            values = [method["params"].get(name) for method in (ours, theirs)]
+            if values[0] != values[1]:
+                return f"{name} is {values[0]!r} there, {values[1]!r} here"
+        return "" if ours == theirs else f"it is {ours} there, {theirs} here"
+
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""
         plain: dict[str, Any] = dict(self.description)

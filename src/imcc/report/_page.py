@@ -17,7 +17,6 @@ import numpy as np
 import imcc
 from imcc._utils.optional import require
 from imcc.experiment import Experiment, Run
-from imcc.metrics import METRICS
 from imcc.report import _words as words
 from imcc.report._figures import dataset_figure, draw_figures, panel_figure
 from imcc.report._published import published_section
@@ -75,7 +74,7 @@ def render(results: Results, title: str | None = None) -> str:
         # were included as markup by mistake.
         script_hash=digest,
         results=results,
-        finished=max((record.finished for record in results.records), default=""),
+        finished=max((run.finished for run in results.runs), default=""),
         n_tasks=len(results.experiment.tasks()),
         waiting=_waiting(results),
         about=_about(results.experiment),
@@ -95,7 +94,6 @@ def render(results: Results, title: str | None = None) -> str:
             }
             for panel in results.panels
         ],
-        sensitivity=list(_sensitivity(results, figures)),
         labels=_labels(results),
         datasets=list(_datasets(results, figures)),
         published=published_section(results),
@@ -137,27 +135,12 @@ def _about(experiment: Experiment) -> dict[str, str]:
     protocol = experiment.protocol
     train = 100 - round(100 * protocol.test_size)
     splits = f"{counted(experiment.n_repeats, 'random split')}, {train} % for training"
-    facts = {
+    return {
         "data sets": str(len(experiment.datasets)),
         "methods": joined(one_line(method.name) for method in experiment.methods) or "none",
         "splits": splits + (", stratified" if protocol.stratified else ""),
         "settings": f"{protocol.cv}-fold cross-validation by {metric_title(protocol.scoring)}",
     }
-    if experiment.studied_datasets:
-        facts["sensitivity"] = joined(one_line(spec.name) for spec in experiment.studied_datasets)
-    return facts
-
-
-def _sensitivity(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for metric in METRICS:
-        studies = []
-        for number, study in enumerate(results.studies):
-            name = f"{dataset_figure('sensitivity', number, study.key[1])}_{metric}_"
-            parts = (name + part for part in ("alpha_gamma", "beta", "n_clusters"))
-            if metric in study.metrics:
-                studies.append((study.key[1], _existing(figures, *parts)))
-        if studies:
-            yield {"metric": metric, "studies": studies}
 
 
 def _labels(results: Results) -> dict[str, Any]:
@@ -185,7 +168,7 @@ def _labels(results: Results) -> dict[str, Any]:
 def _datasets(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the figure, the facts and the methods of each data set."""
     for number, spec in enumerate(results.experiment.datasets):
-        runs = [run for run in results.runs if run.key[1] == spec.name]
+        runs = [run for run in results.runs if run.key.dataset == spec.name]
         figure = _existing(figures, dataset_figure("spread", number, spec.name))
         if results.main is None or not figure:
             yield {"name": spec.name, "figure": None}
@@ -208,7 +191,7 @@ def _methods(panel: Panel, dataset: str, runs: list[Run], scoring: str) -> Itera
     """Yield score, time, memory and chosen settings of each method with runs on a data set."""
     scores = panel.scores.select([dataset])
     for method, mean, std in zip(scores.methods, scores.mean()[0], scores.std()[0], strict=True):
-        own = [run for run in runs if run.key[2] == method]
+        own = [run for run in runs if run.key.method == method]
         if own:
             memory = [run.peak_memory for run in own if run.peak_memory is not None]
             yield {
@@ -241,8 +224,8 @@ def _with_counts(values: Counter[str]) -> list[str]:
 
 def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """Return the distinct environments of the results with their counts, the most common first."""
-    environments = {repr(sorted(r.environment.items())): r.environment for r in results.records}
-    counts = Counter(repr(sorted(r.environment.items())) for r in results.records)
+    environments = {repr(sorted(r.environment.items())): r.environment for r in results.runs}
+    counts = Counter(repr(sorted(r.environment.items())) for r in results.runs)
     return [
         (
             n,
@@ -258,9 +241,9 @@ def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
 def _warnings(results: Results) -> dict[str, str]:
     """Return the distinct warnings with the methods that gave them."""
     methods: dict[str, Counter[str]] = {}
-    for record in results.records:
-        for text in record.warnings:
-            methods.setdefault(text, Counter())[record.key[2]] += 1
+    for run in results.runs:
+        for text in run.warnings:
+            methods.setdefault(text, Counter())[run.key.method] += 1
     return {text: ", ".join(_with_counts(counts)) for text, counts in methods.items()}
 
 
@@ -274,7 +257,6 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
         ``in_memory``, the names of data sets that the description does not contain.
     """
     file = "experiment.json"
-    specs = (*experiment.datasets, *experiment.studied_datasets)
     # Allowed packages are part of the command, where they are visible, not of the file.
     allowed = [word for package in experiment.packages() for word in ("--allow", package)]
     return {
@@ -282,7 +264,7 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
         "description": json.dumps(
             _without_defaults(experiment.to_dict()), indent=2, ensure_ascii=False
         ),
-        "in_memory": list(dict.fromkeys(spec.name for spec in specs if spec.in_memory)),
+        "in_memory": [spec.name for spec in experiment.datasets if spec.in_memory],
         "commands": [
             shlex.join(["imcc", "experiment", "run", file, *allowed, "-o", store]),
             shlex.join(["imcc", "report", store, "-o", "report.html"]),

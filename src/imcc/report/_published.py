@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from imcc.experiment import EACH, VERDICTS, PublishedComparison, compare_with_published
+from imcc.experiment import EACH, PublishedComparison, compare_with_published
+from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
 from imcc.report._results import OWN, Results
 
