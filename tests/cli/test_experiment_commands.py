@@ -116,15 +116,9 @@ def test_a_store_can_be_moved_and_continued(toml, tmp_path):
 
 def test_status_lists_what_there_is(store, tmp_path):
     (tmp_path / "broken.sqlite").write_text("no")
-    text = call("experiment", "status", tmp_path).stdout
-    assert "quick" in text
-    assert "mine.sqlite" in text
+    assert "mine.sqlite" in call("experiment", "status", tmp_path).stdout
     found = json.loads(call("experiment", "status", tmp_path, "--json").stdout)
-    assert set(found["experiments"]) == {"quick"}
-    assert [(s["file"], s["done"]) for s in found["stores"]] == [
-        ("broken.sqlite", None),
-        ("mine.sqlite", 4),
-    ]
+    assert [(s["file"], s["done"]) for s in found] == [("broken.sqlite", None), ("mine.sqlite", 4)]
 
 
 def test_rows_computed_elsewhere(store, toml, tmp_path):

@@ -23,21 +23,19 @@ from imcc.experiment._claims import Claims, is_alive, machine, process_start
 from tests.experiment.conftest import ALLOW, DICE
 
 
-def rows(path):
-    with Store(path, read_only=True) as store:
-        return [(run.key, run.seed, run.selections) for run in store.runs()]
-
-
 @pytest.mark.slow
-def test_the_same_rows_come_out_of_any_number_of_processes(small, tmp_path):
-    expected = sorted(
-        (run.key, run.seed, run.selections) for run in (run_task(task, 1) for task in small.tasks())
-    )
+def test_the_same_rows_come_out_of_any_process(small, tmp_path):
+    """Also those of a method that draws from the global generators."""
+    draws = {"estimator": "imcc_test_methods.Rude", "params": {"how": "draw"}}
+    experiment = small.with_methods({"draws": draws}).resolve()
+    tasks = [run_task(task, 1) for task in experiment.tasks()]
+    expected = sorted((run.key, run.seed, run.selections) for run in tasks)
     for name, options in {"here": {"isolate": False}, "two": {"n_jobs": 2}}.items():
         path = tmp_path / f"{name}.sqlite"
-        summary = run(small, path, threads=1, **options)
-        assert (summary.n_computed, summary.failures, summary.n_missing) == (6, [], 0)
-        assert rows(path) == expected
+        summary = run(experiment, path, threads=1, **options)
+        assert (summary.n_computed, summary.failures, summary.n_missing) == (9, [], 0)
+        with Store(path, read_only=True) as store:
+            assert [(run.key, run.seed, run.selections) for run in store.runs()] == expected
 
 
 def test_a_failing_method_does_not_stop_the_others(pets_file, tmp_path):
@@ -60,20 +58,6 @@ def test_a_failing_method_does_not_stop_the_others(pets_file, tmp_path):
         assert opened.failures() == []
 
 
-@pytest.mark.slow
-def test_a_worker_that_dies_takes_only_its_own_task_with_it(pets_file, tmp_path):
-    mended = tmp_path / "mended"
-    methods = {f"good{i}": {"estimator": DICE, "params": {"delay": 0.2}} for i in range(4)}
-    methods["deadly"] = {"estimator": DICE, "params": {"dies": str(mended)}}
-    experiment = Experiment({"pets": pets_file}, methods, n_repeats=1, allow=ALLOW)
-    summary = run(experiment, tmp_path / "x.sqlite", n_jobs=2)
-    assert summary.n_computed == 4
-    assert [f.key.method for f in summary.failures] == ["deadly"]
-    assert "died" in summary.failures[0].error
-    mended.touch()
-    assert run(experiment, tmp_path / "x.sqlite", n_jobs=2).n_computed == 1
-
-
 def test_what_is_there_is_not_computed_again(small, pets_file, tmp_path):
     log = tmp_path / "log"
     experiment = Experiment(
@@ -91,7 +75,7 @@ def test_what_is_there_is_not_computed_again(small, pets_file, tmp_path):
 
 def test_progress_is_reported(small, tmp_path):
     told = []
-    run(small, tmp_path / "x.sqlite", progress=told.append)
+    run(small, tmp_path / "x.sqlite", isolate=False, progress=told.append)
     ended = [p for p in told if p.last is not None]
     assert [p.n_done for p in ended] == [1, 2, 3, 4, 5, 6]
     assert all(p.n_tasks == 6 for p in told)

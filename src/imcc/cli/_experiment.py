@@ -229,11 +229,9 @@ def status(path: Path, as_json: bool) -> None:
 
 
 def _list(folder: Path, as_json: bool) -> None:
-    """Show the included experiments, and the stores in a folder."""
+    """Show the stores in a folder."""
     from imcc.experiment import Store, StoreError
-    from imcc.experiment._plan import list_experiments
 
-    shipped = list_experiments()
     stores: list[tuple[str, str, int | None, int | None]] = []
     for path in sorted(folder.glob("*.sqlite")):
         try:
@@ -245,13 +243,10 @@ def _list(folder: Path, as_json: bool) -> None:
             stores.append((path.name, str(error), None, None))
     if as_json:
         names = ("file", "experiment", "done", "tasks")
-        listed = [dict(zip(names, store, strict=True)) for store in stores]
-        print_json({"experiments": shipped, "stores": listed})
+        print_json([dict(zip(names, store, strict=True)) for store in stores])
         return
-    print_table("Experiments", [("name", "left"), ("what it is", "left")], list(shipped.items()))
-    if stores:
-        print_table(
-            f"Stores in {folder.resolve()}",
-            [("file", "left"), ("experiment", "left"), ("done", "right")],
-            [(file, name, f"{n_done} of {n_tasks}") for file, name, n_done, n_tasks in stores],
-        )
+    print_table(
+        f"Stores in {folder.resolve()}",
+        [("file", "left"), ("experiment", "left"), ("done", "right")],
+        [(file, name, f"{n_done} of {n_tasks}") for file, name, n_done, n_tasks in stores],
+    )

@@ -128,16 +128,6 @@ def is_resolved(description: Mapping[str, Any]) -> bool:
     return "defaults" in description
 
 
-def is_ours(value: Any) -> bool:
-    """Return whether a description only names classes of imcc, including nested ones."""
-    if isinstance(value, Mapping):
-        named = value.get("estimator")
-        # A parameter called "estimator" is a description itself and is checked below.
-        is_name = isinstance(named, str)
-        return (not is_name or named in CLASSES) and all(map(is_ours, value.values()))
-    return all(map(is_ours, value)) if isinstance(value, (list, tuple)) else True
-
-
 def packages_of(value: Any) -> tuple[str, ...]:
     """Return the packages that a description names, including nested ones."""
     found: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ from imcc.experiment._describe import (
     canonical,
     describe_estimator,
     from_data,
-    is_ours,
     is_resolved,
     packages_of,
     short_name,
@@ -164,8 +163,8 @@ class Method:
     @property
     def is_ours(self) -> bool:
         """Whether it is a named method, or only uses classes of imcc, nested ones included."""
-        ours = is_ours(self.description) or self.description in NAMED.values()
-        return ours and is_ours(self.grid or {})
+        foreign = packages_of(self.description) if self.description not in NAMED.values() else ()
+        return not (*foreign, *packages_of(self.grid))
 
     def canonical(self) -> dict[str, Any]:
         """Return a canonical form for comparisons."""

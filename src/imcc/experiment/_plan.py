@@ -23,6 +23,8 @@ from imcc.experiment._results import TaskKey
 from imcc.experiment._sources import DatasetSpec, make_datasets
 from imcc.metrics import METRICS
 
+#: The experiments that are included in the package.
+SHIPPED = ("quick",)
 _MAX_TASKS = 1_000_000
 
 
@@ -394,7 +396,11 @@ class Experiment:
 
     @classmethod
     def from_dict(
-        cls, plain: Mapping[str, Any], where: str = "experiment", allow: Iterable[str] = ()
+        cls,
+        plain: Mapping[str, Any],
+        where: str = "experiment",
+        allow: Iterable[str] = (),
+        folder: Path = Path(),
     ) -> Experiment:
         """Return the experiment of a description, for example of a TOML file; nothing is imported.
 
@@ -406,6 +412,8 @@ class Experiment:
             Source of the description, for error messages.
         allow : iterable of str, default=()
             As for the class.
+        folder : Path, default=Path()
+            Folder to which paths in the description are relative.
 
         Returns
         -------
@@ -419,9 +427,9 @@ class Experiment:
             raise ExperimentError(
                 f"{where}: unknown entries {sorted(unknown)}; known are {', '.join(sorted(known))}"
             )
-        arguments = {"datasets": (), **plain, "allow": allow}
         try:
-            return cls(**arguments)
+            datasets = make_datasets(plain.get("datasets", ()), folder)
+            return cls(**{**plain, "datasets": datasets, "allow": allow})
         except (ValueError, TypeError) as error:
             raise ExperimentError(f"{where}: {error}") from error
 
@@ -453,29 +461,6 @@ def _hash(plain: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def list_experiments() -> dict[str, str]:
-    """Return the experiments that are included in the package.
-
-    Returns
-    -------
-    dict of str to str
-        Descriptions by name.
-
-    Examples
-    --------
-    >>> sorted(list_experiments())
-    ['quick']
-    """
-    folder = resources.files("imcc.experiment") / "shipped"
-    found = {}
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".toml"):
-            # The first line of a file is a comment with its description.
-            first = file.read_text(encoding="utf-8").splitlines()[0]
-            found[file.name.removesuffix(".toml")] = first.lstrip("# ").rstrip()
-    return found
-
-
 def load_experiment(source: str | Path) -> Experiment:
     """Load an experiment by its name, or from a TOML or JSON file.
 
@@ -502,18 +487,18 @@ def load_experiment(source: str | Path) -> Experiment:
     <Experiment 'quick': 1 data sets x 5 methods x 3 repetitions>
     """
     path = Path(source)
-    if str(source) in list_experiments():
+    if str(source) in SHIPPED:
         path = Path(str(resources.files("imcc.experiment") / "shipped" / f"{source}.toml"))
     elif not path.exists():
         raise ExperimentError(
-            f"there is no experiment {str(source)!r}: give one of "
-            f"{', '.join(list_experiments())}, or the path of a TOML or JSON file"
+            f"there is no experiment {str(source)!r}: give one of {', '.join(SHIPPED)}, or the "
+            "path of a TOML or JSON file"
         )
     plain = _read_plain(path)
     plain.setdefault("name", path.stem)
-    plain["datasets"] = _resolved(plain.get("datasets", []), path.parent)
     # A file that the user runs is trusted like a program: it may allow the packages that it needs.
-    return Experiment.from_dict(plain, str(path), allow=plain.pop("allow", ()))
+    allow = plain.pop("allow", ())
+    return Experiment.from_dict(plain, str(path), allow=allow, folder=path.parent)
 
 
 def load_methods(path: str | Path) -> tuple[list[Method], tuple[str, ...]]:
@@ -553,34 +538,3 @@ def _read_plain(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # also of the decoders
         raise ExperimentError(f"{path} is not valid {kind}: {error}") from error
     return plain
-
-
-def _resolved(datasets: Any, folder: Path) -> Any:
-    """Make the paths of files absolute, so that a stored experiment can be resumed anywhere."""
-    if isinstance(datasets, Mapping):
-        datasets = [
-            {"name": name, **(entry if isinstance(entry, Mapping) else {"path": entry})}
-            for name, entry in datasets.items()
-        ]
-    if not isinstance(datasets, list):
-        return datasets
-    return [_resolve_entry(entry, folder) for entry in datasets]
-
-
-def _resolve_entry(entry: Any, folder: Path) -> Any:
-    if isinstance(entry, str) and ("." in entry or "/" in entry):
-        return str((folder / entry).resolve())
-    if not isinstance(entry, Mapping):
-        return entry
-    resolved = dict(entry)
-    for key in ("table", "schema"):
-        if isinstance(resolved.get(key), str):
-            resolved[key] = str((folder / resolved[key]).resolve())
-    if "path" in resolved:
-        paths = resolved["path"]
-        paths = [paths] if isinstance(paths, str) else list(paths)
-        resolved["path"] = [str((folder / path).resolve()) for path in paths]
-    labels = resolved.get("labels")
-    if isinstance(labels, str) and labels.lower().endswith(".xml"):
-        resolved["labels"] = str((folder / labels).resolve())
-    return resolved

@@ -10,7 +10,8 @@ from imcc._utils.progress import part
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.experiment import Store
 from imcc.report._figures import draw_figures
-from imcc.report._page import MARK, render
+from imcc.report._html import MARK
+from imcc.report._page import render
 from imcc.report._picture import SUFFIXES
 from imcc.report._results import OWN, gather
 from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
