@@ -149,7 +149,7 @@ def test_compare_prints_ranks_and_tests(store):
     text = call("compare", store).stdout
     assert "average_precision (higher is better), mean ± std (rank), 2 runs" in text
     assert "mean rank" in text
-    assert "No test: at least two data sets are needed" in text
+    assert "One data set does not show which method is better on others." in text
     (found,) = json.loads(call("compare", store, "--metric", "coverage", "--json").stdout)
     assert found["metric"] == "coverage"
     assert found["methods"] == ["ridge", "other"]
@@ -161,20 +161,23 @@ def test_compare_prints_ranks_and_tests(store):
 
 def test_compare_tests_over_several_data_sets(pets, tmp_path):
     data = {f"set{i}": pets for i in range(7)}
-    experiment = Experiment(data, {"imcc": DICE, "b": DICE, "c": DICE}, n_repeats=2, allow=ALLOW)
+    methods = {
+        name: {"estimator": DICE, "params": {"random_state": number}}
+        for number, name in enumerate(("imcc", "b", "c"))
+    }
+    experiment = Experiment(data, methods, n_repeats=2, allow=ALLOW)
     run(experiment, tmp_path / "x.sqlite", isolate=False)
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
-    assert "Friedman: F_F =" in text
+    assert "the best mean rank by one-error" in text
+    assert "Friedman's test" in text
     assert "first in" in text
     assert "one_error: imcc against each, positive where it is better" in text
-    assert "Nemenyi: mean ranks differ significantly where they are" in text
-    assert "imcc is significantly better than: none (Nemenyi)" in text
     assert re.search(
         r"^b +\d/\d/\d +[+-]0\.\d{4} ± 0\.\d{4} +[\d.]+ +[\d.]+/[\d.]+/[\d.]+$", text, re.M
     )
     assert "where equal means within 0.01." in text
     text = call("compare", tmp_path / "x.sqlite", "--control", "b", "--selection", "each").stdout
-    assert "b is significantly better" in text
+    assert "coverage: b against each, positive where it is better" in text
 
 
 def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypatch):
@@ -182,9 +185,10 @@ def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypat
     run(Experiment(pets, methods, n_repeats=2, allow=ALLOW), tmp_path / "x.sqlite", isolate=False)
     monkeypatch.setenv("COLUMNS", "100")
     text = call("compare", tmp_path / "x.sqlite", "--metric", "coverage").stdout
-    assert max(len(line) for line in text.splitlines()) <= 100
+    table = [line for line in text.splitlines() if not line.endswith(".")]
+    assert max(map(len, table)) <= 100
     assert all(name in text for name in methods)
-    assert text.count("pets") == 3
+    assert sum(line.startswith("pets") for line in table) == 3
     assert "first in" in text
     assert "continued" in text
 

@@ -13,7 +13,7 @@ from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
-    from imcc.comparison import Comparison
+    from imcc.comparison import Comparison, ScoreTable
     from imcc.experiment import PublishedComparison
 
 
@@ -58,11 +58,11 @@ def compare_(
 ) -> None:
     """Compare the results of methods, with tests of significance.
 
-    Shows means and ranks, Friedman's test and Nemenyi's critical difference; for the control
-    against each other method the size of the difference, Wilcoxon's test with Holm's adjustment and
-    the probabilities of a Bayesian test; or, with --published, a comparison with published
-    results. Methods are compared on the splits that all of them have, those of the control if it is
-    given; what is left out for that reason is listed.
+    Shows means and ranks, which method is best, by how much and whether significantly; for the
+    control against each other method the size of the difference, Wilcoxon's test with Holm's
+    adjustment and the probabilities of a Bayesian test; or, with --published, a comparison with
+    published results. Methods are compared on the splits that all of them have, those of the
+    control if it is given; what is left out for that reason is listed.
     """
     from imcc.comparison import compare
     from imcc.experiment import Store, compare_with_published
@@ -80,30 +80,29 @@ def compare_(
             tables = {name: opened.scores(name, selection) for name in own}
             _show_published(compare_with_published(tables, published), as_json)
             return
-        if control is None and "imcc" in opened.scores(wanted[0]).methods:
+        if control is None and "imcc" in {run.key.method for run in opened.runs()}:
             control = "imcc"
         compared = []
         for number, metric in enumerate(wanted):
             report(number, len(wanted), metric)
-            compared.append(
-                compare(
-                    opened.scores(metric, selection),
-                    control=control,
-                    missing="drop",
-                    test_size=opened.experiment.protocol.test_size,
-                )
-            )
+            scores = opened.scores(metric, selection)
+            size = opened.experiment.protocol.test_size
+            result = compare(scores, control=control, missing="drop", test_size=size)
+            compared.append((scores, result))
     if as_json:
-        print_json([comparison.to_dict() for comparison in compared])
+        print_json([result.to_dict() for _, result in compared])
         return
-    for comparison in compared:
-        _show_comparison(comparison)
+    for scores, result in compared:
+        _show_comparison(scores, result)
 
 
-def _show_comparison(result: Comparison) -> None:
-    """Print means, ranks and tests of one metric."""
+def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
+    """Print means and ranks of one metric, and the conclusions that a report has too."""
     import numpy as np
     from rich.text import Text
+
+    from imcc.report._results import Panel
+    from imcc.report._verdict import verdict
 
     better = "higher" if result.greater_is_better else "lower"
     n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
@@ -129,8 +128,10 @@ def _show_comparison(result: Comparison) -> None:
         [("", "left"), *((method, "right") for method in result.methods)],
         rows,
     )
-    for line in _tests(result):
-        say(line)
+    found = verdict(Panel(scores, result))
+    answers = (found.winner, found.lead, found.significant)
+    for sentences in dict.fromkeys(text for _, text in answers):
+        say(sentences)
     if result.against_control is not None:
         click.echo()
         _show_against(result)
@@ -172,36 +173,6 @@ def _show_against(result: Comparison) -> None:
         "better/equal/worse: probabilities by the Bayesian signed-rank test, where equal means "
         f"within {against.rope:g}."
     )
-
-
-def _tests(result: Comparison) -> list[str]:
-    """Return what the tests say, a line each; where there is none, why."""
-    lines = []
-    if result.friedman is None:
-        lines.append(f"No test: {result.reasons['friedman']}.")
-        return lines
-    test = result.friedman
-    verdict = "differ" if test.significant else "do not differ significantly"
-    lines.append(
-        f"Friedman: F_F = {test.f:.2f}, critical {test.f_critical:.2f}, p = {test.f_p:.2g}: the "
-        f"methods {verdict}."
-    )
-    if result.nemenyi is None:
-        return lines
-    lines.append(
-        "Nemenyi: mean ranks differ significantly where they are "
-        f"{result.nemenyi.critical_difference:.2f} or more apart."
-    )
-    if result.control is not None:
-        own = result.methods.index(result.control)
-        differs = result.nemenyi.significant[own]
-        behind = result.mean_ranks > result.mean_ranks[own]
-        for word, which in (("better", differs & behind), ("worse", differs & ~behind)):
-            names = [name for name, yes in zip(result.methods, which, strict=True) if yes]
-            if names or word == "better":
-                listed = ", ".join(names) or "none"
-                lines.append(f"{result.control} is significantly {word} than: {listed} (Nemenyi).")
-    return lines
 
 
 def _show_published(beside: PublishedComparison, as_json: bool) -> None:
