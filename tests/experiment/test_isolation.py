@@ -217,14 +217,14 @@ def test_a_run_ends_when_its_time_is_over_and_goes_on_later(pets_file, tmp_path)
 def test_what_is_expected_to_take_too_long_does_not_begin(pets_file, tmp_path):
     log = tmp_path / "log"
     methods = {
-        "slow": {"estimator": DICE, "params": {"delay": 4.0, "log": str(log)}},
+        "slow": {"estimator": DICE, "params": {"delay": 2.0, "log": str(log)}},
         "quick": DICE,
     }
     experiment = Experiment(pets_file, methods, n_repeats=1, allow=ALLOW)
     path = tmp_path / "x.sqlite"
     run(experiment, path)
     more = Experiment(pets_file, methods, n_repeats=3, allow=ALLOW)
-    summary = run(more, path, budget=3.9)
+    summary = run(more, path, budget=1.9)
     assert len(log.read_text().split()) == 1
     assert summary.n_out_of_time >= 2
 

@@ -270,13 +270,6 @@ def test_a_part_of_an_experiment():
         whole.subset(methods=[])
 
 
-def test_a_named_method_of_scikit_learn_counts_as_ours():
-    """It is of our table, and is computed in this process."""
-    assert all(method.is_ours for method in Experiment("yeast", ["extra_trees"]).methods)
-    changed = {"x": {"estimator": "extra_trees", "params": {"n_estimators": 5}}}
-    assert not Experiment("yeast", changed).methods[0].is_ours
-
-
 def test_parts_of_a_wrapper_count_as_ours():
     """A parameter named estimator is not the name of a class."""
     wrapper = {"estimator": "MultilabelCalibrator", "params": {"estimator": {"estimator": "MAHR"}}}

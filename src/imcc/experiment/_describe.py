@@ -123,11 +123,6 @@ def canonical(description: Mapping[str, Any]) -> Any:
     return {**rest, "params": params}
 
 
-def is_resolved(description: Mapping[str, Any]) -> bool:
-    """Return whether a description has the values of all parameters, defaults included."""
-    return "defaults" in description
-
-
 def packages_of(value: Any) -> tuple[str, ...]:
     """Return the packages that a description names, including nested ones."""
     found: tuple[str, ...] = ()
@@ -182,7 +177,7 @@ def build_estimator(
         built = kind(**values)
     except TypeError as error:
         raise ExperimentError(f"{where}: {error}") from error
-    if is_resolved(description):
+    if "defaults" in description:
         _warn_of_new_parameters(built, description, where)
     return built
 

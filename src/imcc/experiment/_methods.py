@@ -17,7 +17,6 @@ from imcc.experiment._describe import (
     canonical,
     describe_estimator,
     from_data,
-    is_resolved,
     packages_of,
     short_name,
     to_data,
@@ -147,7 +146,7 @@ class Method:
         where = f"method {self.name!r}"
         estimator, grid = self.build(allow), self.build_grid(allow)
         _check_usable(estimator, grid, where)
-        if is_resolved(self.description):
+        if self.is_resolved:
             return self
         return replace(
             self,
@@ -158,13 +157,12 @@ class Method:
     @property
     def is_resolved(self) -> bool:
         """Whether the values of all parameters are known."""
-        return is_resolved(self.description)
+        return "defaults" in self.description
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a named method, or only uses classes of imcc, nested ones included."""
-        foreign = packages_of(self.description) if self.description not in NAMED.values() else ()
-        return not (*foreign, *packages_of(self.grid))
+        """Whether it only uses classes of imcc, nested ones included."""
+        return not packages_of([self.description, self.grid])
 
     def canonical(self) -> dict[str, Any]:
         """Return a canonical form for comparisons."""
