@@ -154,42 +154,45 @@ def run(
     available = max(1, n_cores() // n_workers) if n_workers > 1 else None
     try:
         with Store.create(store, experiment) as opened, Claims(opened) as claims:
-            running = _Running(experiment, opened, executor, claims, progress)
-            running.how = (threads, device, available)
-            running.begun = begun
-            running.deadline = None if budget is None else begun + budget
-            running.timeout = timeout
-            return running.compute()
+            return _Running(
+                experiment,
+                opened,
+                executor,
+                claims,
+                how=(threads, device, available),
+                begun=begun,
+                deadline=None if budget is None else begun + budget,
+                timeout=timeout,
+                progress=progress,
+            ).compute()
     finally:
         executor.close()
 
 
+@dataclass
 class _Running:
     """The state of a run."""
 
-    how: tuple[Any, ...] = ()
-    timeout: float | None = None
-    deadline: float | None = None
+    experiment: Experiment
+    store: Store
+    executor: SerialExecutor | ProcessExecutor
+    claims: Claims
+    how: tuple[Any, ...]  # the other arguments of run_task
+    begun: float
+    deadline: float | None
+    timeout: float | None
+    progress: Callable[[Progress], None] | None
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        store: Store,
-        executor: SerialExecutor | ProcessExecutor,
-        claims: Claims,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self.store, self.executor, self.claims = store, executor, claims
-        self.progress = progress
-        self.begun = time.perf_counter()
+    def __post_init__(self) -> None:
         self.summary = Summary()
         self.calls: dict[Call, Task] = {}
         self.since: dict[TaskKey, float] = {}
-        self.done = {run.key: run.seconds for run in store.runs()}
-        data = store.data_fingerprints()
+        runs = self.store.runs()
+        self.done = {run.key: run.seconds for run in runs}
+        data = {run.key.dataset: run.data_fingerprint for run in runs}
         self.tasks = {
             task.key: replace(task, data_fingerprint=data.get(task.dataset.name))
-            for task in experiment.tasks()
+            for task in self.experiment.tasks()
         }
 
     def compute(self) -> Summary:

@@ -210,10 +210,6 @@ class Store:
                     self._parsed[key] = make_run(key, parsed(content, dict))
         return [self._parsed[key] for key, _ in rows]
 
-    def data_fingerprints(self) -> dict[str, str]:
-        """Return the hash of the data of each data set with results."""
-        return {run.key.dataset: run.data_fingerprint for run in self.runs()}
-
     def failures(self) -> list[Failure]:
         """Return the tasks whose last attempt failed.
 
