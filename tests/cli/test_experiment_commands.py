@@ -102,7 +102,7 @@ def test_a_store_can_be_moved_and_continued(toml, tmp_path):
     path = tmp_path / "x.sqlite"
     call("experiment", "run", toml, "-o", path, "--repeats", "1")
     call("experiment", "run", toml, "-o", path, "--for", "0s", code=75)
-    moved = tmp_path / "elsewhere" / "y.sqlite"
+    moved = tmp_path / "elsewhere" / "y.db"
     moved.parent.mkdir()
     shutil.move(path, moved)
     toml.unlink()

@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     from imcc.experiment import Experiment, Failure
 
 
+# How every SQLite file begins.
+_SQLITE = b"SQLite format 3\x00"
+
+
 class _Names(click.ParamType):
     """Names with commas between them."""
 
@@ -146,8 +150,13 @@ def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:
     """Return an experiment and the path of its store."""
     from imcc.experiment import Store, load_experiment
 
-    if source.endswith(".sqlite"):
-        with Store(source, read_only=True) as opened:
+    path = Path(source)
+    is_store = path.suffix == ".sqlite"
+    if path.is_file():
+        with path.open("rb") as file:
+            is_store = file.read(len(_SQLITE)) == _SQLITE
+    if is_store:
+        with Store(path, read_only=True) as opened:
             return opened.experiment, store or opened.path
     whole = load_experiment(source)
     return whole, store or Path(f"{whole.name}.sqlite")
