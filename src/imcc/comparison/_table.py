@@ -74,10 +74,8 @@ class ScoreTable:
         *,
         metric: str,
         greater_is_better: bool | None = None,
-        datasets: Sequence[str] | None = None,
-        methods: Sequence[str] | None = None,
     ) -> ScoreTable:
-        """Create a table from single runs.
+        """Create a table from single runs, in the order in which data sets and methods occur.
 
         Parameters
         ----------
@@ -88,10 +86,6 @@ class ScoreTable:
         greater_is_better : bool, default=None
             Whether larger values are better; required unless the metric is one of
             :data:`imcc.metrics.METRICS`.
-        datasets, methods : sequence of str, default=None
-            Data sets and methods of the table, in this order.  Those without runs have NaN; runs of
-            other data sets or methods are an error.  By default, those of the records, in the order
-            of their first occurrence.
 
         Returns
         -------
@@ -105,8 +99,8 @@ class ScoreTable:
                 )
             greater_is_better = METRICS[metric].greater_is_better
         runs = list(records)
-        rows = _index("datasets", datasets, [run[0] for run in runs])
-        columns = _index("methods", methods, [run[1] for run in runs])
+        rows = {name: i for i, name in enumerate(dict.fromkeys(run[0] for run in runs))}
+        columns = {name: i for i, name in enumerate(dict.fromkeys(run[1] for run in runs))}
         layers = {r: i for i, r in enumerate(sorted({run[2] for run in runs}))}
         values = np.full((len(rows), len(columns), len(layers)), np.nan)
         seen: set[tuple[str, str, Hashable]] = set()
@@ -327,14 +321,6 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
     if twice:
         raise ValueError(f"{argument} must be unique, got duplicates: {', '.join(twice)}")
     return names
-
-
-def _index(argument: str, wanted: Sequence[str] | None, used: list[str]) -> dict[str, int]:
-    names = dict.fromkeys(used if wanted is None else _names(argument, wanted))
-    unknown = [name for name in used if name not in names]
-    if unknown:
-        raise ValueError(f"records has runs of {unknown[0]!r}, which is not among {argument}")
-    return {name: i for i, name in enumerate(names)}
 
 
 def _positions(argument: str, wanted: Sequence[str] | None, known: tuple[str, ...]) -> list[int]:
