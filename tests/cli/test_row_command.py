@@ -8,7 +8,8 @@ import pytest
 from imcc.baselines import BinaryRelevanceSVM
 from imcc.cli._row import signed_bar, signed_number
 from imcc.persistence import load_model, save_model
-from imcc.tables import read_table, write_example
+from imcc.tables import read_table
+from imcc.tables._example import write_example
 from tests.cli.conftest import invoke, one_setting
 
 pytest.importorskip("pandas")

@@ -147,7 +147,8 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert choices.dataset_names() == tuple(data.list_datasets())
     assert offered(data.read, pets / "train.csv", format="?") == choices.FORMATS
     assert offered(data.write, train, tmp_path / "t.mat") == choices.FORMATS_WRITTEN
-    assert offered(data.read, pets / "train.csv", labels=labels, nominal="?") == choices.NOMINAL
+    arff, _ = data.write(train, tmp_path / "t.arff")
+    assert offered(data.read, arff, nominal="?") == choices.NOMINAL
     (tmp_path / "t.svm").write_text("0 1:2\n")
     assert offered(data.read, tmp_path / "t.svm", index_base="?") == choices.INDEX_BASES
     assert choices.DEFAULT_DATASET in choices.dataset_names()

@@ -19,13 +19,9 @@ from imcc import IMCCClassifier
 from imcc.calibration import decision_thresholds
 from imcc.cli._tables import natural_frame
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tables import (
-    TableClassifier,
-    TableError,
-    UnknownValuesWarning,
-    read_table,
-    write_example,
-)
+from imcc.tables import TableClassifier, TableError, read_table
+from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables._example import write_example
 from tests.cli.conftest import flat, invoke, one_setting, table
 
 pd = pytest.importorskip("pandas")

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import scipy.io
 import scipy.sparse as sp
 
@@ -72,7 +74,10 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
     add("tsv", "toy.tsv", {"label_prefix": "l"})
     add("npz", "toy.npz", {})
     add("npz sparse", "sparse.npz", {}, sparse)
-    add("parquet", "toy.parquet", {})
+    names = (*toy.feature_names, *toy.label_names)
+    columns = dict(zip(names, [*toy.X.T, *toy.Y.T], strict=True))
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "toy.parquet")
+    found["parquet"] = ("toy.parquet", (folder / "toy.parquet").read_bytes(), {"labels": -3})
     add("gz", "toy.csv.gz", {"labels": -3, "max_bytes": 10**6})
     add("bz2", "toy.csv.bz2", {"labels": -3, "max_bytes": 10**6})
     add("zip", "toy.csv.zip", {"labels": -3, "max_bytes": 10**6})

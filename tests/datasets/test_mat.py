@@ -1,3 +1,4 @@
+import functools
 import struct
 import zlib
 
@@ -6,7 +7,9 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, concatenate, read, read_mat, write
+from imcc.datasets import DataFormatError, concatenate, read, write
+
+read_mat = functools.partial(read, format="mat")
 
 RNG = np.random.RandomState(0)
 X = np.round(RNG.randn(7, 3), 2) * (RNG.rand(7, 3) > 0.4)

@@ -1,20 +1,23 @@
+import functools
+
 import numpy as np
 import pytest
 import sklearn.datasets
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc.datasets import (
-    Coding,
     DataFormatError,
     Dataset,
     DataWarning,
     concatenate,
     open_stream,
     read,
-    read_matching,
-    read_svmlight,
     write,
 )
+from imcc.datasets._coding import Coding
+from imcc.datasets._match import read_matching
+
+read_svmlight = functools.partial(read, format="svmlight")
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from imcc.tables import (
     TableEncoder,
     TableError,
     TreeCorrectedClassifier,
-    indicator_columns,
     infer_schema,
     read_schema,
 )
+from imcc.tables._labels import indicator_columns
 
 pandas = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

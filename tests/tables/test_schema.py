@@ -5,10 +5,11 @@ import datetime
 import numpy as np
 import pytest
 
+from imcc._utils.cells import MISSING
 from imcc.datasets import DataWarning
-from imcc.tables import MISSING, Column, TableError, infer_schema
+from imcc.tables import Column, TableError, infer_schema
 from imcc.tables._columns import as_table
-from imcc.tables._typed import _typed, typed_frame
+from imcc.tables._typed import typed_column, typed_frame
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -305,4 +306,4 @@ def test_columns_of_files_of_earlier_versions_have_no_percent_sign():
     assert older == column
     assert older.becomes == column.becomes
     values = as_table({"x": ["7,25"]})["x"]
-    np.testing.assert_array_equal(_typed(older, values)["x"], [7.25])
+    np.testing.assert_array_equal(typed_column(older, values)["x"], [7.25])

@@ -23,9 +23,9 @@ EXPLANATIONS = ("evidence", "support", "features", "members")
 BY = ("columns", *EXPLANATIONS)
 
 # imcc.datasets
-FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")
-FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "csv", "parquet", "npz")
-NOMINAL = ("onehot", "ordinal", "error")
+FORMATS = ("mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
+FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "npz", "csv")
+NOMINAL = ("onehot", "ordinal")
 INDEX_BASES = ("auto", "zero", "one")
 DEFAULT_DATASET = "yeast"
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "imcc datasets list",
         "imcc datasets describe my.arff --labels my.xml",
-        "imcc datasets convert my.arff my.parquet",
+        "imcc datasets convert my.arff my.npz",
     )
 )
 def datasets() -> None:
@@ -181,7 +181,15 @@ def describe(
 def _write_schema(path: str, schema: Schema, known: KnownColumns) -> None:
     from imcc.tables import write_schema
 
-    write_schema(schema, path, tags=known.tags, separator=known.separator, drop=known.drop)
+    write_schema(
+        schema,
+        path,
+        tags=known.tags,
+        separator=known.separator,
+        drop=known.drop,
+        unknown_labels=known.unknown_labels,
+        reading=known.reading,
+    )
 
 
 @datasets.command(
@@ -205,7 +213,8 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
     Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
     the cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
     """
-    from imcc.tables import example_table, write_example
+    from imcc.tables import example_table
+    from imcc.tables._example import write_example
 
     with problems_reported():
         check_output(output, force)
@@ -224,19 +233,13 @@ def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset 
     import scipy.sparse as sp
 
     from imcc.datasets import Dataset
-    from imcc.tables import indicator_columns, read_tags, tag_matrix
 
-    names = list(known.labels)
-    with source.located():
-        if known.tags is not None:
-            Y, names = tag_matrix(read_tags(source.table[known.tags], known.separator))
-        elif names:
-            Y = indicator_columns(source.table, names, unknown=known.unknown_labels) == 1
-        else:
-            return None
+    if not known.label_columns:
+        return None
+    Y, names = source.labels(known)
     features = schema.features or ["none"]
     X = sp.csr_array((source.table.num_rows, len(features)))
-    return Dataset(X, Y, tuple(features), tuple(names), source.name, source=source.path)
+    return Dataset(X, Y == 1, tuple(features), tuple(names), source.name, source=source.path)
 
 
 # Facts about the features of a data set, as text and in JSON; not shown for tables.
@@ -322,7 +325,7 @@ def _fetch_each(wanted: list[str]) -> tuple[dict[str, list[Path]], dict[str, str
 
 @datasets.command(
     epilog=examples(
-        "imcc datasets convert my.arff my.parquet",
+        "imcc datasets convert my.arff my.npz",
         "imcc datasets convert train.svm test.svm all.npz",
         "imcc datasets convert yeast yeast.csv",
     )

@@ -410,7 +410,7 @@ def _training(
 ) -> Dataset | _Training | None:
     if not inputs:
         return None
-    from imcc.tables import table_fingerprint
+    from imcc.tables._read import table_fingerprint
 
     is_table = are_tables(inputs, reading)
     if is_table and (table_model(model) is not None or takes_frames(model, card)):

@@ -234,7 +234,7 @@ def _said_by_schema(path: str) -> dict[str, Any]:
 
     with problems_reported():
         known = read_schema(path)
-    return dict(getattr(known, "reading", {}))
+    return known.reading
 
 
 def converting_options(command: Callable[..., Any]) -> Callable[..., Any]:

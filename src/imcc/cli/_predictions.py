@@ -21,7 +21,7 @@ from imcc.cli._terminal import json_text, print_result
 if TYPE_CHECKING:
     import numpy as np
 
-    from imcc.tables import TableFile
+    from imcc.tables._read import TableFile
 
 
 # Number of rows that are predicted at a time.

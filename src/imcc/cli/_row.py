@@ -68,7 +68,7 @@ def read_rows(
             inputs, reading, card, with_labels=False, ignore_extra=True, model=model
         )
         return Rows(X, None, path, None)
-    from imcc.tables import table_fingerprint
+    from imcc.tables._read import table_fingerprint
 
     X, _, source = table_rows(model, card, inputs, reading, with_labels=False, ignore_extra=True)
     is_training = None

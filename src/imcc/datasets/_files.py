@@ -343,14 +343,7 @@ def decode(content: Content, encoding: str | None = None) -> str:
     ):
         if data.startswith(mark):
             return _decode_as(content, marked)
-    for magic, kind in _MAGIC.items():
-        if data.startswith(magic):
-            raise DataFormatError(
-                f"this is a {kind} file, not text; rename it with the corresponding suffix",
-                content.path,
-            )
-    if b"\0" in data:
-        raise DataFormatError("this is a binary file, not text: it has NUL bytes", content.path)
+    check_text(data, content.path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -366,6 +359,17 @@ def decode(content: Content, encoding: str | None = None) -> str:
             "wrong, specify the encoding with " + given("encoding")
         )
         return text
+
+
+def check_text(data: bytes, path: str) -> None:
+    """Raise an error for a file in an 8-bit encoding that is not text."""
+    for magic, kind in _MAGIC.items():
+        if data.startswith(magic):
+            raise DataFormatError(
+                f"this is a {kind} file, not text; rename it with the corresponding suffix", path
+            )
+    if b"\0" in data:
+        raise DataFormatError("this is a binary file, not text: it has NUL bytes", path)
 
 
 _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")

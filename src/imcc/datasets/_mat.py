@@ -17,14 +17,7 @@ import scipy.sparse as sp
 
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import (
-    Content,
-    Source,
-    check_sparse,
-    joined_name,
-    open_all,
-    refuses_by_memory,
-)
+from imcc.datasets._files import Content, check_sparse, joined_name
 from imcc.datasets._pairs import (
     Pairs,
     Part,
@@ -58,22 +51,19 @@ _HEADER_BYTES = 128
 _TYPES_4 = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 
 
-@refuses_by_memory
 def read_mat(
-    path: Source | Sequence[Source],
+    contents: Sequence[Content],
     *,
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read features and labels from the variables of a MATLAB file.
+    """Read features and labels from the variables of MATLAB files.
 
     Parameters
     ----------
-    path : path or list of paths
-        The file; the rows of several files are concatenated.
+    contents : sequence of Content
+        The files, whose rows are concatenated.
     variables : pair of str or list of pairs, default=None
         Names of the feature and label variables, such as ``("data", "target")``; the rows of
         several pairs are concatenated.  None searches for ``train_data``/``train_target`` and
@@ -83,40 +73,10 @@ def read_mat(
         Whether the shape of the label variables is (n_labels, n_samples) (True) or
         (n_samples, n_labels) (False).  None detects it from the shapes of all parts, and raises an
         error if both are possible, because there are as many rows as labels.
-    member : str, default=None
-        File in a zip archive.
-    max_bytes : int, default=None
-        Limit of the decompressed size in bytes; see :func:`read`.
     name : str, default=None
         Name of the data set; None uses that of the file.
-
-    Returns
-    -------
-    Dataset
-        The data.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is invalid.
-
-    See Also
-    --------
-    read : Detects the format of a file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np, scipy.io
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> mat = pathlib.Path(folder.name, "toy.mat")
-    >>> scipy.io.savemat(mat, {"bags": np.ones((4, 3)), "tags": -np.ones((4, 2))})
-    >>> read_mat(mat, variables=("bags", "tags"))
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.000 labels per row
-    >>> folder.cleanup()
     """
     wanted = None if variables is None else check_pairs(variables)
-    contents = open_all(path, max_bytes=max_bytes, member=member)
     parts = []
     for content in contents:
         found = _load(content)

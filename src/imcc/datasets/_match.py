@@ -8,21 +8,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.cells import is_missing, truth
+from imcc._utils.cells import truth
 from imcc._utils.errors import InvalidTypeError, given, message_of
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
-from imcc.datasets._csv import parse_csv
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset, concatenate
-from imcc.datasets._encode import label_columns
+from imcc.datasets._encode import find_columns, label_columns
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
 from imcc.datasets._files import MAX_CELLS, Content, Source, open_all, refuses_by_memory
-from imcc.datasets._formats import check_options, format_to_read
+from imcc.datasets._formats import checked_reader, format_to_read
 from imcc.datasets._mat import mat_features
 from imcc.datasets._npz import npz_features
-from imcc.datasets._parquet import parse_parquet
 from imcc.datasets._svmlight import indicators_of, parse_svmlight
-from imcc.datasets._table import Attribute, Table, find_columns, join_tables
+from imcc.datasets._table import Table, join_tables
 
 
 @refuses_by_memory
@@ -91,31 +89,37 @@ def read_matching(
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
     coding = coding or Coding()
-    table = _table(chosen.name, contents, options, coding)
-    if table is not None:
-        if table.values.shape[0] == 0:
-            raise table.error("the file has no rows")
-        X = _match_table(table, feature_names, label_names, coding, ignore_extra)
+    wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
+    if chosen.name in ("mulan", "meka") or chosen.reader is None:
+        known = ("encoding",) if chosen.reader else ("delimiter", "header", "encoding")
+        # These are ignored: labels are selected by name, and words are encoded as in training.
+        meant = ("labels", "label_prefix", "nominal")
+        if unknown := sorted(set(options) - {*known, *meant}):
+            raise InvalidTypeError(unknown[0], f"is not an option of the format {chosen.name!r}")
+        options = {name: value for name, value in options.items() if name in known}
+    if chosen.reader is None:
+        # Not at the top: that package imports this one.
+        from imcc.tables._dataset import match_table
+
+        return match_table(contents, feature_names, label_names, coding, **wanted, **options)
+    if chosen.name in ("mulan", "meka"):
+        table = join_tables([parse_arff(content, **options) for content in contents])
+        places = match_columns(
+            table.names, feature_names, label_names, coding, ignore_extra, table.path
+        )
+        X = encode_as_before(table, places, feature_names, coding)
         if not with_labels:
             return X, None
-        return X, label_columns(table, find_columns(table, label_names, "the model"))
-    check_options(chosen, options)
+        labels = find_columns(table.names, label_names, "the model", table.path)
+        return X, label_columns(table, labels)
+    reader = checked_reader(chosen, options)
     if chosen.name == "svmlight":
         return _match_svmlight(
-            contents,
-            feature_names,
-            label_names,
-            coding.index_base,
-            with_labels=with_labels,
-            ignore_extra=ignore_extra,
-            **options,
+            contents, feature_names, label_names, coding.index_base, **wanted, **options
         )
     if not with_labels:
         return _unlabelled(chosen.name, contents, feature_names, ignore_extra, options), None
-    dataset = chosen.reader(contents, max_bytes=max_bytes, **options)
-    return match_dataset(
-        dataset, feature_names, label_names, with_labels=True, ignore_extra=ignore_extra
-    )
+    return match_dataset(reader(contents, **options), feature_names, label_names, **wanted)
 
 
 def _match_svmlight(
@@ -225,24 +229,8 @@ def match_dataset(
     with_labels: bool = False,
     ignore_extra: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the columns of a data set that a model needs.
+    """Return the columns of a data set that a model needs; see :func:`read_matching`.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    feature_names, label_names, with_labels, ignore_extra
-        As for :func:`read_matching`.
-
-    Returns
-    -------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Features in the order of ``feature_names``.
-    Y : ndarray of shape (n_samples, n_labels) or None
-        Labels in the order of ``label_names``; None unless ``with_labels``.
-
-    Examples
-    --------
     >>> match_dataset(Dataset([[1.0, 2.0]], [[1]], ("a", "b")), ["b", "a"])[0].tolist()
     [[2.0, 1.0]]
     """
@@ -264,29 +252,6 @@ def match_dataset(
     wanted = set(label_names)
     _check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
     return X, dataset.Y[:, [there[name] for name in label_names]]
-
-
-def _table(
-    name: str, contents: list[Content], options: dict[str, Any], coding: Coding
-) -> Table | None:
-    """Return the table of a file with named columns; None for other formats."""
-    if name in ("csv", "mulan", "meka", "parquet"):
-        known = {"csv": ("delimiter", "header", "encoding"), "parquet": ()}.get(name, ("encoding",))
-        # These are ignored: labels are selected by name, and words are encoded as in training.
-        meant = ("labels", "label_prefix", "nominal")
-        if unknown := sorted(set(options) - {*known, *meant}):
-            raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
-        taken = {key: value for key, value in options.items() if key in known}
-        if name == "csv":
-            # A value of the training data, such as "none", is a value here.
-            words = {column: set(code) for column, code in coding.codes.items()}
-            words |= _words_of_columns(coding)
-            kept = {column: set(filter(is_missing, there)) for column, there in words.items()}
-            return join_tables([parse_csv(content, **taken, kept=kept) for content in contents])
-        if name == "parquet":
-            return join_tables([parse_parquet(content)[0] for content in contents])
-        return join_tables([parse_arff(content, **taken) for content in contents])
-    return None
 
 
 def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]:
@@ -328,44 +293,44 @@ def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
         )
 
 
-def _match_table(
-    table: Table,
+def match_columns(
+    names: Sequence[str],
     feature_names: Sequence[str],
     label_names: Sequence[str],
     coding: Coding,
     ignore_extra: bool,
-) -> Any:
+    path: str,
+) -> list[int]:
+    """Return the position of the column of each feature; several can be of the same column."""
     columns = [coding.indicators.get(name, (name, ""))[0] for name in feature_names]
-    # A column can correspond to several features, one per word.
     distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
     known = {*label_names, *coding.left_out}
-    if list(distinct) != [name for name in table.names if name not in known]:
-        there, needed = set(table.names), {*distinct, *known}
-        if missing := [name for name in distinct if name not in there]:
-            raise _missing(missing, table.names, table.path)
-        extra = [name for name in table.names if name not in needed]
-        _check_extra(extra, ignore_extra, table.path)
-    rest = [i for i, name in enumerate(table.names) if name not in known]
-    if [table.names[i] for i in rest] == list(distinct) and len(distinct) == len(columns):
-        places = rest  # the same columns in the same order, whatever their names
-    else:
-        where = _places([*table.names], distinct, table.path)
-        by_name = dict(zip(distinct, where, strict=True))
-        places = [by_name[name] for name in columns]
-    words = _words_of_columns(coding)
-    for place in dict.fromkeys(places):
-        if (name := table.names[place]) in words:
-            _check_words(table, place, words[name])
-    changed = {
-        j: values
-        for j, (name, place) in enumerate(zip(feature_names, places, strict=True))
-        if (values := _recoded(table, place, name, coding)) is not None
-    }
+    rest = [i for i, name in enumerate(names) if name not in known]
+    if [names[i] for i in rest] == distinct and len(distinct) == len(columns):
+        return rest  # the same columns in the same order, even if several have the same name
+    there, needed = set(names), {*distinct, *known}
+    if missing := [name for name in distinct if name not in there]:
+        raise _missing(missing, names, path)
+    _check_extra([name for name in names if name not in needed], ignore_extra, path)
+    by_name = dict(zip(distinct, _places(names, distinct, path), strict=True))
+    return [by_name[name] for name in columns]
+
+
+def encode_as_before(
+    table: Table, places: Sequence[int], feature_names: Sequence[str], coding: Coding
+) -> Any:
+    """Return the columns of features, with words encoded as in the training data."""
     if table.values.shape[0] * len(places) > MAX_CELLS and not sp.issparse(table.values):
         raise table.error(
             f"{table.values.shape[0]:,} rows of the {len(places):,} features of the model do not "
             "fit into memory; split the file"
         )
+    _warn_of_new_words(table, coding)
+    changed = {
+        j: values
+        for j, (name, place) in enumerate(zip(feature_names, places, strict=True))
+        if (values := _recoded(table, place, name, coding)) is not None
+    }
     X = table.values[:, places]
     if not changed:
         return X
@@ -384,19 +349,26 @@ def _match_table(
 def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarray | None:
     """Return the values of a feature; None if they are those of the table."""
     attribute = table.attributes[place]
-    if feature in coding.indicators:
-        return _indicator(table.column(place), attribute, coding.indicators[feature][1])
     code = coding.codes.get(feature)
     if attribute.kind == "numeric":
-        return None if code is None else _by_number(table, place, code)
-    meanings = [_meaning(word, code) for word in attribute.categories]
-    if meanings == list(range(len(meanings))):
-        return None
+        if code is None and feature not in coding.indicators:
+            return None
+        raise table.error(
+            f"the column {attribute.name!r} contains numbers, but in the training data of the "
+            "model it contained words"
+        )
     positions = table.column(place)
     there = ~np.isnan(positions)
     values = np.full(len(positions), np.nan)
-    found = np.array([np.nan if m is None else m for m in meanings] or [np.nan])
-    values[there] = found[positions[there].astype(int)]
+    if feature in coding.indicators:
+        word = coding.indicators[feature][1]
+        meanings: list[float | None] = [float(known == word) for known in attribute.categories]
+    else:
+        meanings = [_meaning(word, code) for word in attribute.categories]
+        if meanings == list(range(len(meanings))):
+            return None
+    numbers = np.array([np.nan if m is None else m for m in meanings] or [np.nan])
+    values[there] = numbers[positions[there].astype(int)]
     wrong = there & np.isnan(values)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -414,64 +386,22 @@ def _meaning(word: str, code: Mapping[str, float] | None) -> float | None:
         try:
             return float(word)
         except ValueError:
-            # Parquet files have booleans, which are numbers.
-            return {"false": 0.0, "true": 1.0}.get(word.lower())
+            return truth(word)
     if word in code:
         return code[word]
     by_truth = {truth(known): value for known, value in code.items()}
     return None if None in by_truth else by_truth.get(truth(word))
 
 
-def _indicator(values: np.ndarray, attribute: Attribute, word: str) -> np.ndarray:
-    if attribute.kind == "numeric":  # a file whose words all happen to be numbers
-        meant = _meaning(word, None)
-        on = values == meant if meant is not None else np.zeros(len(values), dtype=bool)
-    else:
-        place = attribute.categories.index(word) if word in attribute.categories else -1
-        on = values == place
-    return np.where(np.isnan(values), np.nan, on.astype(float))
-
-
-def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarray:
-    """Return the codes of numbers in a column that had words in the training data."""
-    values = table.column(place)
-    out = np.full(len(values), np.nan)
-    for value in np.unique(values[~np.isnan(values)]):
-        meant = _meaning(f"{value:g}", code)
-        if meant is None:
-            raise table.error(
-                f"the column {table.names[place]!r} is {value:g} here, but the model expects one "
-                f"of {listed(code)}",
-                int(np.argmax(values == value)),
-            )
-        out[values == value] = meant
-    return out
-
-
-def _words_of_columns(coding: Coding) -> dict[str, set[str]]:
-    """Return the words of each column of words in the training data."""
-    words: dict[str, set[str]] = {}
+def _warn_of_new_words(table: Table, coding: Coding) -> None:
+    """Warn about words that the training data did not have, for which all indicators are 0."""
+    known: dict[str, set[str]] = {}
     for column, word in coding.indicators.values():
-        words.setdefault(column, set()).add(word)
-    return words
-
-
-def _check_words(table: Table, place: int, known: set[str]) -> None:
-    """Warn about new words, for which all indicators are 0; raise an error if none can match."""
-    attribute = table.attributes[place]
-    if attribute.kind != "numeric":
-        new: list[Any] = [word for word in attribute.categories if word not in known]
-    else:
-        values = table.column(place)
-        numbers = {meaning for word in known if (meaning := _meaning(word, None)) is not None}
-        new = [f"{v:g}" for v in np.unique(values[~np.isnan(values)]).tolist() if v not in numbers]
-        if new and not numbers:
-            raise table.error(
-                f"the column {attribute.name!r} contains numbers ({listed(new)}), but in the "
-                f"training data of the model it contained words ({listed(sorted(known))})"
+        known.setdefault(column, set()).add(word)
+    for attribute in table.attributes:
+        words = known.get(attribute.name)
+        if words and (new := [word for word in attribute.categories if word not in words]):
+            warn_user(
+                f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
+                f"training data: {listed(new)}; all features of the column are 0 there"
             )
-    if new:
-        warn_user(
-            f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
-            f"training data: {listed(new)}; all features of the column are 0 there"
-        )

@@ -21,13 +21,10 @@ from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import (
     UNPACK_ERRORS,
     Content,
-    Source,
     check_sparse,
     joined_name,
-    open_all,
     open_member,
     read_limited,
-    refuses_by_memory,
 )
 from imcc.datasets._pairs import (
     Pairs,
@@ -42,22 +39,19 @@ from imcc.datasets._pairs import (
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
 
-@refuses_by_memory
 def read_npz(
-    path: Source | Sequence[Source],
+    contents: Sequence[Content],
     *,
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read features and labels from the arrays of an .npz file.
+    """Read features and labels from the arrays of .npz files.
 
     Parameters
     ----------
-    path : path or list of paths
-        The file; the rows of several files are concatenated.
+    contents : sequence of Content
+        The files, whose rows are concatenated.
     variables : pair of str or list of pairs, default=None
         Names of the feature and label arrays.  None detects common names (``X`` and ``Y``, ``data``
         and ``target``, ``X_train`` ... ``Y_test``).  A sparse matrix ``X`` consists of the arrays
@@ -65,41 +59,10 @@ def read_npz(
     transpose_labels : bool, default=None
         Whether the shape of the label arrays is (n_labels, n_samples), as for :func:`read_mat`.
         Always False for files written by :func:`write_npz`, unless set.
-    member : str, default=None
-        File in a zip archive (an ``.npz`` in a ``.zip``).
-    max_bytes : int, default=None
-        Limit of the decompressed size of the arrays in bytes; see :func:`read`.
     name : str, default=None
         Name of the data set; None uses the name stored in the file, or else that of the file.
-
-    Returns
-    -------
-    Dataset
-        The data.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is invalid.
-
-    See Also
-    --------
-    write_npz : Writes the file.
-    read : Detects the format of a file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> npz = pathlib.Path(folder.name, "toy.npz")
-    >>> np.savez(npz, X=np.ones((4, 3)), Y=np.eye(4, 2))
-    >>> read_npz(npz)
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.500 labels per row
-    >>> folder.cleanup()
     """
     wanted = None if variables is None else check_pairs(variables)
-    contents = open_all(path, max_bytes=max_bytes, member=member)
     parts: list[Part] = []
     described: list[dict[str, Any]] = []
     for content in contents:
@@ -230,34 +193,7 @@ def _description(arrays: dict[str, np.ndarray], content: Content) -> dict[str, A
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write a compressed .npz file with the data and names; sparse features stay sparse.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data to write.
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    See Also
-    --------
-    read_npz : Reads the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from imcc.datasets import Dataset
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> npz = write_npz(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.npz"))
-    >>> read_npz(npz).n_rows
-    1
-    >>> folder.cleanup()
-    """
+    """Write a compressed .npz file with the data and names; sparse features stay sparse."""
     arrays: dict[str, np.ndarray] = {
         "Y": dataset.Y.astype(np.int8),
         "feature_names": _name_array(dataset.feature_names),

@@ -575,7 +575,7 @@ class _Reader:
         values = with_points(written, ".", percent)
         decimal = find_decimal(values, _MOSTLY, forced)
         if decimal == ",":
-            self._refuse_thousands(values)
+            refuse_thousands(self.name, values)
         values = with_points(values, decimal)
         numeric = looks_numeric(values)
         n_numeric = pc.sum(numeric).as_py() or 0
@@ -606,17 +606,6 @@ class _Reader:
             ),
             int(rows[0]),
         )
-
-    def _refuse_thousands(self, values: Any) -> None:
-        """Raise an error if all commas may be thousands separators, as in 1,234."""
-        pc = compute()
-        commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
-        if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
-            raise TableError(
-                f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
-                "comma may stand for decimals or between thousands: write them with a decimal "
-                "point, or say that it is no number with " + given("kinds", {self.name: "category"})
-            )
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys, which name rows."""
@@ -661,3 +650,15 @@ class _Reader:
 
 def _no_dates(texts: Sequence[str], layout: str) -> list[str]:
     return [text for text in texts if parse_date(text, layout) is None]
+
+
+def refuse_thousands(name: str, values: Any) -> None:
+    """Raise an error if all commas of a clean column may be thousands separators, as in 1,234."""
+    pc = compute()
+    commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
+    if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
+        raise TableError(
+            f"column {name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
+            "comma may stand for decimals or between thousands: write them with a decimal "
+            "point, or say that it is no number with " + given("kinds", {name: "category"})
+        )

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from imcc._utils.errors import given
 from imcc._utils.optional import require
-from imcc.datasets._errors import DataFormatError
+from imcc.datasets import DataFormatError
+from imcc.datasets._encode import choose_labels
+from imcc.datasets._errors import listed, repeated
 from imcc.datasets._files import SMALL_ARRAYS, unpack_limit
 
 # Bytes of memory per byte on disk that a file may take; small files may take more.
@@ -106,16 +111,14 @@ class ParquetSource:
         self._limit = max_bytes
         self._advice = advice or "if you trust the file, raise the limit with " + given("max_bytes")
 
-    def parts(self, rows: int | None = None, *, plain: bool = False) -> Iterator[Any]:
-        """Yield the rows in parts, with columns of text as dictionaries.
+    def parts(self, rows: int | None = None) -> Iterator[Any]:
+        """Yield the rows in parts.
 
         Parameters
         ----------
         rows : int, default=None
             Maximum number of rows of a part, each of which has to be within the limit.  None means
             that all parts together have to.
-        plain : bool, default=False
-            Whether text is yielded as in the schema.
 
         Yields
         ------
@@ -125,7 +128,7 @@ class ParquetSource:
         with self.damage_reported():
             if rows is None:
                 # As numbers; rows with text become objects of Python as well.
-                self._check(self.n_rows * (8 * max(len(self._leaves), 1) + (64 if plain else 0)))
+                self._check(self.n_rows * (8 * max(len(self._leaves), 1) + 64))
             for number, (n_rows, chunks) in enumerate(self._groups):
                 with self._opened() as file:
                     pages = [_pages(file, chunk[3, _STRUCT]) for chunk in chunks]
@@ -141,10 +144,10 @@ class ParquetSource:
                 with self._reader(metadata=self._metadata, read_dictionary=coded) as reader:
                     for batch in reader.iter_batches(step, row_groups=[number], use_threads=False):
                         batch.validate(full=True)
-                        text = sum(map(self._text_bytes, batch.columns)) if plain else 0
+                        text = sum(map(self._text_bytes, batch.columns))
                         needed = batch.nbytes + text + (needed if rows is None else 0)
                         self._check(needed)
-                        yield self._with_text(batch, plain)
+                        yield self._with_text(batch)
 
     @contextmanager
     def damage_reported(self) -> Iterator[None]:
@@ -228,18 +231,63 @@ class ParquetSource:
         lengths = compute.binary_length(values.dictionary)
         return 8 * len(values) + (compute.sum(lengths.take(values.indices)).as_py() or 0)
 
-    def _with_text(self, batch: Any, plain: bool) -> Any:
-        """Return a batch as a table with text as in the schema, or as dictionaries."""
+    def _with_text(self, batch: Any) -> Any:
+        """Return a batch as a table with text as in the schema, not as dictionaries."""
         types, columns = self._arrow.types, []
         for field, values in zip(self.schema, batch.columns, strict=True):
             has_fields = types.is_struct(field.type) or types.is_map(field.type)
-            if plain and values.type != field.type and not has_fields:
-                values = values.cast(field.type)
-            elif not plain and (types.is_string(values.type) or types.is_large_string(values.type)):
-                values = values.dictionary_encode()
-            columns.append(values)
+            same = values.type == field.type or has_fields
+            columns.append(values if same else values.cast(field.type))
         table = self._arrow.Table.from_arrays(columns, names=self.schema.names)
         return table.replace_schema_metadata(self.schema.metadata)
+
+
+class ParquetRows:
+    """The rows of a Parquet file of numbers, in chunks, for :func:`imcc.open_stream`.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    labels : int, sequence of str or None
+        Label columns: their names, or their number.
+    label_prefix : str or None
+        Prefix of the names of the label columns.
+    """
+
+    def __init__(
+        self, path: Path, labels: int | Sequence[str] | None, label_prefix: str | None
+    ) -> None:
+        types = require("pyarrow", "Reading Parquet files").types
+        self.path = path
+        self._source = ParquetSource(path, str(path), advice="write it with smaller row groups")
+        for field in self._source.schema:
+            tests = (types.is_boolean, types.is_integer, types.is_floating)
+            if not any(test(field.type) for test in tests):
+                raise DataFormatError(
+                    f"the column {field.name!r} has the type {field.type}; streams support only "
+                    "numbers and booleans: encode it before, or read the file with "
+                    "imcc.tables.read_dataset",
+                    str(path),
+                )
+        names = self._source.schema.names
+        if twice := repeated(names):
+            raise DataFormatError(f"several columns have the same name: {listed(twice)}", str(path))
+        chosen = choose_labels(names, labels, label_prefix, str(path))
+        self.label_names = tuple(names[i] for i in chosen)
+        self.feature_names = tuple(n for i, n in enumerate(names) if i not in set(chosen))
+
+    def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the chunks (X, Y) of the file; missing values are NaN."""
+        for part in self._source.parts(rows):
+            if part.num_rows:
+                X, Y = (
+                    np.column_stack(
+                        [part[n].to_numpy(zero_copy_only=False).astype(float) for n in names]
+                    )
+                    for names in (self.feature_names, self.label_names)
+                )
+                yield X, Y
 
 
 @dataclass(frozen=True)
