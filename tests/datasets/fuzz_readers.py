@@ -91,10 +91,6 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
             do_compression=compress,
         )
         found[kind] = ("toy.mat", (folder / "toy.mat").read_bytes(), {"max_bytes": 10**7})
-    scipy.io.savemat(
-        folder / "toy.mat", {"data": toy.X, "target": toy.Y.T, "note": "text"}, format="4"
-    )
-    found["mat 4"] = ("toy.mat", (folder / "toy.mat").read_bytes(), {})
     return found
 
 

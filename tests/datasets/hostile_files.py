@@ -193,9 +193,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
     yield "npz sparse rows", lambda: _npz_sparse((500_000_000, 2))
     yield "npz false header", _npz_false_header
     yield "npz false size", _npz_false_size
-    yield "mat 4 sparse rows", lambda: _mat_4(500_000_000, 2)
-    yield "mat 4 sparse columns", lambda: _mat_4(2, 500_000_000)
-    yield "mat 4 many rows", lambda: _mat_4(33_000_000, 1)
     yield (
         "mat of bytes",
         lambda: _mat_5(_dense_mat(b"data", 10_000, 8000), _dense_mat(b"target", 10_000, 1)),
@@ -333,14 +330,6 @@ def _npz_false_size() -> Case:
         archive.writestr("X.npy", bytes(400 * MiB))
     data = buffer.getvalue()
     return "t.npz", data.replace(struct.pack("<I", 400 * MiB), struct.pack("<I", 100)), {}
-
-
-def _mat_4(rows: int, columns: int) -> Case:
-    def variable(name: bytes, columns: int) -> bytes:
-        triples = np.array([[1, 1, 1], [rows, columns, 0]], "<f8").tobytes(order="F")
-        return struct.pack("<5i", 2, 2, 3, 0, len(name) + 1) + name + b"\0" + triples
-
-    return "t.mat", variable(b"data", columns) + variable(b"target", 1), {}
 
 
 def _element(kind: int, data: bytes) -> bytes:

@@ -34,7 +34,7 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
         One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is neither in a mirror
         nor in the cache, the copy in the package ``river`` is used.
     timeout : float, default=30.0
-        Seconds to wait for the next 64 KiB, if a file must be downloaded.
+        Seconds to wait for a server, if a file must be downloaded.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def fetch_datasets(
         Called as ``progress(file, received, size)`` with the name of the file, the number of bytes
         received and its total size.
     timeout : float, default=30.0
-        Seconds to wait for the next 64 KiB.
+        Seconds to wait for a server.
 
     Returns
     -------

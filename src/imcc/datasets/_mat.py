@@ -1,4 +1,4 @@
-"""MATLAB .mat files (version 7 and older).
+"""MATLAB .mat files (versions 5 to 7).
 
 SciPy also reads these files, but damaged ones were observed to crash the process.  Here every
 length is checked against the size of the file before it is used.  Only numeric matrices are read;
@@ -46,9 +46,6 @@ _SPARSE_CLASS = 5
 _NUMERIC_CLASSES = frozenset(range(6, 16))
 _COMPLEX = 0x0800
 _HEADER_BYTES = 128
-
-# Data types of version 4.
-_TYPES_4 = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 
 
 def read_mat(
@@ -137,8 +134,6 @@ def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
     max_bytes : int
         Limit of the total decompressed size of its variables in bytes.
     """
-    if len(data) >= 4 and 0 in data[:4]:
-        return dict(_variables_4(memoryview(data)))
     if len(data) < _HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
         raise _MatlabError("it does not begin with the header of a MATLAB file")
     order = "<" if data[126:128] == b"IM" else ">"
@@ -266,42 +261,3 @@ def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
     except ValueError as error:
         raise _MatlabError(f"a sparse matrix is damaged: {error}") from error
     return matrix
-
-
-def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
-    position = 0
-    while position < len(data):
-        if len(data) - position < 20:
-            raise _MatlabError("it is incomplete")
-        order = "<" if 0 <= struct.unpack_from("<i", data, position)[0] < 5000 else ">"
-        kind, rows, columns, imaginary, name_size = struct.unpack_from(f"{order}5i", data, position)
-        position += 20
-        number, text_or_sparse = kind // 10 % 10, kind % 10
-        if not 0 <= kind < 5000 or number not in _TYPES_4 or min(rows, columns, name_size) < 0:
-            raise _MatlabError("it does not begin with the header of a MATLAB file")
-        dtype = np.dtype(order + _TYPES_4[number])
-        size = rows * columns * dtype.itemsize
-        if name_size + size * (2 if imaginary else 1) > len(data) - position:
-            raise _MatlabError("it is incomplete")
-        name = bytes(data[position : position + name_size]).rstrip(b"\0").decode("latin-1")
-        position += name_size
-        values = np.frombuffer(data[position : position + size], dtype)
-        position += size * (2 if imaginary else 1)
-        if imaginary or text_or_sparse == 1:
-            continue
-        matrix = _shaped(values, [rows, columns], name)
-        yield name, (_sparse_4(matrix) if text_or_sparse == 2 else matrix)
-
-
-def _sparse_4(triples: np.ndarray) -> Any:
-    """Return the matrix of (row, column, value) triples, the last of which has the shape."""
-    if triples.shape[1] != 3 or not len(triples):
-        raise _MatlabError("a sparse matrix is damaged")
-    if not np.all(np.isfinite(triples)) or np.abs(triples[:, :2]).max() >= 2**31:
-        raise _MatlabError("a sparse matrix has invalid indices")
-    places = triples[:, :2].astype(np.int64)
-    shape = tuple(places[-1].tolist())
-    places = places[:-1] - 1
-    if len(places) and (places.min() < 0 or np.any(places.max(axis=0) >= shape)):
-        raise _MatlabError("a sparse matrix has indices that are out of bounds")
-    return sp.coo_array((triples[:-1, 2].astype(float), tuple(places.T)), shape=shape)
