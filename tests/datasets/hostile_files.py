@@ -202,7 +202,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
         lambda: _mat_5(_sparse_mat(b"data", 2, 100_000_000), _dense_mat(b"target", 2, 1)),
     )
     yield "mat of zeros", lambda: _mat_5(bytes(400 * MiB))
-    yield "parquet list", lambda: _parquet({"x": _lists(), "y": pyarrow.array([True])})
     yield (
         "parquet rows",
         lambda: _parquet(
@@ -220,36 +219,8 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
         ),
     )
     yield (
-        "parquet long words",
-        lambda: _parquet(
-            {"x": pyarrow.array(["a" * MiB] * 300), "y": pyarrow.array(np.zeros(300, bool))}
-        ),
-    )
-    yield (
-        "parquet repeated long word",
-        lambda: _parquet({"x": _repeated("a" * MiB, 10_000), "y": _falses(10_000)}),
-    )
-    yield (
         "parquet repeated tag",
         lambda: _parquet({"x": _repeated("news", 1_500_000), "y": _falses(1_500_000)}),
-    )
-    yield (
-        "parquet missing arrays",
-        lambda: _parquet(
-            {"x": pyarrow.nulls(2, pyarrow.list_(pyarrow.int8(), 2**26)), "y": _falses(2)}
-        ),
-    )
-    yield (
-        "parquet missing long bytes",
-        lambda: _parquet({"x": pyarrow.nulls(200, pyarrow.binary(MiB)), "y": _falses(200)}),
-    )
-    yield (
-        "parquet repeated beginnings",
-        lambda: _parquet(
-            {"x": pyarrow.array(["a" * 200_000] * 1000), "y": _falses(1000)},
-            use_dictionary=False,
-            column_encoding={"x": "DELTA_BYTE_ARRAY"},
-        ),
     )
     yield "parquet distinct words", lambda: _parquet(
         {"x": pyarrow.array([f"{k % 300_000}a" for k in range(600_000)]),
@@ -368,11 +339,6 @@ def _falses(count: int) -> Any:
 
 def _repeated(word: str, count: int) -> Any:
     return pyarrow.DictionaryArray.from_arrays(np.zeros(count, np.int32), [word])
-
-
-def _lists() -> Any:
-    values = pyarrow.array(np.zeros(100_000_000, np.int8))
-    return pyarrow.ListArray.from_arrays(pyarrow.array([0, 100_000_000], pyarrow.int32()), values)
 
 
 def peak_of(job: Callable[[], None]) -> tuple[int, str]:

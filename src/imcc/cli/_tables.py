@@ -210,7 +210,7 @@ def check_extra(model: TableClassifier, names: list[str], path: str, ignore: boo
     """Raise an error for columns that a model does not know, unless they are ignored."""
     from imcc.tables import _load
 
-    _load.check_extra(model, names, path, ignore)
+    _load.check_columns(model, names, path, ignore)
 
 
 def table_rows(

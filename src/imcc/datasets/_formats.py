@@ -23,6 +23,8 @@ from imcc.datasets._svmlight import read_svmlight, write_svmlight
 # Relation of an ARFF file, and the number of bytes that are searched for it.
 _RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
 _BEGINNING = 2**16
+# Parameters of readers that are not options of :func:`read`, or that it has itself.
+_NOT_OPTIONS = {"contents", "path", "member", "max_bytes", "known_base", "labelled"}
 
 
 class Format(NamedTuple):
@@ -233,7 +235,7 @@ def checked_reader(chosen: Format, options: dict[str, Any]) -> Callable[..., Dat
         from imcc.tables import read_dataset
 
         reader = read_dataset
-    known = set(inspect.signature(reader).parameters) - {"contents", "path", "member", "max_bytes"}
+    known = set(inspect.signature(reader).parameters) - _NOT_OPTIONS
     if unknown := sorted(set(options) - known):
         raise InvalidTypeError(
             unknown[0],

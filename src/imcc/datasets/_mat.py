@@ -18,15 +18,7 @@ import scipy.sparse as sp
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import Content, check_sparse, joined_name
-from imcc.datasets._pairs import (
-    Pairs,
-    Part,
-    check_features,
-    check_pairs,
-    find_data,
-    find_pairs,
-    join_parts,
-)
+from imcc.datasets._pairs import Pairs, Part, check_pairs, find_pairs, join_parts
 
 # Data types of version 5 to 7.
 _TYPES = {
@@ -54,6 +46,7 @@ def read_mat(
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
     name: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     """Read features and labels from the variables of MATLAB files.
 
@@ -72,30 +65,18 @@ def read_mat(
         error if both are possible, because there are as many rows as labels.
     name : str, default=None
         Name of the data set; None uses that of the file.
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
     """
     wanted = None if variables is None else check_pairs(variables)
     parts = []
     for content in contents:
         found = _load(content)
         parts += [
-            Part(found[data], found[target], (data, target), content)
-            for data, target in find_pairs(found, wanted, content.path)
+            Part(found[data], found[target] if labelled else None, (data, target), content)
+            for data, target in find_pairs(found, wanted, content.path, labelled)
         ]
     return concatenate(join_parts(parts, transpose_labels), name or joined_name(contents))
-
-
-def mat_features(contents: Sequence[Content], variables: Pairs | None) -> list[Any]:
-    """Return the feature matrices of files, ignoring labels."""
-    wanted = None if variables is None else check_pairs(variables)
-    matrices = []
-    for content in contents:
-        found = _load(content)
-        for name in find_data(found, wanted, content.path):
-            try:
-                matrices.append(check_features(found[name], content))
-            except ValueError as error:
-                raise DataFormatError(f"the variable {name!r}: {error}", content.path) from error
-    return matrices
 
 
 def _load(content: Content) -> dict[str, Any]:

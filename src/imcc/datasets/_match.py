@@ -9,17 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._utils.cells import truth
-from imcc._utils.errors import InvalidTypeError, given, message_of
+from imcc._utils.errors import InvalidTypeError, given
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
-from imcc.datasets._dataset import LABEL_DTYPE, Dataset, concatenate
+from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._encode import find_columns, label_columns
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
-from imcc.datasets._files import MAX_CELLS, Content, Source, open_all, refuses_by_memory
+from imcc.datasets._files import MAX_CELLS, Source, open_all, refuses_by_memory
 from imcc.datasets._formats import checked_reader, format_to_read
-from imcc.datasets._mat import mat_features
-from imcc.datasets._npz import npz_features
-from imcc.datasets._svmlight import indicators_of, parse_svmlight
 from imcc.datasets._table import Table, join_tables
 
 
@@ -114,111 +111,40 @@ def read_matching(
         return X, label_columns(table, labels)
     reader = checked_reader(chosen, options)
     if chosen.name == "svmlight":
-        return _match_svmlight(
-            contents, feature_names, label_names, coding.index_base, **wanted, **options
-        )
-    if not with_labels:
-        return _unlabelled(chosen.name, contents, feature_names, ignore_extra, options), None
-    return match_dataset(reader(contents, **options), feature_names, label_names, **wanted)
+        options = {"n_features": len(feature_names), "known_base": coding.index_base, **options}
+    dataset = reader(contents, labelled=with_labels, **options)
+    if chosen.name == "svmlight":
+        dataset = _with_names(dataset, feature_names, label_names if with_labels else ())
+    return match_dataset(dataset, feature_names, label_names, **wanted)
 
 
-def _match_svmlight(
-    contents: list[Content],
-    feature_names: Sequence[str],
-    label_names: Sequence[str],
-    known_base: int | None,
-    *,
-    with_labels: bool,
-    ignore_extra: bool,
-    n_features: int | None = None,
-    index_base: str = "auto",
-    encoding: str | None = None,
-    name: str | None = None,  # noqa: ARG001 - not used here, but an option of the format
-) -> tuple[Any, np.ndarray | None]:
-    """Match svmlight files, which may contain only some of the labels, or none."""
-    parsed = parse_svmlight(
-        contents,
-        len(feature_names) if n_features is None else n_features,
-        index_base,
-        known_base=known_base,
-        encoding=encoding,
-    )
-    header = parsed.rows.header
-    if not header.get("feature_names") and parsed.X.shape[1] == len(feature_names):
-        X = parsed.X  # features without names are matched by position
-    else:
-        places = _places(parsed.feature_names, feature_names, parsed.path)
-        known = {*feature_names, *label_names}
-        _check_extra([n for n in parsed.feature_names if n not in known], ignore_extra, parsed.path)
-        X = parsed.X[:, places]
-    if not with_labels:
-        return X, None
-    numbers = np.unique(np.array(parsed.rows.labels, dtype=np.int64)).tolist()
-    columns = _label_columns_of(numbers, header.get("label_names"), label_names, parsed.path)
-    extra = [number for number, column in columns.items() if column is None]
-    if extra and not ignore_extra:
+def _with_names(
+    dataset: Dataset, feature_names: Sequence[str], label_names: Sequence[str]
+) -> Dataset:
+    """Return the data of svmlight files with the names of a model where they have numbers only.
+
+    Features are matched by position, and labels by number: ``3`` or ``label3``.  Labels that do not
+    occur in the file are 0.
+    """
+    names, width, known = dataset.feature_names, len(feature_names), set(label_names)
+    if dataset.n_features == width and names == default_names("x", width):
+        names = tuple(feature_names)
+    if not known:
+        return Dataset(dataset.X, dataset.Y, names, source=dataset.source)
+    labels = []
+    for name in dataset.label_names:
+        number = name.removeprefix("label")
+        alike = [n for n in (name, number, f"label{number}") if n in known]
+        labels.append(alike[0] if alike else name)
+    if known.isdisjoint(labels):
         raise DataFormatError(
-            f"{len(extra)} label(s) are unknown to the model: {listed(extra)}; its labels are "
-            f"{listed(label_names)}. Remove them, or ignore them with "
-            + given("ignore_extra", True),
-            parsed.path,
+            f"the labels of the file are {listed(labels)}, but the labels of the model are "
+            f"{listed(label_names)}: they cannot be matched",
+            dataset.source,
         )
-    Y = np.zeros((len(parsed.rows), len(label_names)), dtype=LABEL_DTYPE)
-    if numbers:
-        found = indicators_of(parsed.rows, numbers)
-        for j, number in enumerate(numbers):
-            if (column := columns[number]) is not None:
-                Y[:, column] = found[:, j]
-    return X, Y
-
-
-def _label_columns_of(
-    numbers: list[int], names: list[str] | None, label_names: Sequence[str], path: str
-) -> dict[int, int | None]:
-    """Return the column of each label number of an svmlight file; None if it is not a label."""
-    places = {name: column for column, name in enumerate(label_names)}
-    if names:
-        if numbers and not 0 <= numbers[0] <= numbers[-1] < len(names):
-            raise DataFormatError(f"a label number is beyond its {len(names)} names", path)
-        return {number: places.get(names[number]) for number in numbers}
-    # The names of read_svmlight: the number, or label0, label1, ... if the file declares sizes.
-    found = {n: places.get(str(n), places.get(f"label{n}")) for n in numbers}
-    if numbers and all(column is None for column in found.values()):
-        raise DataFormatError(
-            f"the labels of the file are numbers without names ({listed(numbers)}), but the labels "
-            f"of the model are {listed(label_names)}: they cannot be matched",
-            path,
-        )
-    return found
-
-
-def _unlabelled(
-    name: str,
-    contents: list[Content],
-    feature_names: Sequence[str],
-    ignore_extra: bool,
-    options: dict[str, Any],
-) -> Any:
-    """Return the features of .npz or .mat files, which need not have labels."""
-    variables = options.get("variables")
-    if name == "npz":
-        matrices, names = npz_features(contents, variables)
-    else:
-        matrices, names = mat_features(contents, variables), ()
-    path = ", ".join(content.path for content in contents)
-    widths = {matrix.shape[1] for matrix in matrices}
-    if len(widths) > 1:
-        raise DataFormatError(
-            f"the parts have different numbers of features: {sorted(widths)}", path
-        )
-    rows = [np.zeros((matrix.shape[0], 1), dtype=np.int8) for matrix in matrices]
-    try:
-        # The label is a placeholder, so that the checks of a data set can be used.
-        parts = [Dataset(m, y, names, source=path) for m, y in zip(matrices, rows, strict=True)]
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), path) from error
-    dataset = concatenate(parts)
-    return match_dataset(dataset, feature_names, ignore_extra=ignore_extra)[0]
+    absent = [name for name in label_names if name not in labels]
+    Y = np.hstack([dataset.Y, np.zeros((dataset.n_rows, len(absent)), dataset.Y.dtype)])
+    return Dataset(dataset.X, Y, names, (*labels, *absent), source=dataset.source)
 
 
 def match_dataset(
@@ -235,11 +161,8 @@ def match_dataset(
     [[2.0, 1.0]]
     """
     path = dataset.source or dataset.name
-    places = _places(dataset.feature_names, feature_names, path)
-    known = {*feature_names, *label_names}
-    extra = [name for name in dataset.feature_names if name not in known]
-    _check_extra(extra, ignore_extra, path)
-    X = dataset.X[:, places]
+    names = dataset.feature_names
+    X = dataset.X[:, match_columns(names, feature_names, label_names, Coding(), ignore_extra, path)]
     if not with_labels:
         return X, None
     there = {name: j for j, name in enumerate(dataset.label_names)}
@@ -250,45 +173,16 @@ def match_dataset(
             path,
         )
     wanted = set(label_names)
-    _check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
+    check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
     return X, dataset.Y[:, [there[name] for name in label_names]]
 
 
-def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]:
-    """Return the positions of the wanted columns."""
-    if list(there) == list(wanted):
-        return list(range(len(wanted)))
-    known, needed = set(there), set(wanted)
-    if missing := [name for name in wanted if name not in known]:
-        raise _missing(missing, there, path)
-    if twice := [name for name in repeated(there) if name in needed]:
-        raise DataFormatError(
-            f"several columns have the same name, so they cannot be matched: {listed(twice)}",
-            path,
-        )
-    if twice := repeated(wanted):
-        raise DataFormatError(
-            f"the model has several features of the same name ({listed(twice)}): the columns must "
-            "be those of its training data, in the same order",
-            path,
-        )
-    places = {name: i for i, name in enumerate(there)}
-    return [places[name] for name in wanted]
-
-
-def _missing(missing: Sequence[str], there: Sequence[str], path: str) -> DataFormatError:
-    return DataFormatError(
-        f"{len(missing)} column(s) that the model needs are missing: {listed(missing)}; the file "
-        f"has {listed(there)}",
-        path,
-    )
-
-
-def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
+def check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
+    """Raise an error for columns that a model does not know, unless they are ignored."""
     if extra and not ignore_extra:
         raise DataFormatError(
-            f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; remove them, or "
-            "ignore them with " + given("ignore_extra", True),
+            f"{len(extra)} column(s) are unknown to the model: {listed(extra, 12)}; leave them "
+            "out, or ignore them with " + given("ignore_extra", True),
             path,
         )
 
@@ -306,13 +200,27 @@ def match_columns(
     distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
     known = {*label_names, *coding.left_out}
     rest = [i for i, name in enumerate(names) if name not in known]
-    if [names[i] for i in rest] == distinct and len(distinct) == len(columns):
+    if [names[i] for i in rest] == list(distinct) and len(distinct) == len(columns):
         return rest  # the same columns in the same order, even if several have the same name
     there, needed = set(names), {*distinct, *known}
     if missing := [name for name in distinct if name not in there]:
-        raise _missing(missing, names, path)
-    _check_extra([name for name in names if name not in needed], ignore_extra, path)
-    by_name = dict(zip(distinct, _places(names, distinct, path), strict=True))
+        raise DataFormatError(
+            f"{len(missing)} column(s) that the model needs are missing: {listed(missing)}; the "
+            f"file has {listed(names)}",
+            path,
+        )
+    check_extra([name for name in names if name not in needed], ignore_extra, path)
+    if twice := [name for name in repeated(names) if name in needed]:
+        raise DataFormatError(
+            f"several columns have the same name, so they cannot be matched: {listed(twice)}", path
+        )
+    if twice := repeated(distinct):
+        raise DataFormatError(
+            f"the model has several features of the same name ({listed(twice)}): the columns must "
+            "be those of its training data, in the same order",
+            path,
+        )
+    by_name = {name: i for i, name in enumerate(names)}
     return [by_name[name] for name in columns]
 
 

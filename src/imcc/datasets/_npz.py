@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,15 +26,7 @@ from imcc.datasets._files import (
     open_member,
     read_limited,
 )
-from imcc.datasets._pairs import (
-    Pairs,
-    Part,
-    check_features,
-    check_pairs,
-    find_data,
-    find_pairs,
-    join_parts,
-)
+from imcc.datasets._pairs import Pairs, Part, check_pairs, find_pairs, join_parts
 
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
@@ -45,6 +37,7 @@ def read_npz(
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
     name: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     """Read features and labels from the arrays of .npz files.
 
@@ -61,16 +54,21 @@ def read_npz(
         Always False for files written by :func:`write_npz`, unless set.
     name : str, default=None
         Name of the data set; None uses the name stored in the file, or else that of the file.
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
     """
     wanted = None if variables is None else check_pairs(variables)
     parts: list[Part] = []
     described: list[dict[str, Any]] = []
     for content in contents:
         arrays = _load(content)
-        for pair in find_pairs(_names_of(arrays), wanted, content.path):
-            data, target = (_matrix(arrays, name, content) for name in pair)
+        for pair in find_pairs(_names_of(arrays), wanted, content.path, labelled):
+            data = _matrix(arrays, pair[0], content)
+            target = _matrix(arrays, pair[1], content) if labelled else None
             parts.append(Part(data, target, pair, content))
             described.append(_description(arrays, content))
+            if not labelled:
+                described[-1]["label_names"] = ()
     if transpose_labels is None and all(facts["label_names"] for facts in described):
         transpose_labels = False  # as write_npz writes them
     joined = []
@@ -83,29 +81,6 @@ def read_npz(
             raise part.error(message_of(error)) from error
     kept = joined[0].name if len(contents) == 1 and joined[0].name != "unnamed" else None
     return concatenate(joined, name or kept or joined_name(contents))
-
-
-def npz_features(
-    contents: Sequence[Content], variables: Pairs | None
-) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the feature matrices of files, ignoring labels, and the names of the features."""
-    wanted = None if variables is None else check_pairs(variables)
-    matrices = []
-    names: set[tuple[str, ...]] = set()
-    for content in contents:
-        arrays = _load(content)
-        names.add(_description(arrays, content)["feature_names"])
-        for key in find_data(_names_of(arrays), wanted, content.path):
-            try:
-                matrices.append(check_features(_matrix(arrays, key, content), content))
-            except ValueError as error:
-                raise DataFormatError(f"the array {key!r}: {error}", content.path) from error
-    if len(names) > 1:
-        raise DataFormatError(
-            "the files cannot be concatenated, because their feature_names differ",
-            ", ".join(content.path for content in contents),
-        )
-    return matrices, names.pop()
 
 
 def _names_of(arrays: dict[str, np.ndarray]) -> list[str]:
@@ -136,13 +111,18 @@ def _load(content: Content) -> dict[str, np.ndarray]:
     return arrays
 
 
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return the shape of an array, whether it is stored by columns, and its type."""
+    version = npy.read_magic(stream)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return header(stream)
+
+
 def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> np.ndarray:
     """Return an array, after checking its header against the size of the file."""
     stream = io.BytesIO(data)
     try:
-        version = npy.read_magic(stream)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = header(stream)
+        shape, fortran, dtype = read_header(stream)
         size = dtype.itemsize
         for length in shape:
             size *= length

@@ -10,7 +10,6 @@ import json
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,8 @@ def read_svmlight(
     index_base: str = "auto",
     encoding: str | None = None,
     name: str | None = None,
+    known_base: int | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     r"""Read svmlight (libsvm) files with a comma-separated list of labels at the start of a row.
 
@@ -79,6 +80,10 @@ def read_svmlight(
         a model of these data are read in the same way.
     encoding, name
         As for :func:`read_mulan`.
+    known_base : {0, 1}, default=None
+        Index base of the training data of a model, for files that do not declare it.
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
 
     Returns
     -------
@@ -91,59 +96,26 @@ def read_svmlight(
     are ignored.  The first line can contain three numbers (rows, features, labels), as in the
     extreme classification repository; features and labels are then counted from 0.
     """
-    parsed = parse_svmlight(contents, n_features, index_base, encoding=encoding)
-    try:
-        Y, label_names = labels_of(parsed.rows, parsed.max_cells, parsed.max_columns)
-        title = name or parsed.rows.header.get("name") or parsed.name
-        coding = None if parsed.index_base is None else Coding(index_base=parsed.index_base)
-        return Dataset(parsed.X, Y, parsed.feature_names, label_names, title, parsed.path, coding)
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), parsed.path) from error
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """The rows of svmlight files, with a feature matrix and label numbers."""
-
-    X: Any
-    feature_names: tuple[str, ...]
-    rows: Rows
-    index_base: int | None
-    path: str
-    name: str
-    max_cells: int
-    max_columns: int
-
-
-def parse_svmlight(
-    contents: Sequence[Content],
-    n_features: int | None = None,
-    index_base: str = "auto",
-    *,
-    known_base: int | None = None,
-    encoding: str | None = None,
-) -> Parsed:
-    """Read the features and the label numbers of svmlight files; see :func:`read_svmlight`.
-
-    Parameters
-    ----------
-    known_base : {0, 1}, default=None
-        Index base of the training data of a model, for files that do not declare it.
-    """
     check_choice("index_base", index_base, INDEX_BASES)
     if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
         raise ValueError(f"n_features must be from 1 to {MAX_COLUMNS}, got {n_features!r}")
     rows = Rows()
     declared = [_parse(content, rows, encoding) for content in contents]
-    shown = ", ".join(content.path for content in contents)
-    base = base_of(rows, index_base, n_features, all(declared), known_base, shown)
-    limit = max(content.max_columns for content in contents)
-    try:
-        X, feature_names = features_of(rows, n_features, base, limit)
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), shown) from error
+    path = ", ".join(content.path for content in contents)
+    base = base_of(rows, index_base, n_features, all(declared), known_base, path)
+    max_columns = max(content.max_columns for content in contents)
     max_cells = max(content.max_cells for content in contents)
-    return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells, limit)
+    try:
+        X, feature_names = features_of(rows, n_features, base, max_columns)
+        if labelled:
+            Y, label_names = labels_of(rows, max_cells, max_columns)
+        else:
+            Y, label_names = np.zeros((len(rows), 1), np.int8), ()
+        title = name or rows.header.get("name") or joined_name(contents)
+        coding = None if base is None else Coding(index_base=base)
+        return Dataset(X, Y, feature_names, label_names, title, path, coding)
+    except (ValueError, TypeError) as error:
+        raise DataFormatError(message_of(error), path) from error
 
 
 def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:

@@ -34,7 +34,7 @@ from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._encoder import TableEncoder
 from imcc.tables._labels import (
     check_separator,
-    label_columns,
+    indicator_columns,
     read_tags,
     tag_matrix,
     tag_separator,
@@ -380,7 +380,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         elif (columns := _columns_in(table, y)) is not None:
             if set(columns) != set(names):
                 raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
-            y = label_columns(table, names, unknown=False)
+            y = indicator_columns(table, names)
         elif _is_tags(y):
             y, _ = tag_matrix(read_tags(_as_list(y), self.separator), names)
         return super().score(table, y, sample_weight=sample_weight)
@@ -392,10 +392,6 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # As it was in models that were saved before there were these parameters.
-        super().__setstate__({"trees": False, "unknown_labels": False, **state})
 
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
         """Return the same model with other fitted steps, for example without search results."""
@@ -421,11 +417,11 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
             return matrix, names, [y]
         if (columns := _columns_in(table, y)) is not None:
-            way_out = (
+            advice = (
                 "; or, to learn each label from the rows in which it is known, say that the others "
                 "are not known, with " + given("unknown_labels", True)
             )
-            found = label_columns(table, columns, self.unknown_labels, way_out)
+            found = indicator_columns(table, columns, unknown=self.unknown_labels, advice=advice)
             return found, columns, columns
         if _is_tags(y):
             matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))

@@ -19,6 +19,7 @@ from imcc.datasets import DataFormatError
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, Source, refuses_by_memory
+from imcc.datasets._match import check_extra
 from imcc.persistence import ModelCard, make_card, pairs_of
 from imcc.tables._columns import arrow
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
@@ -304,19 +305,10 @@ def _check_column(option: str, name: str, names: Sequence[str]) -> None:
         raise InvalidArgumentError(option, f"names {name!r}, which is no column{hint}")
 
 
-def check_extra(model: TableClassifier, names: Sequence[str], path: str, ignore: bool) -> None:
+def check_columns(model: TableClassifier, names: Sequence[str], path: str, ignore: bool) -> None:
     """Raise an error for columns that a model does not know, unless they are ignored."""
     known = {*model.feature_names_in_, *model.drop, *model.label_names_, model.tags_column_}
-    _refuse_extra([name for name in names if name not in known], path, ignore)
-
-
-def _refuse_extra(extra: Sequence[str], path: str, ignore: bool) -> None:
-    if extra and not ignore:
-        raise DataFormatError(
-            f"{len(extra)} column(s) are unknown to the model: {listed(extra, 12)}; leave them "
-            "out, or ignore them with " + given("ignore_extra", True),
-            path,
-        )
+    check_extra([name for name in names if name not in known], ignore, path)
 
 
 def rows_for_model(
@@ -326,7 +318,7 @@ def rows_for_model(
 
     Invalid rows are reported before anything is computed, with their line.
     """
-    check_extra(model, source.table.column_names, source.path, ignore_extra)
+    check_columns(model, source.table.column_names, source.path, ignore_extra)
     labels = source.labels_of(model) if with_labels else None
     with source.located():
         check_table(source.table, model.schema_)
@@ -353,7 +345,7 @@ def frame_for_model(
             source.path,
         )
     known = {*feature_names, *label_names}
-    _refuse_extra([name for name in names if name not in known], source.path, ignore_extra)
+    check_extra([name for name in names if name not in known], ignore_extra, source.path)
     labels = source.label_columns(label_names) if with_labels else None
     return _natural_frame(source.table.select(list(feature_names))), labels
 

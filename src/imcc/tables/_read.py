@@ -162,7 +162,7 @@ class TableFile:
         Parameters
         ----------
         whole : bool, default=False
-            Whether to yield the table as one part.
+            Whether to yield a Parquet file as one part.
 
         Yields
         ------
@@ -176,7 +176,7 @@ class TableFile:
         elif self._is_parquet:
             yield from self._parquet_parts(opened, whole)
         else:
-            yield from self._text_parts(opened, whole)
+            yield from self._text_parts(opened)
 
     def line_of(self, row: int) -> int | None:
         """Return the line of the file in which a row begins; None if it is not known.
@@ -315,18 +315,12 @@ class TableFile:
             raise DataFormatError(f"columns have the same name: {twice}", self.path)
         return _Layout(names, delimiter, encoding, line - 1)
 
-    def _text_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
+    def _text_parts(self, opened: str | bytes) -> Iterator[Any]:
         pa = arrow()
-        reader = require("pyarrow.csv", "Reading tables")
         layout = self._layout(opened)
         n_rows = 0
         try:
-            if whole:
-                source = opened if isinstance(opened, str) else pa.BufferReader(opened)
-                parts: Any = [reader.read_csv(source, **self._options(layout, _BLOCK_SIZES[-1]))]
-            else:
-                parts = _gathered(self._pieces(opened, layout))
-            for part in parts:
+            for part in _gathered(self._pieces(opened, layout)):
                 if part.num_rows:
                     n_rows += part.num_rows
                     end = part[part.num_columns - 1][-1].as_py()

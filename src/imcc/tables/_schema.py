@@ -115,9 +115,8 @@ class Column:
         Format of dates that are text, as for ``datetime.strptime``, or "ISO 8601".
     has_time : bool
         Whether dates have a time of day.
-    has_zone : bool or None
-        Whether dates have a time zone, and are converted to UTC; None in models of versions that
-        did not store it.
+    has_zone : bool
+        Whether dates have a time zone, and are converted to UTC.
     overruled : bool
         Whether the kind was given by the user.
     decimal : {".", ",", ".,", ",."}
@@ -136,7 +135,7 @@ class Column:
     words: tuple[str, str] | None = None
     date_format: str | None = None
     has_time: bool = False
-    has_zone: bool | None = None
+    has_zone: bool = False
     overruled: bool = False
     decimal: str = "."
     percent: bool = False
@@ -217,25 +216,6 @@ class Schema:
         """Return a dict that can be written as JSON."""
         columns = [{**asdict(c), "becomes": c.becomes} for c in self.columns]
         return {"columns": columns, "missing_words": list(self.missing_words)}
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per column of the table."""
-        from imcc._utils.optional import require
-
-        pandas = require("pandas", "Showing a schema as a data frame")
-        return pandas.DataFrame(
-            [
-                {
-                    "column": c.name,
-                    "kind": c.kind,
-                    "missing": c.missing,
-                    "values": c.n_values,
-                    "examples": ", ".join(c.examples),
-                    "becomes": c.becomes,
-                }
-                for c in self.columns
-            ]
-        )
 
     def __repr__(self) -> str:
         rows = [("column", "kind", "missing", "examples", "what becomes of it")]

@@ -17,10 +17,9 @@ from imcc._utils.errors import given
 from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
 from imcc.datasets._errors import listed
-from imcc.datasets._files import Content, unpack_limit
+from imcc.datasets._files import Content, open_member, unpack_limit
 from imcc.tables._columns import arrow
 
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
 _BLOCK = 2**20
 
@@ -91,9 +90,7 @@ def _check_archive(file: IO[bytes], limits: Content) -> None:
                 limits.path,
             )
         for member in members:
-            if member.compress_type not in _METHODS:
-                raise ValueError(f"{member.filename!r} has an unusual compression")
-            with archive.open(member) as stream:
+            with open_member(archive, member, limits.path) as stream:
                 tail = b""
                 while block := stream.read(_BLOCK):
                     # In UTF-16, which spreadsheet programs do not write, they would not be found.
