@@ -102,6 +102,8 @@ def known_columns(
         )
     if isinstance(labels, list) and (whole := ",".join(labels)) in names:
         labels = [whole]  # a name with commas, given as it is
+    for name in labels if isinstance(labels, list) else ():
+        _load.check_column("labels", name, names)
     known = _load.known_columns(
         names,
         "",

@@ -268,19 +268,16 @@ def known_columns(
                 "is one column that lists the labels; " + named("labels") + " are columns of 0 "
                 "and 1: not both",
             )
-        if not isinstance(labels, (str, int, type(None))):
-            for name in labels:
-                _check_column("labels", name, names)
         chosen = choose_labels(names, labels, label_prefix, path)
         known = replace(known, labels=tuple(dict.fromkeys(names[i] for i in chosen)), tags=None)
     elif tags is not None:
         known = replace(known, labels=(), tags=tags)
     for option, wanted in (("drop", drop), ("tags", filter(None, [known.tags]))):
         for name in wanted:
-            _check_column(option, name, names)
+            check_column(option, name, names)
     all_kinds = {**known.kinds, **(kinds or {})}
     for name in (*all_kinds, *known.labels, *known.drop):
-        _check_column("schema", name, names)
+        check_column("schema", name, names)
     if known.separator is not None and known.tags is None:
         raise InvalidArgumentError(
             "separator",
@@ -298,7 +295,8 @@ def known_columns(
     )
 
 
-def _check_column(option: str, name: str, names: Sequence[str]) -> None:
+def check_column(option: str, name: str, names: Sequence[str]) -> None:
+    """Raise an error for an argument that names a column that is not there."""
     if name not in names:
         near = difflib.get_close_matches(name, names, 1)
         hint = f"; is it {near[0]!r}?" if near else f"; the columns are {listed(names, 12)}"
