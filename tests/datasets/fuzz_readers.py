@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow
 import pyarrow.parquet
 import scipy.io
@@ -77,6 +78,11 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
     names = (*toy.feature_names, *toy.label_names)
     columns = dict(zip(names, [*toy.X.T, *toy.Y.T], strict=True))
     pyarrow.parquet.write_table(pyarrow.table(columns), folder / "toy.parquet")
+    book = openpyxl.Workbook()
+    for row in [names, *np.hstack([toy.X, toy.Y]).tolist()]:
+        book.active.append(row)
+    book.save(folder / "toy.xlsx")
+    found["xlsx"] = ("toy.xlsx", (folder / "toy.xlsx").read_bytes(), {"labels": -3})
     found["parquet"] = ("toy.parquet", (folder / "toy.parquet").read_bytes(), {"labels": -3})
     add("gz", "toy.csv.gz", {"labels": -3, "max_bytes": 10**6})
     add("bz2", "toy.csv.bz2", {"labels": -3, "max_bytes": 10**6})
