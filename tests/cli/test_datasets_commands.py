@@ -120,7 +120,10 @@ def test_reading_options_of_convert(tmp_path):
     (tmp_path / "t.txt").write_text(CSV.replace(",", ";"))
     options = ("--format", "csv", "--delimiter", ";", "--labels", "is_*")
     assert n_rows_and_features("t.txt", *options) == (4, 4)
-    assert n_rows_and_features("t.txt", *options, "--nominal", "ordinal") == (4, 2)
+    arff = "@relation 'x: -C 1'\n@attribute y {0,1}\n@attribute c {u,v,w}\n@data\n1,w\n"
+    (tmp_path / "n.arff").write_text(arff)
+    assert n_rows_and_features("n.arff") == (1, 3)
+    assert n_rows_and_features("n.arff", "--nominal", "ordinal") == (1, 1)
     (tmp_path / "bare.csv").write_text("1,0\n2,1\n")
     assert n_rows_and_features("bare.csv", "--no-header", "--labels=-1") == (2, 1)
     np.savez(tmp_path / "v.npz", u=np.ones((2, 3)), v=np.eye(2))

@@ -17,11 +17,11 @@ from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
 from imcc.calibration import decision_thresholds
-from imcc.cli._tables import natural_frame
 from imcc.persistence import load_model, read_card, save_model
 from imcc.tables import TableClassifier, TableError, read_table
 from imcc.tables._encoding import UnknownValuesWarning
 from imcc.tables._example import write_example
+from imcc.tables._load import _natural_frame
 from tests.cli.conftest import flat, invoke, one_setting, table
 
 pd = pytest.importorskip("pandas")
@@ -101,9 +101,14 @@ def test_files_are_what_their_names_say(folder, imcc, tmp_path):
     shown = pd.read_csv(tmp_path / "out.csv", dtype={"ticket": str})
     assert shown["ticket"].tolist()[:6] == ["'=1+1", "+1", "-2", "'@x", *odd[4:]]
     pd.testing.assert_frame_equal(shown[LABELS], found[LABELS])
-    (tmp_path / "in.xlsx").write_bytes(b"PK")
-    refused = imcc("predict", folder / "model.skops", tmp_path / "in.xlsx", code=1)
-    assert "save the sheet as CSV" in flat(refused.stderr)
+    # A spreadsheet is read as the CSV file is.
+    pytest.importorskip("openpyxl")
+    pd.read_csv(folder / "test.csv").to_excel(tmp_path / "in.xlsx", index=False)
+    outputs = [
+        imcc("predict", folder / "model.skops", file, "--scores").stdout
+        for file in (tmp_path / "in.xlsx", folder / "test.csv")
+    ]
+    assert outputs[0] == outputs[1]
 
 
 def test_evaluate_and_inspect_read_the_same_files(folder, imcc):
@@ -421,4 +426,4 @@ def test_a_date_that_does_not_exist_is_named_with_its_line(imcc, tmp_path):
 def test_values_that_pandas_does_not_have():
     far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
     with pytest.raises(TableError, match=r"columns 'when: date32\[day\]'"):
-        natural_frame(pa.table({"when": far}))
+        _natural_frame(pa.table({"when": far}))

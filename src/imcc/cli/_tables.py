@@ -104,12 +104,17 @@ def known_columns(
         labels = [whole]  # a name with commas, given as it is
     for name in labels if isinstance(labels, list) else ():
         _load.check_column("labels", name, names)
+    prefix = reading.get("label_prefix")
+    if prefix is not None and not any(name.startswith(prefix) for name in names):
+        raise InvalidArgumentError(
+            "label_prefix", f"is {prefix!r}, and no column begins so: {listed(names, 12)}"
+        )
     known = _load.known_columns(
         names,
         "",
         schema=columns.get("schema"),
         labels=labels,
-        label_prefix=reading.get("label_prefix"),
+        label_prefix=prefix,
         tags=columns.get("tags"),
         drop=columns.get("drop", ()),
         unknown_labels=columns.get("unknown_labels"),
