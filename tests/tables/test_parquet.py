@@ -203,7 +203,7 @@ for path in sys.argv[1:]:
 
 def test_a_command_says_that_a_file_is_too_large(tmp_path):
     path = large(tmp_path / "t.parquet", "rows")
-    done = CliRunner().invoke(app, ["datasets", "describe", str(path), "--label", "y"])
+    done = CliRunner().invoke(app, ["datasets", "describe", str(path), "--labels", "y"])
     assert done.exit_code == 1
     assert "--max-bytes" in done.output
 

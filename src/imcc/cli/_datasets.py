@@ -27,7 +27,6 @@ from imcc.cli._tables import (
     print_schema,
     read_input,
     refuse_columns,
-    schema_of,
 )
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
@@ -143,7 +142,7 @@ def describe(
             with working("reading"):
                 source = read_input(inputs, reading)
                 known = known_columns(source.table, reading, columns, need_labels=False)
-                schema = schema_of(source, known)
+                schema = source.schema(known)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from imcc._utils.files import replacing
 from imcc._utils.progress import progress_reported_to
 from imcc._utils.text import defused
-from imcc.cli._tables import check_extra, located, table_model
+from imcc.cli._tables import table_model
 from imcc.cli._terminal import json_text, print_result
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def predicted_tables(
 ) -> Iterator[Part]:
     """Yield the predictions for tables, of which only parts are in memory."""
     from imcc.tables import TableError
+    from imcc.tables._load import check_columns, located
 
     inner = table_model(model)
     assert inner is not None
@@ -122,7 +123,7 @@ def predicted_tables(
     for file in files:
         start = 0
         for table in _slices(file.parts()):
-            check_extra(inner, table.column_names, file.path, ignore_extra)
+            check_columns(inner, table.column_names, file.path, ignore_extra)
             kept = [
                 name
                 for name in inner.schema_.of_kind("id")

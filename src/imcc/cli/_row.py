@@ -11,7 +11,7 @@ from imcc._utils.progress import progress_reported_to
 from imcc._utils.text import printable
 from imcc.cli._inputs import load_matching
 from imcc.cli._progress import working
-from imcc.cli._tables import are_tables, labels_of, table_model, table_rows
+from imcc.cli._tables import are_tables, table_model, table_rows
 from imcc.cli._terminal import print_wide_table, say, stdout
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def read_rows(
     is_training = None
     if card.fingerprint:
         is_training = table_fingerprint(source.table) == card.fingerprint
-    labels = labels_of(inner, source, unknown=inner.unknown_labels) == 1 if is_training else None
+    labels = source.labels_of(inner, unknown=inner.unknown_labels) == 1 if is_training else None
     return Rows(X, labels, source.path, is_training)
 
 

@@ -15,10 +15,8 @@ from imcc.cli._options import STDIN
 from imcc.cli._terminal import print_table
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from imcc.persistence import ModelCard
-    from imcc.tables import KnownColumns, Schema, TableClassifier, TableError
+    from imcc.tables import KnownColumns, Schema, TableClassifier
     from imcc.tables._load import TableSource
     from imcc.tables._read import TableFile
 
@@ -80,13 +78,6 @@ def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
     return open_tables(sources(inputs, reading), **_reading_options(reading))
 
 
-def located(error: TableError, file: TableFile, row: int | None) -> Exception:
-    """Return an error about a table with the file, and the line if it is known."""
-    from imcc.tables import _load
-
-    return _load.located(error, file, row)
-
-
 def known_columns(
     table: Any, reading: dict[str, Any], columns: dict[str, Any], *, need_labels: bool
 ) -> KnownColumns:
@@ -126,11 +117,6 @@ def known_columns(
             "column of tags with " + given("tags") + f"; the columns are {listed(names, 12)}",
         )
     return known
-
-
-def schema_of(source: Input, known: KnownColumns) -> Schema:
-    """Infer the schema of a table; errors name the file and the line."""
-    return source.schema(known)
 
 
 def print_schema(schema: Schema, title: str, drop: tuple[str, ...] = ()) -> None:
@@ -185,13 +171,6 @@ def fit_table(model: TableClassifier, source: Input, known: KnownColumns) -> Tab
         return model.fit(source.table, known.target)
 
 
-def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCard:
-    """Return the card of a model that was fitted to a table."""
-    from imcc.tables import _load
-
-    return _load.table_card(model, source, metrics)
-
-
 def table_model(model: Any) -> TableClassifier | None:
     """Return the table classifier in a model, or None."""
     from imcc._utils.wrappers import layers
@@ -206,18 +185,6 @@ def takes_frames(model: Any, card: ModelCard) -> bool:
 
     named_columns = getattr(model, "feature_names_in_", None) is not None
     return named_columns and not card.columns and bool(transformers(model))
-
-
-def labels_of(model: TableClassifier, source: Input, *, unknown: bool = False) -> np.ndarray:
-    """Return the labels of a model from a table that has them; NaN where they are unknown."""
-    return source.labels_of(model, unknown=unknown)
-
-
-def check_extra(model: TableClassifier, names: list[str], path: str, ignore: bool) -> None:
-    """Raise an error for columns that a model does not know, unless they are ignored."""
-    from imcc.tables import _load
-
-    _load.check_columns(model, names, path, ignore)
 
 
 def table_rows(

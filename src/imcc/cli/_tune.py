@@ -27,8 +27,6 @@ from imcc.cli._tables import (
     print_schema,
     read_input,
     refuse_columns,
-    schema_of,
-    table_card,
 )
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
@@ -278,7 +276,7 @@ class _Data:
                 )
             self.source = read_input(inputs, reading)
             self.known = known_columns(self.source.table, reading, columns, need_labels=True)
-            self.schema = schema_of(self.source, self.known)
+            self.schema = self.source.schema(self.known)
             return
         refuse_columns(columns)
         self.dataset = load(inputs, reading)
@@ -333,6 +331,8 @@ class _Data:
         from imcc.persistence import make_card
 
         if self.is_table:
+            from imcc.tables._load import table_card
+
             return table_card(model, self.source, metrics)
         return make_card(model, self.dataset, metrics=metrics)
 
