@@ -16,8 +16,8 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, TableClassifier
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     ColumnAttribution,
     Explainer,

@@ -102,7 +102,7 @@ def stopped(monkeypatch):
 
     for name in (
         "imcc.tables.TableClassifier.fit",
-        "imcc.calibration.TunedThresholds.fit",
+        "imcc.estimators.TunedThresholds.fit",
         "imcc.estimators.KernelEnsembleClassifier.fit",
         "imcc.estimators.IMCCClassifierCV.fit",
     ):

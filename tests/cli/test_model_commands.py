@@ -18,10 +18,10 @@ from click.testing import CliRunner
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError, Message, given
-from imcc.calibration import MultilabelCalibrator
 from imcc.cli._app import app
 from imcc.cli._terminal import print_result, problems_reported
 from imcc.datasets import Dataset, load_dataset, read, write
+from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
 from imcc.persistence import load_model, read_card, save_model

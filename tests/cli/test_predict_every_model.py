@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 
 from imcc import IMCCClassifier
-from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, read, write
+from imcc.estimators import MultilabelCalibrator
 from imcc.persistence import make_card, save_model, untrusted_types
 from tests.cli.conftest import make_data, one_setting
 

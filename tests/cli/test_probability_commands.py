@@ -7,12 +7,12 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier
-from imcc.calibration import (
+from imcc.datasets import read, write
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
     label_scores,
 )
-from imcc.datasets import read, write
 from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting, table

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
-from imcc.calibration import decision_thresholds
 from imcc.cli._tables import natural_frame
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
 from imcc.tables import (
     TableClassifier,

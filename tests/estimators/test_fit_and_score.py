@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import imcc
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
+from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
 from imcc.estimators.base_search import SearchMixin
 from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES

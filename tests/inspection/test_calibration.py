@@ -17,7 +17,7 @@ from imcc.baselines import (
     BinaryRelevanceSVM,
     KernelRidgeBaseline,
 )
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     diagnose_probabilities,
     draw_calibration,

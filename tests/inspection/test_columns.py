@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.wrappers import layers
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import _mixed as mixing
 from imcc.inspection import explain_columns
 from imcc.tables import TableClassifier, TableEncoder

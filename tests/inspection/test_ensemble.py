@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
-from imcc.calibration import TunedThresholds
+from imcc.estimators import TunedThresholds
 from imcc.inspection import Explainer, draw_members, explain
 from imcc.inspection._ensemble import member_name
 

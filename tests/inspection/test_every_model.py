@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import ImccError
 from imcc._utils.wrappers import innermost
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     cluster_of,
     draw_members,

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._utils.wrappers import innermost
 from imcc.baselines import KernelRidgeBaseline
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     Explainer,
     draw_clusters,

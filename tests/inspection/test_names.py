@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.calibration import TunedThresholds
+from imcc.estimators import TunedThresholds
 from imcc.inspection._names import names_of_features, names_of_labels
 
 

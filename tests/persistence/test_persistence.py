@@ -38,8 +38,8 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.calibration import TunedThresholds
 from imcc.datasets import Dataset
+from imcc.estimators import TunedThresholds
 from imcc.persistence import (
     FORMAT,
     ModelFileError,

@@ -3,8 +3,8 @@
 A wrapper is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
-* a meta-estimator of imcc, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
-  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tables.TableClassifier`);
+* a meta-estimator of imcc, around its ``estimator_`` (:class:`imcc.estimators.TunedThresholds`,
+  :class:`imcc.estimators.MultilabelCalibrator`, :class:`imcc.tables.TableClassifier`);
 * a search, around its ``best_estimator_`` (of imcc, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or contain several

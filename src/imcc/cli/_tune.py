@@ -303,7 +303,7 @@ class _Data:
         self, classifier: Any, calibrate: bool, criterion: str | None, cv: KFold, seed: int
     ) -> Any:
         """Return the fitted classifier with its preprocessing and wrappers."""
-        from imcc.calibration import MultilabelCalibrator, TunedThresholds
+        from imcc.estimators import MultilabelCalibrator, TunedThresholds
 
         held_out = self.is_table and hasattr(classifier, "fit_held_out")
         model = classifier if self.is_table else self._preprocessed(classifier)
@@ -344,7 +344,7 @@ class _Data:
 def _of_thresholds(model: Any) -> dict[str, float]:
     """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
     from imcc._utils.wrappers import first_with
-    from imcc.calibration import TunedThresholds
+    from imcc.estimators import TunedThresholds
 
     tuned = first_with(model, "thresholds_")
     if not isinstance(tuned, TunedThresholds):

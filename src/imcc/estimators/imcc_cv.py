@@ -130,7 +130,7 @@ class IMCCClassifierCV(SearchClassifier):
         Whether to calibrate probabilities.  Each row is scored by a model with the selected setting
         that was fitted without the row, on the folds of the search.  For each label, the log-odds
         ``a f + c`` with a >= 0 are fitted to its scores f, as by
-        :class:`imcc.calibration.MultilabelCalibrator`.  The search then has ``predict_proba``;
+        :class:`imcc.estimators.MultilabelCalibrator`.  The search then has ``predict_proba``;
         ``decision_function`` returns the log-odds, and ``predict`` the labels with p >= 1/2.  This
         needs one more fit per fold, with the clusters of the search; ``cv`` must hold out each row
         exactly once.

@@ -40,7 +40,8 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.calibration import MultilabelCalibrator, label_probabilities, label_scores
+from imcc.estimators.calibrator import MultilabelCalibrator
+from imcc.estimators.cross_fit import label_probabilities, label_scores
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.inspection._bootstrap import (
     Estimate,
@@ -424,7 +425,7 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     Parameters
     ----------
     model : classifier
-        A fitted classifier that contains a :class:`imcc.calibration.MultilabelCalibrator` or a
+        A fitted classifier that contains a :class:`imcc.estimators.MultilabelCalibrator` or a
         search with ``calibrate=True``, possibly inside pipelines and wrappers.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         Rows.

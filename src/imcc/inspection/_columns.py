@@ -34,7 +34,8 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count
-from imcc.calibration import decision_thresholds, scoring_method
+from imcc.estimators.cross_fit import scoring_method
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._mixed import (
     Mixer,
     Score,

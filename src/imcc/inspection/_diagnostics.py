@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
+from imcc._math.thresholds import Cuts, cuts
 from imcc._utils.config import get_config
 from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
-from imcc.calibration import Cuts, cuts
 from imcc.inspection._bootstrap import (
     Estimate,
     check_resampling,
@@ -57,7 +57,7 @@ class LabelDiagnosis:
     best_threshold, best_f1 : float
         The threshold with the largest F1 on these rows, and that F1, an upper bound on what a
         better threshold can achieve; NaN if no row has the label.  To choose thresholds, use other
-        rows; see :class:`imcc.calibration.TunedThresholds`.
+        rows; see :class:`imcc.estimators.TunedThresholds`.
     intervals : dict of str to (float, float)
         Bootstrap intervals of "f1", "auc" and "average_precision"; empty without a bootstrap.
     """

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.wrappers import first_step_with, layers
-from imcc.calibration import label_scores, scoring_method
+from imcc.estimators.cross_fit import label_scores, scoring_method
 from imcc.inspection._names import names_of_features
 
 # Number of mixed rows on which mixed features are compared with the features of mixed rows.

@@ -133,7 +133,7 @@ def probabilities(
     See Also
     --------
     reliability : Compare probabilities with observed frequencies.
-    imcc.calibration.MultilabelCalibrator : Calibrate a classifier.
+    imcc.estimators.MultilabelCalibrator : Calibrate a classifier.
 
     Examples
     --------

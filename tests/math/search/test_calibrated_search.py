@@ -14,7 +14,7 @@ from imcc import IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
 from imcc._utils.wrappers import best_setting, innermost, without_search
 from imcc.baselines import JFSCCV, LLSFCV, KernelRidgeBaseline
-from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
+from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
 from imcc.inspection._unwrap import unwrap
 from imcc.persistence import load_model, save_model
 from tests.backends import array, host

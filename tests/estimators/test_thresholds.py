@@ -24,17 +24,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
+from imcc._math.thresholds import CRITERIA, cuts
 from imcc.baselines import LLSF, KernelRidgeBaseline
-from imcc.calibration import (
-    CRITERIA,
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
     choose_thresholds,
     cross_fit_scores,
-    cuts,
-    decision_thresholds,
     label_scores,
 )
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.metrics import average_precision
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive

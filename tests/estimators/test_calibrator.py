@@ -18,13 +18,13 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
-from imcc.calibration import (
+from imcc._math.score_maps import fit_score_maps
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
     cross_fit_probabilities,
     cross_fit_scores,
 )
-from imcc.calibration._maps import fit_score_maps
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import logistic as naive
 

@@ -206,7 +206,7 @@ def cross_fit_scores(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import cross_fit_scores
+    >>> from imcc.estimators import cross_fit_scores
     >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
     >>> cross_fit_scores(IMCCClassifier(n_clusters=4, random_state=0), X, Y, cv=3).shape
     (60, 3)

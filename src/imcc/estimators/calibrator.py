@@ -10,9 +10,11 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from imcc._math.score_maps import METHODS, fit_score_maps
 from imcc._math.search.folds import make_folds
 from imcc._utils.validation import check_choice, check_count, encode_target
-from imcc.calibration._cross_fit import (
+from imcc.estimators.base import LogOddsClassifierMixin
+from imcc.estimators.cross_fit import (
     Given,
     check_each_once,
     check_known_classes,
@@ -20,8 +22,6 @@ from imcc.calibration._cross_fit import (
     label_scores,
     scoring_method,
 )
-from imcc.calibration._maps import METHODS, fit_score_maps
-from imcc.estimators.base import LogOddsClassifierMixin
 
 # Probabilities are clipped to this distance from 0 and 1 before their log-odds are calibrated;
 # about the resolution of float32, in which many classifiers compute.
@@ -92,7 +92,7 @@ class MultilabelCalibrator(LogOddsClassifierMixin, MetaEstimatorMixin, BaseEstim
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import MultilabelCalibrator
+    >>> from imcc.estimators import MultilabelCalibrator
     >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
     >>> clf = MultilabelCalibrator(IMCCClassifier(n_clusters=8, random_state=0))
     >>> clf.fit(X[:150], Y[:150]).predict_proba(X[150:152]).round(2)
@@ -239,7 +239,7 @@ def cross_fit_probabilities(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import cross_fit_probabilities
+    >>> from imcc.estimators import cross_fit_probabilities
     >>> X, Y = make_multilabel_classification(200, n_classes=4, random_state=0)
     >>> clf = IMCCClassifier(n_clusters=8, random_state=0).fit(X[:150], Y[:150])
     >>> cross_fit_probabilities(clf, X[150:], Y[150:]).shape

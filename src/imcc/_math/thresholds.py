@@ -104,7 +104,7 @@ def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from imcc.calibration import cuts
+    >>> from imcc._math.thresholds import cuts
     >>> found = cuts(np.array([True, False, True]), np.array([0.5, -1.0, 0.0]))
     >>> found.thresholds.tolist(), found.tp.tolist(), found.fp.tolist()
     ([0.5000000000000001, 0.25, -0.5, -1.0], [0, 1, 2, 2], [0, 0, 0, 1])
@@ -244,7 +244,7 @@ def choose_thresholds(
 
     Examples
     --------
-    >>> from imcc.calibration import choose_thresholds
+    >>> from imcc.estimators import choose_thresholds
     >>> truth = [[1, 0], [1, 0], [0, 0]]
     >>> chosen = choose_thresholds(truth, [[-0.2, -0.9], [-0.4, -0.8], [-0.8, -1.0]])
     >>> chosen.thresholds.round(6).tolist(), chosen.tuned.tolist()

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._math.stream.dask import predict_lazily
 from imcc._math.stream.sources import is_dask
+from imcc._math.thresholds import Criterion, check_criterion, choose_thresholds
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     check_choice,
@@ -20,7 +21,8 @@ from imcc._utils.validation import (
     check_probability_thresholds,
 )
 from imcc._utils.wrappers import layers
-from imcc.calibration._cross_fit import (
+from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.cross_fit import (
     DEFAULT_THRESHOLDS,
     Given,
     check_known_classes,
@@ -29,8 +31,6 @@ from imcc.calibration._cross_fit import (
     label_scores,
     scoring_method,
 )
-from imcc.calibration._cuts import Criterion, check_criterion, choose_thresholds
-from imcc.estimators.base import ScoringClassifierMixin
 
 # The strings that cv may be.
 TEXTS = ("prefit", "held_out")
@@ -112,7 +112,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from sklearn.metrics import f1_score
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import TunedThresholds
+    >>> from imcc.estimators import TunedThresholds
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=1, random_state=0)
     >>> tuned = TunedThresholds(IMCCClassifier(n_clusters=8, random_state=0)).fit(X[:300], Y[:300])
     >>> tuned.thresholds_.shape
