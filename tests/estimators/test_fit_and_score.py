@@ -129,11 +129,10 @@ def test_a_search_inside_a_wrapper_has_the_groups_too(wrapper, in_pipeline):
     search = IMCCClassifierCV(**SMALL)
     expected = clone(search).fit(X, Y, groups=GROUPS).cv_results_["mean_test_score"]
     assert np.any(expected != clone(search).fit(X, Y).cv_results_["mean_test_score"])
-    for nested in (False, True):
-        inside = make_pipeline(StandardScaler(with_std=False), search) if in_pipeline else search
-        model = wrapper(inside, cv=4, nested=nested).fit(X, Y, groups=GROUPS)
-        found = model.estimator_[-1] if in_pipeline else model.estimator_
-        np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, atol=1e-9)
+    inside = make_pipeline(StandardScaler(with_std=False), search) if in_pipeline else search
+    model = wrapper(inside, cv=4).fit(X, Y, groups=GROUPS)
+    found = model.estimator_[-1] if in_pipeline else model.estimator_
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, atol=1e-9)
     # Also in the folds: without two groups among the training rows, there is nothing to hold out.
     with pytest.raises(ValueError, match="groups"):
         cross_fit_scores(search, X, Y, cv=2, groups=np.arange(40) % 2)

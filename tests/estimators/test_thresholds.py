@@ -329,24 +329,18 @@ GRID["grid"] = "paper"  # one width
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])
-def test_a_search_runs_once_unless_asked(rare, in_pipeline):
+def test_a_search_runs_once(rare, in_pipeline):
     X, Y, *_ = rare
     search = CountingCV(**GRID, random_state=0)
     model = make_pipeline(StandardScaler(), search) if in_pipeline else search
     CountingCV.fits = 0
     once = TunedThresholds(model, cv=4).fit(X, Y)
     assert CountingCV.fits == 1
-    CountingCV.fits = 0
-    nested = TunedThresholds(model, cv=4, nested=True).fit(X, Y)
-    assert CountingCV.fits == 5
     fitted = once.estimator_[-1] if in_pipeline else once.estimator_
     best = IMCCClassifier(**fitted.best_params_, random_state=0)
     best = make_pipeline(StandardScaler(), best) if in_pipeline else best
     chosen = choose_thresholds(Y, cross_fit_scores(best, X, Y, cv=4))
     np.testing.assert_array_equal(once.thresholds_, chosen.thresholds)
-    np.testing.assert_array_equal(
-        nested.thresholds_, choose_thresholds(Y, cross_fit_scores(model, X, Y, cv=4)).thresholds
-    )
 
 
 def test_grid_search_and_baselines_inside(rare):
@@ -436,7 +430,6 @@ def test_frames_sparse_rows_and_clones(rare):
     ("options", "message"),
     [
         ({"criterion": "f3"}, "criterion"),
-        ({"nested": "yes"}, "nested"),
         ({"cv": [(np.arange(80), np.arange(80, 160))]}, "exactly once: 80 rows are never"),
     ],
 )

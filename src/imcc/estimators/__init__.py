@@ -12,7 +12,7 @@ threshold.  :func:`choose_thresholds` finds the optimal threshold per label, and
 
 from imcc._math.search.results import EdgeOfGridWarning
 from imcc._math.thresholds import choose_thresholds
-from imcc.estimators.calibrator import MultilabelCalibrator, cross_fit_probabilities
+from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.cross_fit import cross_fit_scores, label_scores
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import GRIDS, KERNEL_SEARCH, IMCCClassifierCV
@@ -29,7 +29,6 @@ __all__ = [
     "MultilabelCalibrator",
     "TunedThresholds",
     "choose_thresholds",
-    "cross_fit_probabilities",
     "cross_fit_scores",
     "label_scores",
 ]
