@@ -13,13 +13,6 @@ from tests.cli.test_model_commands import commands
 @pytest.mark.parametrize(
     "words",
     [
-        "inspect MODEL --nearest 3",
-        "inspect MODEL --background-rows 9",
-        "inspect MODEL --evaluations 99",
-        "inspect MODEL --columns 4",
-        "inspect MODEL --seed 1",
-        "inspect MODEL NEW --row 0 --by support --nearest 3",
-        "inspect MODEL NEW --row 0 --by support --seed 3",
         "inspect MODEL --labels happy",
         "predict MODEL NEW --json -o OUT.csv",
         "predict MODEL NEW --proba --scores",

@@ -33,7 +33,8 @@ MEASURES = {
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from imcc.inspection import CalibrationDiagnostics, Diagnostics
+    from imcc.inspection._calibration import CalibrationDiagnostics
+    from imcc.inspection._diagnostics import Diagnostics
 
 
 @click.command(

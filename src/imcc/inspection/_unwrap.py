@@ -19,7 +19,7 @@ from imcc._utils.wrappers import innermost, layers, transformers
 from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.thresholds import decision_thresholds
-from imcc.inspection._names import names_of_features, names_of_labels
+from imcc.inspection._results import names_of_features, names_of_labels
 
 # Tolerance for centres (relative to the largest entry) and soft labels when checking that given
 # data are the training data: far above rounding errors in float32.
