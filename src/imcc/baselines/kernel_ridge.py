@@ -33,10 +33,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         Kernels to try.
     width_scales : sequence of float, default=(0.25, 0.5, 1.0, 2.0)
         Factors on the width to try, for kernels that have a width.
-    kernel_params : dict or None, default=None
-        Further parameters of the kernels, as for :class:`imcc.IMCCClassifierCV`.
-    width : "mean_distance" or float, default="mean_distance"
-        Width of the kernels before scaling, as for :class:`imcc.IMCCClassifierCV`.
     cv, scoring, refit, calibrate, n_jobs, device
         As for :class:`imcc.IMCCClassifierCV`.
 
@@ -73,8 +69,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         *,
         kernels: Sequence[str | Callable[..., float]] = ("rbf",),
         width_scales: Sequence[float] = WIDTH_SCALES,
-        kernel_params: Mapping[str, Any] | None = None,
-        width: str | float = "mean_distance",
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
@@ -85,8 +79,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.betas = betas
         self.kernels = kernels
         self.width_scales = width_scales
-        self.kernel_params = kernel_params
-        self.width = width
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -122,8 +114,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
             n_clusters=(1,),
             kernels=self.kernels,
             width_scales=self.width_scales,
-            kernel_params=self.kernel_params,
-            width=self.width,
             cv=self.cv,
             scoring=self.scoring,
             refit=self.refit,
