@@ -12,7 +12,8 @@ from sklearn.multioutput import MultiOutputClassifier
 from imcc import IMCCClassifier
 from imcc.datasets import Dataset, read, write
 from imcc.estimators import MultilabelCalibrator
-from imcc.persistence import make_card, save_model, untrusted_types
+from imcc.persistence import save_model, untrusted_types
+from imcc.persistence._card import make_card
 from tests.cli.conftest import make_data, one_setting
 
 FORMS = ("csv", "json", "parquet")

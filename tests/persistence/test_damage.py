@@ -138,7 +138,7 @@ def test_random_damage_never_crashes(sparse_model, problem, tmp_path):
     rng = np.random.default_rng(0)
     X = problem[0]
     refused = 0
-    for _ in range(60):
+    for _ in range(30):
 
         def change(parts):
             part = parts[str(rng.choice(["indices", "indptr"]))]
@@ -151,7 +151,7 @@ def test_random_damage_never_crashes(sparse_model, problem, tmp_path):
             refused += 1
         else:
             assert np.isfinite(scores).all()
-    assert refused > 30
+    assert refused > 15
 
 
 def arrays_of(members, shape):
@@ -563,7 +563,7 @@ def test_changed_numbers_never_end_the_process():
 def corrected():
     X = np.random.RandomState(0).randn(200, 8)
     Y = np.column_stack([(X[:, 0] > 0.5) & (X[:, 1] > -0.5), X[:, 2] > 0]).astype(int)
-    ensemble = KernelEnsembleClassifier(random_state=0)
+    ensemble = KernelEnsembleClassifier(width_scales=(1.0,), random_state=0)
     model = TreeCorrectedClassifier(ensemble, random_state=0).fit(X, Y)
     assert model.trees_
     return X, model

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from imcc.inspection._clusters import Inspection
     from imcc.inspection._explain import Explanation
     from imcc.inspection._rows import RowExplanation
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
 
 # Characters of a bar on either side, and of a cell at most.
 _HALF, _LONGEST = 10, 28

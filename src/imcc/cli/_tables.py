@@ -23,7 +23,7 @@ from imcc.cli._terminal import print_table
 if TYPE_CHECKING:
     import numpy as np
 
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
     from imcc.tables import KnownColumns, Schema, TableClassifier, TableError, TableFile
 
 _FORMATS = ("csv", "parquet")
@@ -455,17 +455,15 @@ def table_card(model: Any, source: Input, metrics: dict[str, float]) -> ModelCar
     from dataclasses import replace
 
     from imcc._utils.plain import to_plain
-    from imcc.persistence import make_card, pairs_of
+    from imcc.persistence._card import make_card
     from imcc.tables import table_fingerprint
 
-    labels = labels_of(model, source, unknown=model.unknown_labels) == 1
     return replace(
         make_card(model, metrics=metrics),
         data_name=source.name,
         n_rows=source.table.num_rows,
         fingerprint=table_fingerprint(source.table),
         columns={"table": to_plain(model.schema_.to_dict())},
-        label_pairs=pairs_of(labels),
     )
 
 

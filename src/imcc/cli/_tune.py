@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from sklearn.model_selection import KFold
 
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
 
 # Parameters of the estimators that are lists, of which a command line may name one value.
 _LISTS = (
@@ -187,7 +187,8 @@ def tune(
     grid=paper.
     """
     from imcc._utils.wrappers import innermost, without_search
-    from imcc.persistence import require_skops, save_model
+    from imcc.persistence import save_model
+    from imcc.persistence._trust import require_skops
 
     if calibrate and kind != "imcc":
         raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
@@ -330,7 +331,7 @@ class _Data:
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
         """Return the card of a model of these data."""
-        from imcc.persistence import make_card
+        from imcc.persistence._card import make_card
 
         if self.is_table:
             return table_card(model, self.source, metrics)
@@ -363,7 +364,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
     from imcc._utils.wrappers import first_with
 
     about = card.to_dict()
-    del about["label_pairs"], about["columns"]
+    del about["columns"]
     tuned = first_with(model, "thresholds_")
     chosen = None if tuned is None else tuned.thresholds_
     return to_plain({"file": output, **about, "thresholds": chosen})
