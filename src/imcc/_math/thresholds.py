@@ -236,7 +236,9 @@ def choose_thresholds(
     Returns
     -------
     ThresholdChoice
-        The thresholds and the values of the criterion.
+        With ``thresholds``, and the criterion per label (``values``) and over all of them
+        (``overall``), also at the default threshold (``default_values``, ``default_overall``);
+        ``tuned`` is False where a label keeps the default.
 
     See Also
     --------

@@ -216,6 +216,10 @@ def diagnose_probabilities(
     Returns
     -------
     CalibrationDiagnostics
+        With ``log_loss``, ``brier`` and ``calibration_error`` over all labels, each with ``value``,
+        ``low`` and ``high``; the same per label in ``labels``, with ``counts``, ``predicted`` and
+        ``observed`` per bin; ``error_by_chance``, ``before`` and ``changes``; ``to_frame()`` and
+        ``to_dict()``.
 
     See Also
     --------

@@ -236,6 +236,10 @@ def inspect_model(
     Returns
     -------
     Inspection
+        With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
+        ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
+        ``share``, ``by_chance`` and ``strongest(count)``), ``thresholds`` and ``facts`` such as the
+        kernel; ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------

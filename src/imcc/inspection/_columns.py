@@ -258,7 +258,10 @@ def explain_columns(
     Returns
     -------
     ColumnAttribution
-        Of all labels, which are computed from the same mixed rows.
+        Of all labels, which are computed from the same mixed rows: ``contributions`` and
+        ``standard_errors`` of shape (n_columns, n_labels), ``baseline``, ``scores``, ``columns``
+        and ``values``; ``parts(label)`` are the contributions to one label; ``to_frame()`` and
+        ``to_dict()``.
 
     See Also
     --------

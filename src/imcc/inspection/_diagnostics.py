@@ -244,6 +244,10 @@ def diagnose(
     Returns
     -------
     Diagnostics
+        With one entry per label in ``labels`` (``label``, ``support``, ``predicted``,
+        ``precision``, ``recall``, ``f1``, ``auc``, ``average_precision``, ``best_threshold``,
+        ``best_f1`` and ``intervals``), ``macro_f1``, ``micro_f1``, ``macro_auc`` and others over
+        all labels; ``to_frame()`` and ``to_dict()``.
 
     See Also
     --------
@@ -361,7 +365,8 @@ def threshold_curve(
     Returns
     -------
     list of ThresholdCurve
-        One curve per label.
+        One curve per label, with the arrays ``thresholds`` (decreasing), ``precision``, ``recall``
+        and ``f1``.
 
     See Also
     --------

@@ -453,6 +453,9 @@ def explain(
     Returns
     -------
     Explanation
+        With ``score``, ``threshold``, ``constant``, and the arrays ``weights`` and ``values`` per
+        kind of part, whose products are ``contributions(kind)``; ``top(count)`` has the largest
+        contributions and ``totals()`` their sums; ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------

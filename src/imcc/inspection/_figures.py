@@ -186,6 +186,7 @@ def draw_explanation(
             bars.append((f"{others} others together", rest))
             errors.append(float("nan"))
         name, score, predicted = found.label_names[j], found.scores[j], found.predicted(j)
+        word = found.scale
         scale = (
             f"contribution to the {found.scale} (lines: standard errors), relative to the mean "
             f"{found.baseline[j]:.3f} of {found.n_background} background rows"
@@ -196,7 +197,7 @@ def draw_explanation(
         bars += found.rest(largest)
         colours = [_VIRTUAL if part.kind == "center" else _REAL for part in largest]
         name, score, predicted = found.label, found.score, found.score >= found.threshold
-        scale = "contribution to the score"
+        word, scale = "score", "contribution to the score"
         if found.by == "evidence":
             totals = found.totals()
             scale += (
@@ -214,7 +215,7 @@ def draw_explanation(
     axes.axvline(0, color="#444444", linewidth=0.8)
     axes.set_xlabel(scale, fontsize=8)
     verdict = "predicted" if predicted else "not predicted"
-    axes.set_title(f"{_short(name)}: {score:.3f}, {verdict}", fontsize=10, loc="left")
+    axes.set_title(f"{_short(name)}: {word} {score:.3f}, {verdict}", fontsize=10, loc="left")
     axes.grid(axis="x", color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)
     return _save(figure, path)

@@ -114,6 +114,8 @@ def nearest_rows(
     Returns
     -------
     NearestRows
+        With ``rows`` (indices), ``names``, ``distances``, ``columns``, ``values`` as text and
+        ``labels``, nearest first; ``to_frame()`` and ``to_dict()``.
 
     Examples
     --------
@@ -238,7 +240,8 @@ def explain_row(
     Returns
     -------
     RowExplanation
-        The contributions of the columns, and the nearest rows.
+        With ``columns``, the result of :func:`explain_columns`, and ``nearest``, that of
+        :func:`nearest_rows`.
 
     See Also
     --------

@@ -52,8 +52,8 @@ def save_model(
     notes : str, default=""
         Free text to store in the card.
     card : ModelCard, default=None
-        Result of :func:`make_card` for this model.  None makes a card from the other arguments,
-        which are ignored otherwise.
+        A card to write instead of one made from the other arguments, such as the result of
+        :func:`read_card` for a model that is saved again.
 
     Returns
     -------
@@ -164,7 +164,9 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
     Returns
     -------
     ModelCard
-        The card.
+        With ``model`` (names of classes), ``params``, ``feature_names``, ``label_names``,
+        ``data_name``, ``fingerprint`` and ``n_rows`` of the training data, ``metrics``, ``notes``,
+        ``versions``, ``imcc_version`` and ``created``; ``to_dict()``.
 
     Raises
     ------
