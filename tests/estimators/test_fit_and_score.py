@@ -14,7 +14,7 @@ import imcc
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
-from imcc.estimators.base_search import SearchMixin
+from imcc.estimators.base_search import SearchClassifier
 from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
@@ -102,7 +102,7 @@ def test_groups_are_used_or_refused(estimator):
     """Rows of one group cannot be held out together, as whoever uses groups must notice."""
     with pytest.raises(ValueError, match="groups"):
         clone(estimator).fit(X, Y, groups=np.zeros(40))
-    if estimator in HOLD_OUT or isinstance(estimator, SearchMixin):
+    if estimator in HOLD_OUT or isinstance(estimator, SearchClassifier):
         assert is_classifier(clone(estimator).fit(X, Y, groups=GROUPS))
     else:
         with pytest.raises(InvalidArgumentError, match="groups would have no effect"):

@@ -272,8 +272,7 @@ def choose_thresholds(
     truth = _Truth(on, known & ~on, each)
     tuned = np.minimum(each @ truth.on, each @ truth.off) >= min_support
     every = [
-        _known_cuts(on[:, j], scores[:, j], weights, known[:, j]) if tuned[j] else None
-        for j in range(on.shape[1])
+        cuts(on[k, j], scores[k, j], each[k]) if tuned[j] else None for j, k in enumerate(known.T)
     ]
     if criterion == MICRO_F1:
         at = _best_together(every, truth, scores >= default, default)
@@ -316,13 +315,6 @@ class _Truth:
         on, off = self.on, self.off
         pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
         return [self.weights @ (a & b) for a, b in pairs]
-
-
-def _known_cuts(
-    on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, known: np.ndarray
-) -> Cuts:
-    """Return all cuts of the scores of one label, for the rows in which it is known."""
-    return cuts(on[known], scores[known], None if weights is None else weights[known])
 
 
 def _best(values: np.ndarray, found: Cuts, default: float) -> int:

@@ -130,8 +130,7 @@ def without_search(model: Any) -> tuple[Any, Any]:
         return found, search
     if _is_calibrated_search(model):
         found = copy.copy(model)
-        for name in ("cv_results_", "search_"):
-            found.__dict__.pop(name, None)
+        found.__dict__.pop("cv_results_", None)
         return found, model
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_, model

@@ -135,7 +135,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     See Also
     --------
     save_model : Saves a model.
-    ModelFile : Reads a file once for both card and model.
+    read_card : Reads the card only.
 
     Examples
     --------
