@@ -70,19 +70,6 @@ def test_the_best_cut_is_the_best_of_all(label, criterion):
     assert chosen.default_values[0] == pytest.approx(at_zero, abs=1e-15)
 
 
-def test_micro_f1_is_exact():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        on = rng.random((5, 3)) < 0.4
-        scores = rng.normal(size=(5, 3)).round(1)
-        if (on.all(axis=0) | ~on.any(axis=0)).any():
-            continue
-        chosen = choose_thresholds(on, scores, "micro_f1")
-        assert chosen.overall == pytest.approx(naive.best_micro_f1(on, scores), abs=1e-15)
-        predicted = scores >= chosen.thresholds
-        assert chosen.overall == pytest.approx(f1_score(on, predicted, average="micro"))
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", ["f1", "balanced_accuracy", "accuracy"])
 def test_labels_are_cut_on_the_rows_they_are_known_of(criterion, weighted):
@@ -154,16 +141,6 @@ def test_tuned_thresholds_leave_unknown_labels_out():
         TunedThresholds(LLSF(), cv=3).fit(X, Y)
 
 
-def test_micro_and_macro_differ():
-    rng = np.random.default_rng(3)
-    on = rng.random((200, 4)) < [0.5, 0.3, 0.1, 0.05]
-    scores = on + 1.2 * rng.normal(size=on.shape)
-    macro, micro = (choose_thresholds(on, scores, c) for c in ("f1", "micro_f1"))
-    micro_of_macro = f1_score(on, scores >= macro.thresholds, average="micro")
-    assert micro.overall > micro_of_macro
-    assert micro.values.mean() < macro.values.mean()
-
-
 def test_neighbouring_numbers_are_told_apart():
     low, high = 0.5, np.nextafter(0.5, 1)
     found = cuts(np.array([False, True]), np.array([low, high]))
@@ -229,15 +206,6 @@ def test_the_support_is_what_decides_whether_a_label_is_tuned():
     weighted = TunedThresholds(base, **options).fit(X, on, sample_weight=weights).cv_results_
     np.testing.assert_allclose(weighted["support"], [3, 6])
     np.testing.assert_array_equal(weighted["tuned"], [False, True])
-
-
-def test_criterion_of_ones_own():
-    rng = np.random.default_rng(0)
-    on = rng.random((100, 1)) < 0.3
-    scores = on + rng.normal(size=on.shape)
-    careful = choose_thresholds(on, scores, lambda tp, fp, fn, tn: tp - 10 * fp)
-    bold = choose_thresholds(on, scores, lambda tp, fp, fn, tn: 10 * tp - fp)
-    assert careful.thresholds[0] > bold.thresholds[0]
 
 
 @pytest.mark.parametrize(

@@ -104,23 +104,6 @@ def test_blocks_of_resamples_make_no_difference(judged, config):
         assert (one.low, one.high) == pytest.approx((other.low, other.high))
 
 
-@pytest.mark.slow
-def test_intervals_cover():
-    """Wrong by 0.2 in both bins: the true calibration error is 0.2, the true Brier score known."""
-    rng = np.random.default_rng(0)
-    hits = np.zeros(2)
-    for seed in range(200):
-        P = np.where(rng.uniform(size=(300, 1)) < 0.5, 0.25, 0.65)
-        Y = (rng.uniform(size=P.shape) < P + 0.2).astype(int)
-        found = diagnose_probabilities(Y, P, n_resamples=200, random_state=seed)
-        truth = np.mean([q * (1 - q) + 0.04 for q in (0.45, 0.85)])
-        hits += [
-            found.calibration_error.low <= 0.2 <= found.calibration_error.high,
-            found.brier.low <= truth <= found.brier.high,
-        ]
-    assert (hits / 200 > 0.9).all()
-
-
 def test_the_error_by_chance_is_that_of_right_probabilities():
     rng = np.random.default_rng(0)
     P = rng.uniform(size=(200, 1)) ** 3

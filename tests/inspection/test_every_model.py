@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import ImccError
 from imcc._utils.wrappers import innermost
+from imcc.baselines import LIFT, KernelRidgeBaseline
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
     draw_members,
@@ -24,7 +25,6 @@ from imcc.inspection import (
 )
 from imcc.tables import TableClassifier, TreeCorrectedClassifier
 from tests.backends import BACKENDS, array
-from tests.baselines.test_all import BASELINES
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.* rows are more than exact_rows"
@@ -99,13 +99,8 @@ MODELS = {
     "table, ensemble": (lambda: TableClassifier(ENSEMBLE).fit(FRAME, Y), ENSEMBLE_WAYS),
     "table, other": (lambda: TableClassifier(RidgeClassifier()).fit(FRAME, Y), set()),
     "other": (lambda: RidgeClassifier().fit(X, Y), set()),
-    **{
-        str(baseline): (
-            lambda baseline=baseline: clone(baseline).fit(X, Y),
-            EXACT_WAYS if type(baseline).__name__ == "KernelRidgeBaseline" else set(),
-        )
-        for baseline in BASELINES
-    },
+    "kernel ridge": (lambda: KernelRidgeBaseline([1.0], cv=3).fit(X, Y), EXACT_WAYS),
+    "LIFT": (lambda: LIFT(random_state=0).fit(X, Y), set()),
 }
 FOR_EVERY_MODEL = {"explain_columns", "nearest_rows"}
 WAYS = ["default", "evidence", "support", "features", "members", *CLUSTERS]
