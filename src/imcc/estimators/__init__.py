@@ -15,12 +15,11 @@ from imcc._math.thresholds import choose_thresholds
 from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.cross_fit import cross_fit_scores, label_scores
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.imcc_cv import GRIDS, KERNEL_SEARCH, IMCCClassifierCV
+from imcc.estimators.imcc_cv import KERNEL_SEARCH, IMCCClassifierCV
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
 from imcc.estimators.thresholds import TunedThresholds
 
 __all__ = [
-    "GRIDS",
     "KERNEL_SEARCH",
     "EdgeOfGridWarning",
     "IMCCClassifier",
