@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from imcc.calibration import label_scores
 from imcc.datasets import paper_splits, split_seed
+from imcc.estimators import label_scores
 from imcc.experiment import Task
 from imcc.metrics import coverage, ranking_loss
 from imcc_paper.reproduction.rows import plan

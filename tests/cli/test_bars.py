@@ -180,7 +180,7 @@ def test_parts_add_up_and_bars_do_not_go_back(capsys):
 
 def test_results_are_the_same_with_a_receiver():
     from imcc import IMCCClassifierCV, KernelEnsembleClassifier
-    from imcc.calibration import TunedThresholds
+    from imcc.estimators import TunedThresholds
 
     data = make_data(60)
     for model in (

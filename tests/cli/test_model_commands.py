@@ -18,10 +18,10 @@ from click.testing import CliRunner
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError, Message, given
-from imcc.calibration import MultilabelCalibrator
 from imcc.cli._app import app
 from imcc.cli._terminal import print_result, problems_reported
 from imcc.datasets import Dataset, load_dataset, read, write
+from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
 from imcc.persistence import load_model, read_card, save_model
@@ -411,83 +411,6 @@ def test_evaluate_wants_the_labels(imcc, pets, tmp_path):
     assert json.loads(first)["metrics"] == pytest.approx(json.loads(second)["metrics"])
 
 
-# inspect
-
-
-def test_inspect(imcc, pets):
-    text = imcc("inspect", pets / "model.skops").stdout
-    assert "6 of 6 clusters" in text
-    assert "Label correlations" in text
-    found = json.loads(imcc("inspect", pets / "model.skops", "--json").stdout)
-    assert found["card"]["label_names"] == list(LABELS)
-    assert len(found["inspection"]["clusters"]) == 6
-    assert found["inspection"]["correlations"]["share"] is not None
-    assert "2 of 6 clusters" in imcc("inspect", pets / "model.skops", "--top", 2).stdout
-
-
-def test_inspect_a_score(imcc, pets, testing, training):
-    model = load_model(pets / "model.skops")
-    start = ("inspect", pets / "model.skops", "--json", "--row", 5)
-    by = ("--by", "evidence")
-    found = json.loads(imcc(*start, "--data", pets / "train.csv", "--label", "sad", *by).stdout)
-    (one,) = found["explanations"]
-    assert one["by"] == "evidence"
-    assert one["score"] == pytest.approx(model.decision_function(frame(training.X[5:6]))[0, 1])
-    total = one["others"] + one["constant"] + sum(part["contribution"] for part in one["parts"])
-    assert total == pytest.approx(one["score"], abs=1e-10)
-    found = json.loads(imcc(*start, "--rows", pets / "new.csv", "--by", "support").stdout)
-    (one,) = found["explanations"]
-    scores = model.decision_function(frame(testing.X[5:6]))[0]
-    assert (one["by"], one["label"]) == ("support", LABELS[scores.argmax()])
-    assert one["score"] == pytest.approx(scores.max())
-    several = ("--label", "sad", "--label", "happy", "--by", "support")
-    found = json.loads(imcc(*start, "--rows", pets / "new.csv", *several).stdout)
-    assert [one["label"] for one in found["explanations"]] == ["sad", "happy"]
-    start = ("inspect", pets / "model.skops", "--rows", pets / "new.csv", "--row", 5)
-    assert "intercept" in imcc(*start, "--by", "support").stdout
-
-
-def test_inspect_a_linear_model(imcc, pets, tmp_path):
-    file = tmp_path / "m.skops"
-    imcc("tune", pets / "train.csv", *NAMED, "-o", file, *one_setting(kernels="linear"))
-    by = ("--row", 0, "--by")
-    text = imcc("inspect", file, "--rows", pets / "new.csv", *by, "features").stdout
-    assert "the mean row" in text
-    assert "not known" in text
-    start = ("inspect", file, "--data", pets / "train.csv")
-    assert "real rows together" in imcc(*start, *by, "evidence").stdout
-    imcc(*start, "--draw-map", tmp_path / "map.png")
-    assert "--draw" not in imcc("inspect", file, "--draw-map", tmp_path / "x.png", code=2).stdout
-
-
-def test_inspect_draws(imcc, pets, tmp_path):
-    files = [tmp_path / name for name in ("c.png", "k.svg", "m.pdf", "p.html")]
-    options = ("--draw-clusters", "--draw-correlations", "--draw-map", "--html")
-    pairs = [word for pair in zip(options, files, strict=True) for word in pair]
-    result = imcc("inspect", pets / "model.skops", *pairs)
-    assert all(file.stat().st_size > 3000 for file in files)
-    assert result.stderr.count("Wrote") == 4
-    assert "--force" in imcc("inspect", pets / "model.skops", *pairs, code=1).stderr
-    assert imcc("inspect", pets / "model.skops", *pairs, "--force", "--quiet").stderr == ""
-
-
-def test_inspect_other_data_than_the_training_data(imcc, pets):
-    wrong = imcc("inspect", pets / "model.skops", "--data", pets / "test.csv", code=1)
-    assert "not the data that the model was trained on" in wrong.stderr.replace("\n", " ")
-
-
-def test_inspect_a_model_without_virtual_examples(imcc, pets, tmp_path, training):
-    from imcc.baselines import BinaryRelevanceSVM
-
-    model = BinaryRelevanceSVM().fit(training.X, training.Y)
-    file = save_model(model, tmp_path / "m.skops", training)
-    assert "pipeline: BinaryRelevanceSVM has no virtual examples" in imcc("inspect", file).stdout
-    assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
-    imcc("inspect", file, "--html", tmp_path / "x.html", code=2)
-    rows = table(imcc("predict", file, pets / "new.csv").stdout)
-    assert len(rows) == 41
-
-
 # Trouble
 
 
@@ -515,15 +438,6 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["predict", model, train, "--top", "0"], 2, "--top"),
         (["predict", model], 2, "Missing argument"),
         (["evaluate", model, "yeast"], 2, "fitted to a table"),
-        (["inspect", model, "--row", "0"], 2, "--rows"),
-        (["inspect", model, "--label", "sad"], 2, "--row"),
-        (["inspect", model, "--rows", train, "--row", "999"], 2, "there is no row 999"),
-        (
-            ["inspect", model, "--rows", train, "--row", "0", "--label", "x"],
-            2,
-            "--label must be one of",
-        ),
-        (["inspect", model, "--rows", train, "--row", "0", "--by", "features"], 2, "linear"),
     ]
     for arguments, code, message in cases:
         result = imcc(*arguments, code=code)
@@ -554,8 +468,7 @@ def test_hostile_names(imcc, tmp_path):
     model = tmp_path / "m.skops"
     imcc("tune", tmp_path / "t.npz", "-o", model, *one_setting())
     assert "[bold]x[/red]" in imcc("inspect", model).stdout
-    imcc("inspect", model, "--html", tmp_path / "p.html", "--draw-clusters", tmp_path / "c.png")
-    assert "<script>alert" not in (tmp_path / "p.html").read_text()
+    imcc("inspect", model, "--draw", tmp_path / "c.png")
     rows = table(imcc("predict", model, tmp_path / "t.npz").stdout)
     assert rows[0] == [*HOSTILE[:-1], "'=1+1"]
     top = ("predict", model, tmp_path / "t.npz", "--top", 6, "--scores")
@@ -585,9 +498,9 @@ def test_names_do_not_control_the_terminal(imcc, tmp_path):
         imcc(*tune, code=1),
         imcc("inspect", model),
         imcc("inspect", model, "--json"),
-        imcc("inspect", model, "--rows", file, "--row", 0, "--label", labels[1]),
-        imcc("inspect", model, "--rows", file, "--row", 0, "--label", f"no{ESCAPE}", code=2),
-        imcc("inspect", model, "--html", tmp_path / f"p{ESCAPE}.html"),
+        imcc("inspect", model, file, "--row", 0, "--label", labels[1]),
+        imcc("inspect", model, file, "--row", 0, "--label", f"no{ESCAPE}", code=2),
+        imcc("inspect", model, "--draw", tmp_path / f"p{ESCAPE}.png"),
         imcc("evaluate", model, file),
         imcc("evaluate", model, file, "--json"),
         imcc("predict", model, file, "--json"),
@@ -701,7 +614,7 @@ def test_labels_that_never_or_always_occur(imcc, tmp_path):
     assert {row[1] for row in rows} == {"1"}
     assert "-" in imcc("evaluate", model, tmp_path / "t.csv").stdout
     json.loads(imcc("evaluate", model, tmp_path / "t.csv", "--json").stdout)
-    imcc("inspect", model, "--html", tmp_path / "p.html")
+    imcc("inspect", model, "--draw", tmp_path / "p.png")
 
 
 def test_one_row(imcc, tmp_path):

@@ -10,9 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 
 from imcc import IMCCClassifier
-from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, read, write
-from imcc.persistence import make_card, save_model, untrusted_types
+from imcc.estimators import MultilabelCalibrator
+from imcc.persistence import save_model, untrusted_types
+from imcc.persistence._card import make_card
 from tests.cli.conftest import make_data, one_setting
 
 FORMS = ("csv", "json", "parquet")

@@ -7,12 +7,12 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier
-from imcc.calibration import (
+from imcc.datasets import read, write
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
     label_scores,
 )
-from imcc.datasets import read, write
 from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting, table
@@ -92,8 +92,6 @@ def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):
     assert "MultilabelCalibrator" in said
     drawn = ("evaluate", pets / "model.skops", pets / "test.csv", "--draw-calibration", "x.svg")
     assert "--draw-calibration" in imcc(*drawn, code=2).stderr
-    wrong = imcc("inspect", pets / "model.skops", "--test", pets / "test.csv", code=2)
-    assert "MultilabelCalibrator" in wrong.stderr
 
 
 @pytest.mark.parametrize("extra", [(), ("--thresholds", "f1"), ("--scale",)], ids=" ".join)
@@ -142,17 +140,10 @@ def test_evaluate_judges_probabilities(imcc, pets, calibrated, more, rows):
     assert "Probabilities" not in plain
 
 
-def test_evaluate_and_inspect_draw_before_and_after(imcc, pets, calibrated, tmp_path):
+def test_evaluate_draws_before_and_after(imcc, pets, calibrated, tmp_path):
     pytest.importorskip("matplotlib")
     imcc("evaluate", calibrated, pets / "test.csv", "--draw-calibration", tmp_path / "c.svg")
     assert "stroke-dasharray" in (tmp_path / "c.svg").read_text()
-    out = imcc("inspect", calibrated, "--test", pets / "test.csv", "--html", tmp_path / "p.html")
-    assert "Probabilities; lower is better" in out.stdout
-    assert "dashed, before" in (tmp_path / "p.html").read_text()
-    found = json.loads(
-        imcc("inspect", calibrated, "--test", pets / "test.csv", "--json", "--quiet").stdout
-    )
-    assert found["probabilities"]["before"]["n_rows"] == 40
 
 
 def test_evaluate_of_foreign_models(imcc, pets, tmp_path):

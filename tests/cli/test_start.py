@@ -135,12 +135,13 @@ def offered(function, *arguments, **wrong):
 
 def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     import imcc
+    from imcc._math.thresholds import CRITERIA
 
     data, labels = imcc.datasets, ["happy", "sad", "hungry"]
     train = data.read(pets / "train.csv", labels=labels)
     assert tuple(imcc.metrics.METRICS) == choices.METRICS
     assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
-    assert tuple(imcc.calibration.CRITERIA) == choices.CRITERIA
+    assert tuple(CRITERIA) == choices.CRITERIA
     assert choices.EACH == imcc.experiment.EACH
     explainer = imcc.inspection.Explainer(imcc.load_model(pets / "model.skops"), train.X, train.Y)
     assert offered(explainer.explain, train.X[:1], 0, "?") == choices.EXPLANATIONS

@@ -21,7 +21,7 @@ from tests.experiment.conftest import ALLOW, DICE
 ESTIMATORS = [
     OneVsRestClassifier(LogisticRegression(C=3.0)),
     make_pipeline(StandardScaler(), RandomForestClassifier(7, max_features=0.5)),
-    IMCCClassifierCV(n_clusters=(4, (4, 8)), kernel_params={}, width_scales=np.array([1.0, 2.0])),
+    IMCCClassifierCV(n_clusters=(4, (4, 8)), width_scales=np.array([1.0, 2.0])),
     GridSearchCV(RandomForestClassifier(), {"n_estimators": [3, 5]}),
 ]
 

@@ -12,9 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
-from imcc.calibration import TunedThresholds, cross_fit_scores
 from imcc.datasets import Dataset, paper_splits, read
-from imcc.estimators import EdgeOfGridWarning
+from imcc.estimators import EdgeOfGridWarning, TunedThresholds, cross_fit_scores
 from imcc.experiment import Experiment, Failure, StoreError, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from imcc import IMCCClassifier
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import load_dataset
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import diagnose, diagnose_probabilities, evaluate_model
 from imcc.metrics import evaluate
 

@@ -300,7 +300,6 @@ def test_identical_rows_have_no_width():
         ({"approximation": "nystroem", "n_components": 25}, ["rbf"]),
         ({"approximation": "nystroem", "n_components": 25}, ["rbf", "laplacian"]),
         ({"approximation": "nystroem", "n_components": 25, "landmarks": "random"}, ["laplacian"]),
-        ({"approximation": "nystroem", "n_components": 25, "width": 2.0}, ["rbf", "laplacian"]),
         (
             {
                 "approximation": "nystroem",

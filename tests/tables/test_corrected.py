@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from imcc import KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.calibration import TunedThresholds, choose_thresholds
+from imcc.estimators import TunedThresholds, choose_thresholds
 from imcc.inspection import explain
 from imcc.persistence import load_model, save_model
 from imcc.tables import TreeCorrectedClassifier

@@ -16,7 +16,7 @@ ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 # What `imcc tune` fits.
 MODELS = ("ensemble", "imcc")
 
-# imcc.calibration and imcc.inspection
+# imcc._math.thresholds and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 EXPLANATIONS = ("evidence", "support", "features", "members")
 # How `imcc inspect --row` explains: in terms of columns, or as above.

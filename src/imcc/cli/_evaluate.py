@@ -31,9 +31,8 @@ MEASURES = {
 }
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from imcc.inspection import CalibrationDiagnostics, Diagnostics
+    from imcc.inspection._calibration import CalibrationDiagnostics
+    from imcc.inspection._diagnostics import Diagnostics
 
 
 @click.command(
@@ -143,17 +142,6 @@ def check_probabilities(model: Any, option: str) -> None:
             "is for models with probabilities, and this one has scores only: train it with "
             "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
         )
-
-
-def judge_probabilities(
-    model: Any, X: Any, Y: Any, names: Sequence[str], seed: int = 0
-) -> CalibrationDiagnostics | None:
-    """Evaluate a model's probabilities, and those before calibration; None if it has none."""
-    from imcc.inspection import evaluate_model
-
-    if not hasattr(model, "predict_proba"):
-        return None
-    return evaluate_model(model, X, Y, label_names=names, random_state=seed).probabilities
 
 
 def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:

@@ -15,7 +15,7 @@ from imcc.cli._terminal import say
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
 
 
 def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
@@ -127,7 +127,8 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card; at a terminal, the user confirms untrusted types."""
-    from imcc.persistence import ModelFile, UntrustedModelError
+    from imcc.persistence import UntrustedModelError
+    from imcc.persistence._file import ModelFile
 
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")

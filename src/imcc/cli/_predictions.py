@@ -161,7 +161,7 @@ def _predicted(
     """Return the predictions of some rows as the cells of a part."""
     import numpy as np
 
-    from imcc.calibration import label_probabilities, label_scores
+    from imcc.estimators.cross_fit import label_probabilities, label_scores
 
     scores = best = predicted = None
     if wanted.values == "probability":

@@ -15,7 +15,7 @@ from imcc.cli._options import STDIN
 from imcc.cli._terminal import print_table
 
 if TYPE_CHECKING:
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
     from imcc.tables import KnownColumns, Schema, TableClassifier
     from imcc.tables._load import TableSource
     from imcc.tables._read import TableFile

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from sklearn.model_selection import KFold
 
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
 
 # Parameters of the estimators that are lists, of which a command line may name one value.
 _LISTS = (
@@ -185,7 +185,8 @@ def tune(
     grid=paper.
     """
     from imcc._utils.wrappers import innermost, without_search
-    from imcc.persistence import require_skops, save_model
+    from imcc.persistence import save_model
+    from imcc.persistence._trust import require_skops
 
     if calibrate and kind != "imcc":
         raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
@@ -301,7 +302,7 @@ class _Data:
         self, classifier: Any, calibrate: bool, criterion: str | None, cv: KFold, seed: int
     ) -> Any:
         """Return the fitted classifier with its preprocessing and wrappers."""
-        from imcc.calibration import MultilabelCalibrator, TunedThresholds
+        from imcc.estimators import MultilabelCalibrator, TunedThresholds
 
         held_out = self.is_table and hasattr(classifier, "fit_held_out")
         model = classifier if self.is_table else self._preprocessed(classifier)
@@ -328,7 +329,7 @@ class _Data:
 
     def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
         """Return the card of a model of these data."""
-        from imcc.persistence import make_card
+        from imcc.persistence._card import make_card
 
         if self.is_table:
             from imcc.tables._load import table_card
@@ -344,7 +345,7 @@ class _Data:
 def _of_thresholds(model: Any) -> dict[str, float]:
     """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
     from imcc._utils.wrappers import first_with
-    from imcc.calibration import TunedThresholds
+    from imcc.estimators import TunedThresholds
 
     tuned = first_with(model, "thresholds_")
     if not isinstance(tuned, TunedThresholds):
@@ -363,7 +364,7 @@ def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
     from imcc._utils.wrappers import first_with
 
     about = card.to_dict()
-    del about["label_pairs"], about["columns"]
+    del about["columns"]
     tuned = first_with(model, "thresholds_")
     chosen = None if tuned is None else tuned.thresholds_
     return to_plain({"file": output, **about, "thresholds": chosen})

@@ -31,7 +31,7 @@ from imcc.experiment._errors import ExperimentError
 #: Packages whose estimators are always allowed.
 ALLOWED = ("imcc", "sklearn")
 # Public modules from which classes of imcc can be imported.
-_PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines", "imcc.calibration")
+_PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines")
 _ENTRIES = {"estimator", "params", "defaults"}
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from imcc._utils.progress import part
 from imcc._utils.validation import label_matrix
-from imcc.calibration import decision_thresholds, label_probabilities, label_scores
+from imcc.estimators.cross_fit import label_probabilities, label_scores
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._calibration import (
     CalibrationDiagnostics,
     diagnose_probabilities,

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._math.thresholds import CRITERIA
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
@@ -25,8 +26,7 @@ from imcc._utils.validation import (
     label_matrix,
 )
 from imcc._utils.wrappers import fit_with, uses_groups
-from imcc.calibration import CRITERIA, TunedThresholds
-from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
+from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV, TunedThresholds
 from imcc.estimators.base import FitScoreMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
@@ -85,7 +85,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         Separator of the tags if the labels are a column of text.  None detects JSON lists, ``|``,
         ``;`` and ``,``.
     thresholds : {"auto", "f1", "balanced_accuracy", "accuracy", "micro_f1"} or None, default="auto"
-        Criterion by which :class:`imcc.calibration.TunedThresholds` chooses the threshold of each
+        Criterion by which :class:`imcc.estimators.TunedThresholds` chooses the threshold of each
         label; None means a probability of 1/2 (a score of 0).  "auto" means "f1" if held-out scores
         are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`, and None
         for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even

@@ -20,7 +20,7 @@ from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, Source, refuses_by_memory
 from imcc.datasets._match import check_extra
-from imcc.persistence import ModelCard, make_card, pairs_of
+from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
@@ -369,12 +369,10 @@ def _natural_frame(table: Any) -> Any:
 
 def table_card(model: Any, source: TableSource, metrics: dict[str, float]) -> ModelCard:
     """Return the card of a model that was fitted to a table."""
-    labels = source.labels_of(model, unknown=model.unknown_labels) == 1
     return replace(
         make_card(model, metrics=metrics),
         data_name=source.name,
         n_rows=source.table.num_rows,
         fingerprint=table_fingerprint(source.table),
         columns={"table": to_plain(model.schema_.to_dict())},
-        label_pairs=pairs_of(labels),
     )

@@ -18,13 +18,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
-from imcc.calibration import (
+from imcc._math.score_maps import fit_score_maps
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
-    cross_fit_probabilities,
     cross_fit_scores,
 )
-from imcc.calibration._maps import fit_score_maps
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import logistic as naive
 
@@ -215,8 +214,6 @@ def test_bad_arguments():
         MultilabelCalibrator(IMCC, method="platt").fit(X, Y)
     with pytest.raises(ValueError, match="min_support"):
         MultilabelCalibrator(IMCC, min_support=0).fit(X, Y)
-    with pytest.raises(ValueError, match="nested"):
-        MultilabelCalibrator(IMCC, nested="no").fit(X, Y)
     with pytest.raises(TypeError, match="neither decision_function nor predict_proba"):
         MultilabelCalibrator(Ridge()).fit(X, Y)
 
@@ -255,24 +252,6 @@ def test_unknown_labels_take_no_part_in_the_maps(method):
     slopes, offsets = naive.fit(scores, Y == 1, known=known)
     np.testing.assert_allclose(clf.slopes_, slopes, rtol=1e-4)
     np.testing.assert_allclose(clf.offsets_, offsets, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("method", ["logistic", "isotonic"])
-def test_probabilities_of_other_folds_leave_unknown_labels_out(method):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(150, 3))
-    Y = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(150, 3)) > 0).astype(float)
-    Y[rng.random(150) < 0.4, 1] = np.nan
-    model = IMCCClassifier(4, random_state=0).fit(X[:60], Y[:60])
-    X, Y = X[60:], Y[60:]
-    options = {"method": method, "min_support": 10, "cv": KFold(3)}
-    found = cross_fit_probabilities(model, X, Y, **options)
-    for train, test in KFold(3).split(X):
-        clf = MultilabelCalibrator(model, method=method, min_support=10, cv="prefit")
-        expected = clf.fit(X[train], Y[train]).predict_proba(X[test])
-        np.testing.assert_allclose(found[test], expected, rtol=1e-9)
-    filled = cross_fit_probabilities(model, X, np.nan_to_num(Y), **options)
-    assert np.abs(filled - found)[:, 1].max() > 0.05
 
 
 def test_rows_of_weight_zero_are_left_out_of_folds_too():

@@ -24,17 +24,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
+from imcc._math.thresholds import CRITERIA, cuts
 from imcc.baselines import LLSF, KernelRidgeBaseline
-from imcc.calibration import (
-    CRITERIA,
+from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
     choose_thresholds,
     cross_fit_scores,
-    cuts,
-    decision_thresholds,
     label_scores,
 )
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.metrics import average_precision
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive
@@ -69,19 +68,6 @@ def test_the_best_cut_is_the_best_of_all(label, criterion):
     assert chosen.values[0] == pytest.approx(reached, abs=1e-15)
     at_zero = NAIVE[criterion](*naive.counts(on, scores >= 0))
     assert chosen.default_values[0] == pytest.approx(at_zero, abs=1e-15)
-
-
-def test_micro_f1_is_exact():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        on = rng.random((5, 3)) < 0.4
-        scores = rng.normal(size=(5, 3)).round(1)
-        if (on.all(axis=0) | ~on.any(axis=0)).any():
-            continue
-        chosen = choose_thresholds(on, scores, "micro_f1")
-        assert chosen.overall == pytest.approx(naive.best_micro_f1(on, scores), abs=1e-15)
-        predicted = scores >= chosen.thresholds
-        assert chosen.overall == pytest.approx(f1_score(on, predicted, average="micro"))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -155,16 +141,6 @@ def test_tuned_thresholds_leave_unknown_labels_out():
         TunedThresholds(LLSF(), cv=3).fit(X, Y)
 
 
-def test_micro_and_macro_differ():
-    rng = np.random.default_rng(3)
-    on = rng.random((200, 4)) < [0.5, 0.3, 0.1, 0.05]
-    scores = on + 1.2 * rng.normal(size=on.shape)
-    macro, micro = (choose_thresholds(on, scores, c) for c in ("f1", "micro_f1"))
-    micro_of_macro = f1_score(on, scores >= macro.thresholds, average="micro")
-    assert micro.overall > micro_of_macro
-    assert micro.values.mean() < macro.values.mean()
-
-
 def test_neighbouring_numbers_are_told_apart():
     low, high = 0.5, np.nextafter(0.5, 1)
     found = cuts(np.array([False, True]), np.array([low, high]))
@@ -230,15 +206,6 @@ def test_the_support_is_what_decides_whether_a_label_is_tuned():
     weighted = TunedThresholds(base, **options).fit(X, on, sample_weight=weights).cv_results_
     np.testing.assert_allclose(weighted["support"], [3, 6])
     np.testing.assert_array_equal(weighted["tuned"], [False, True])
-
-
-def test_criterion_of_ones_own():
-    rng = np.random.default_rng(0)
-    on = rng.random((100, 1)) < 0.3
-    scores = on + rng.normal(size=on.shape)
-    careful = choose_thresholds(on, scores, lambda tp, fp, fn, tn: tp - 10 * fp)
-    bold = choose_thresholds(on, scores, lambda tp, fp, fn, tn: 10 * tp - fp)
-    assert careful.thresholds[0] > bold.thresholds[0]
 
 
 @pytest.mark.parametrize(
@@ -330,24 +297,18 @@ GRID["grid"] = "paper"  # one width
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])
-def test_a_search_runs_once_unless_asked(rare, in_pipeline):
+def test_a_search_runs_once(rare, in_pipeline):
     X, Y, *_ = rare
     search = CountingCV(**GRID, random_state=0)
     model = make_pipeline(StandardScaler(), search) if in_pipeline else search
     CountingCV.fits = 0
     once = TunedThresholds(model, cv=4).fit(X, Y)
     assert CountingCV.fits == 1
-    CountingCV.fits = 0
-    nested = TunedThresholds(model, cv=4, nested=True).fit(X, Y)
-    assert CountingCV.fits == 5
     fitted = once.estimator_[-1] if in_pipeline else once.estimator_
     best = IMCCClassifier(**fitted.best_params_, random_state=0)
     best = make_pipeline(StandardScaler(), best) if in_pipeline else best
     chosen = choose_thresholds(Y, cross_fit_scores(best, X, Y, cv=4))
     np.testing.assert_array_equal(once.thresholds_, chosen.thresholds)
-    np.testing.assert_array_equal(
-        nested.thresholds_, choose_thresholds(Y, cross_fit_scores(model, X, Y, cv=4)).thresholds
-    )
 
 
 def test_grid_search_and_baselines_inside(rare):
@@ -437,7 +398,6 @@ def test_frames_sparse_rows_and_clones(rare):
     ("options", "message"),
     [
         ({"criterion": "f3"}, "criterion"),
-        ({"nested": "yes"}, "nested"),
         ({"cv": [(np.arange(80), np.arange(80, 160))]}, "exactly once: 80 rows are never"),
     ],
 )

@@ -104,7 +104,7 @@ def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) 
     Examples
     --------
     >>> import numpy as np
-    >>> from imcc.calibration import cuts
+    >>> from imcc._math.thresholds import cuts
     >>> found = cuts(np.array([True, False, True]), np.array([0.5, -1.0, 0.0]))
     >>> found.thresholds.tolist(), found.tp.tolist(), found.fp.tolist()
     ([0.5000000000000001, 0.25, -0.5, -1.0], [0, 1, 2, 2], [0, 0, 0, 1])
@@ -236,7 +236,9 @@ def choose_thresholds(
     Returns
     -------
     ThresholdChoice
-        The thresholds and the values of the criterion.
+        With ``thresholds``, and the criterion per label (``values``) and over all of them
+        (``overall``), also at the default threshold (``default_values``, ``default_overall``);
+        ``tuned`` is False where a label keeps the default.
 
     See Also
     --------
@@ -244,7 +246,7 @@ def choose_thresholds(
 
     Examples
     --------
-    >>> from imcc.calibration import choose_thresholds
+    >>> from imcc.estimators import choose_thresholds
     >>> truth = [[1, 0], [1, 0], [0, 0]]
     >>> chosen = choose_thresholds(truth, [[-0.2, -0.9], [-0.4, -0.8], [-0.8, -1.0]])
     >>> chosen.thresholds.round(6).tolist(), chosen.tuned.tolist()
@@ -270,8 +272,7 @@ def choose_thresholds(
     truth = _Truth(on, known & ~on, each)
     tuned = np.minimum(each @ truth.on, each @ truth.off) >= min_support
     every = [
-        _known_cuts(on[:, j], scores[:, j], weights, known[:, j]) if tuned[j] else None
-        for j in range(on.shape[1])
+        cuts(on[k, j], scores[k, j], each[k]) if tuned[j] else None for j, k in enumerate(known.T)
     ]
     if criterion == MICRO_F1:
         at = _best_together(every, truth, scores >= default, default)
@@ -314,13 +315,6 @@ class _Truth:
         on, off = self.on, self.off
         pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
         return [self.weights @ (a & b) for a, b in pairs]
-
-
-def _known_cuts(
-    on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, known: np.ndarray
-) -> Cuts:
-    """Return all cuts of the scores of one label, for the rows in which it is known."""
-    return cuts(on[known], scores[known], None if weights is None else weights[known])
 
 
 def _best(values: np.ndarray, found: Cuts, default: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -13,34 +13,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._math.stream.dask import predict_lazily
 from imcc._math.stream.sources import is_dask
+from imcc._math.thresholds import Criterion, check_criterion, choose_thresholds
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
-    check_choice,
     check_count,
     check_probability_thresholds,
 )
 from imcc._utils.wrappers import layers
-from imcc.calibration._cross_fit import (
+from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.cross_fit import (
     DEFAULT_THRESHOLDS,
-    Given,
-    check_known_classes,
-    fit_and_cross_fit,
+    CrossFitMixin,
     label_probabilities,
     label_scores,
     scoring_method,
 )
-from imcc.calibration._cuts import Criterion, check_criterion, choose_thresholds
-from imcc.estimators.base import ScoringClassifierMixin
-
-# The strings that cv may be.
-TEXTS = ("prefit", "held_out")
 
 
 def _has_probabilities(tuned: TunedThresholds) -> bool:
     return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
 
 
-class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TunedThresholds(CrossFitMixin, ScoringClassifierMixin, BaseEstimator):
     """Classifier with one threshold per label, selected by cross-validation.
 
     The classifier is fitted on all rows.  The thresholds are selected on scores of held-out rows,
@@ -55,21 +49,16 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     criterion : {"f1", "balanced_accuracy", "accuracy", "micro_f1"} or callable, default="f1"
         Criterion that the thresholds maximise; see :func:`choose_thresholds`.
     cv : int, splitter, iterable of (train, test), "prefit" or "held_out", default=5
-        As for :class:`imcc.IMCCClassifierCV`; each row must be held out exactly once.  With
-        "prefit", ``estimator`` must already be fitted, and only the thresholds are selected.  Use
-        other rows than those that the estimator was trained on.  "held_out" uses the held-out
-        scores that the estimator computes during ``fit``, without further fits; it needs
+        As for :class:`imcc.IMCCClassifierCV`; each row must be held out exactly once.  A search
+        runs once, on all rows, and its best setting is fitted in the folds.  With "prefit",
+        ``estimator`` must already be fitted, and only the thresholds are selected.  Use other rows
+        than those that the estimator was trained on.  "held_out" uses the held-out scores that the
+        estimator computes during ``fit``, without further fits; it needs
         :class:`imcc.KernelEnsembleClassifier` or another estimator with ``fit_held_out``.
     min_support : int, default=5
         Labels that fewer training rows have, or do not have, keep the default threshold.  The best
         threshold of very few scores does not generalise.  With ``sample_weight``, the weights of
         the rows are summed instead of counting them.
-    nested : bool, default=False
-        For an estimator that searches its parameters (``IMCCClassifierCV``, ``GridSearchCV``, or a
-        pipeline that ends in one).  False searches once, on all rows, and scores the folds with the
-        selected setting.  True searches again in each fold, which takes longer by the number of
-        folds; the setting then does not depend on the rows it scores.  The thresholds usually
-        change little.
     n_jobs : int or None, default=None
         Number of folds to compute in parallel.
 
@@ -112,7 +101,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from sklearn.metrics import f1_score
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import TunedThresholds
+    >>> from imcc.estimators import TunedThresholds
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=1, random_state=0)
     >>> tuned = TunedThresholds(IMCCClassifier(n_clusters=8, random_state=0)).fit(X[:300], Y[:300])
     >>> tuned.thresholds_.shape
@@ -123,7 +112,8 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     True
     """
 
-    _uses_groups = True
+    _cv_words = ("prefit", "held_out")
+    _multiclass = False
 
     def __init__(
         self,
@@ -132,14 +122,12 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         criterion: str | Criterion = "f1",
         cv: Any = 5,
         min_support: int = 5,
-        nested: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.criterion = criterion
         self.cv = cv
         self.min_support = min_support
-        self.nested = nested
         self.n_jobs = n_jobs
 
     def fit(
@@ -170,37 +158,7 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check_criterion(self.criterion)
         check_count("min_support", self.min_support)
-        if not isinstance(self.nested, (bool, np.bool_)):
-            raise ValueError(f"nested must be True or False, got {self.nested!r}")
-        name = type(self).__name__
-        given = Given.of(X, y, sample_weight, groups, self.cv, name, unknown=True)
-        X, y, target, weights = given.X, given.y, given.target, given.sample_weight
-        if target.kind == "multiclass":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                "with more than two classes, the class with the highest score is predicted "
-                "without thresholds; pass an indicator matrix or a vector of two classes"
-            )
-        if isinstance(self.cv, str) and check_choice("cv", self.cv, TEXTS) == "held_out":
-            if not hasattr(self.estimator, "fit_held_out"):
-                raise InvalidArgumentError(
-                    "cv",
-                    f"'held_out' needs a classifier with fit_held_out, which "
-                    f"{type(self.estimator).__name__} does not have: pass a number of folds",
-                )
-            self.estimator_ = clone(self.estimator)
-            more = {} if weights is None else {"sample_weight": weights}
-            more |= {} if given.groups is None else {"groups": given.groups}
-            scores = self.estimator_.fit_held_out(X, y, **more)
-        elif isinstance(self.cv, str):
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            check_known_classes(self.estimator_, target)
-            scores = label_scores(self.estimator_, X, target.signs.shape[1])
-        else:
-            self.estimator_, scores = fit_and_cross_fit(
-                self.estimator, given, nested=self.nested, n_jobs=self.n_jobs
-            )
+        target, scores, weights = self._fit_estimator(X, y, sample_weight, groups)
         default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
         on = target.signs > 0
         chosen = choose_thresholds(
@@ -221,10 +179,6 @@ class TunedThresholds(ScoringClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             "support": on.sum(axis=0) if weights is None else weights @ on,
             "tuned": chosen.tuned,
         }
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def predict(

@@ -1,21 +1,26 @@
-"""Cross-fitted scores, for any classifier."""
+"""Cross-fitted scores of any classifier, and what is fitted to them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part
-from imcc._utils.validation import Target, check_sample_weight, encode_target, label_sets
+from imcc._utils.validation import (
+    Target,
+    check_choice,
+    check_sample_weight,
+    encode_target,
+    label_sets,
+)
 from imcc._utils.wrappers import best_setting, fit_with
 
 #: The default threshold of a label, by the method that scores it.
@@ -98,7 +103,7 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
 def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
     if isinstance(found, list):  # one array per label
         classes = estimator.classes_
-        scores = np.column_stack([_of_on(p, c) for p, c in zip(found, classes, strict=True)])
+        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
     else:
         scores = np.asarray(found)
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
@@ -112,58 +117,13 @@ def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
     return scores
 
 
-def _of_on(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the probability of a label, even if it was constant in the training rows."""
     if probabilities.ndim == 1:
         return probabilities
     if probabilities.shape[1] == 2:
         return probabilities[:, 1]
     return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
-
-
-@dataclass(frozen=True)
-class Given:
-    """The checked arguments of ``fit`` of a meta-estimator.
-
-    Rows of weight zero are removed, and sets of labels are converted to an indicator matrix, so
-    that folds in which a label does not occur have a column for it.
-    """
-
-    X: Any
-    y: Any
-    target: Target
-    sample_weight: np.ndarray | None
-    groups: Any
-    cv: Any
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
-        cv: Any,
-        name: str,
-        unknown: bool = False,
-    ) -> Given:
-        """Check labels and weights; ``unknown`` is for :func:`encode_target`."""
-        if groups is not None and isinstance(cv, str) and cv == "prefit":
-            raise InvalidArgumentError(
-                "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
-            )
-        n_rows = _num_samples(X)
-        target = encode_target(y, n_rows, name, unknown=unknown)
-        weights = check_sample_weight(sample_weight, n_rows)
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
-            groups = _part(groups, kept)
-            target = encode_target(y, len(kept), name, unknown=unknown)
-            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
-        if label_sets(y) is not None:
-            y = (target.signs > 0).astype(np.int64)
-        return cls(X, y, target, weights, groups, cv)
 
 
 def cross_fit_scores(
@@ -206,7 +166,7 @@ def cross_fit_scores(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from imcc import IMCCClassifier
-    >>> from imcc.calibration import cross_fit_scores
+    >>> from imcc.estimators import cross_fit_scores
     >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
     >>> cross_fit_scores(IMCCClassifier(n_clusters=4, random_state=0), X, Y, cv=3).shape
     (60, 3)
@@ -264,39 +224,92 @@ def _searches(estimator: Any) -> bool:
     return estimator is not None
 
 
-def fit_and_cross_fit(
-    estimator: Any,
-    given: Given,
-    *,
-    nested: bool,
-    n_jobs: int | None,
-) -> tuple[Any, np.ndarray]:
-    """Fit a classifier to all rows, and score each row by one that was fitted without it.
+class CrossFitMixin(MetaEstimatorMixin):
+    """Mixin for classifiers around another classifier that are fitted to its held-out scores.
 
-    Returns
-    -------
-    the fitted classifier, ndarray of shape (n_samples, n_labels)
+    Subclasses have the parameters ``estimator``, ``cv`` and ``n_jobs``.
     """
-    X, y, weights = given.X, given.y, given.sample_weight
-    # A fold takes about as long as the first fit, but the setting that a search has found does not.
-    shares = (8.0, 1.0) if not nested and _searches(estimator) else (1.0, 4.0)
-    with part(0, shares):
-        fitted = fit_with(clone(estimator), X, y, sample_weight=weights, groups=given.groups)
-    model = clone(estimator) if nested else best_setting(fitted)
-    with part(1, shares, "scoring held-out folds"):
-        scores = cross_fit_scores(
-            model,
-            X,
-            y,
-            cv=given.cv,
-            groups=given.groups,
-            sample_weight=weights,
-            n_jobs=n_jobs,
-        )
-    return fitted, scores
+
+    _uses_groups = True
+    #: The words that ``cv`` may be.
+    _cv_words: tuple[str, ...] = ("prefit",)
+    #: Whether the target may have more than two classes.
+    _multiclass = True
+
+    def _fit_estimator(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Target, np.ndarray, np.ndarray | None]:
+        """Fit the classifier to all rows, and score each row by one that was fitted without it.
+
+        Rows of weight zero are removed, and sets of labels are converted to an indicator matrix, so
+        that folds in which a label does not occur have a column for it.
+
+        Returns
+        -------
+        target : Target
+        scores : ndarray of shape (n_samples, n_labels)
+        sample_weight : ndarray of shape (n_samples,) or None
+        """
+        cv, name, n_rows = self.cv, type(self).__name__, _num_samples(X)
+        word = check_choice("cv", cv, self._cv_words) if isinstance(cv, str) else ""
+        if groups is not None and word == "prefit":
+            raise InvalidArgumentError(
+                "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
+            )
+        target = encode_target(y, n_rows, name, unknown=True)
+        if target.kind == "multiclass" and not self._multiclass:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                "with more than two classes, the class with the highest score is predicted "
+                "without thresholds; pass an indicator matrix or a vector of two classes"
+            )
+        weights = check_sample_weight(sample_weight, n_rows)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
+            groups = _part(groups, kept)
+            target = encode_target(y, len(kept), name, unknown=True)
+            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
+        if label_sets(y) is not None:
+            y = (target.signs > 0).astype(np.int64)
+        given = {"sample_weight": weights, "groups": groups}
+        if word == "prefit":
+            check_is_fitted(self.estimator)
+            _check_classes(self.estimator, target)
+            self.estimator_ = self.estimator
+            scores = label_scores(self.estimator_, X, target.signs.shape[1])
+        elif word == "held_out":
+            if not hasattr(self.estimator, "fit_held_out"):
+                raise InvalidArgumentError(
+                    "cv",
+                    f"'held_out' needs a classifier with fit_held_out, which "
+                    f"{type(self.estimator).__name__} does not have: pass a number of folds",
+                )
+            self.estimator_ = clone(self.estimator)
+            given = {name: value for name, value in given.items() if value is not None}
+            scores = self.estimator_.fit_held_out(X, y, **given)
+        else:
+            # A fold takes about as long as the first fit, but the best setting of a search does
+            # not.
+            shares = (8.0, 1.0) if _searches(self.estimator) else (1.0, 4.0)
+            with part(0, shares):
+                self.estimator_ = fit_with(clone(self.estimator), X, y, **given)
+            best = best_setting(self.estimator_)
+            with part(1, shares, "scoring held-out folds"):
+                scores = cross_fit_scores(best, X, y, cv=cv, n_jobs=self.n_jobs, **given)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return target, scores, weights
+
+    # Parameters of subclasses.
+    estimator: Any
+    cv: Any
+    n_jobs: int | None
 
 
-def check_known_classes(fitted: Any, target: Target) -> None:
+def _check_classes(fitted: Any, target: Target) -> None:
     """Raise an error if a 1-D target for cv="prefit" has other classes than the model."""
     if target.kind == "multilabel":
         return
