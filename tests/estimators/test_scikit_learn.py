@@ -44,8 +44,6 @@ WEIGHTS = {
         IMCCClassifier(n_clusters=(2, 3), solver="spectral", random_state=0),
         IMCCClassifier(n_clusters=4, approximation="nystroem", n_components=20, random_state=0),
         IMCCClassifier(n_clusters=4, approximation="fourier", n_components=20, random_state=0),
-        IMCCClassifierCV(**SMALL, random_state=0),
-        IMCCClassifierCV(**SMALL, kernels=["linear"], random_state=0),
         IMCCClassifierCV(**SMALL, approximation="nystroem", n_components=20, random_state=0),
         IMCCClassifierCV(**SMALL, calibrate=True, random_state=0),
     ],

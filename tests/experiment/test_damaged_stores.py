@@ -213,7 +213,7 @@ def test_any_value_may_be_any_other(whole, store):
     """Cells are replaced at random; what can still be read is, or a StoreError says why not."""
     chance = random.Random(0)
     refused = 0
-    for number in range(60):
+    for number in range(30):
         store.write_bytes(whole)
         connection = sqlite3.connect(store)
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -239,7 +239,7 @@ def test_any_value_may_be_any_other(whole, store):
             refused += 1
         except BaseException as error:
             raise AssertionError(f"{number}: {table}.{column} = {value!r}{some}") from error
-    assert refused > 15
+    assert refused > 8
 
 
 def test_columns_of_an_export_that_make_no_sense(store, tmp_path):

@@ -74,7 +74,7 @@ def assert_same(found, expected, metrics, X_new):
     [
         {"kernel": ["rbf"], "width_scale": [1.0]},
         {"kernel": ["linear"]},
-        {"kernel": ["rbf", "laplacian"], "width_scale": [0.5, 1.0]},
+        {"kernel": ["rbf", "laplacian"], "width_scale": [0.5, 1.0], "gamma": [0.1]},
     ],
     ids=["rbf", "linear", "kernels and widths"],
 )
@@ -457,7 +457,7 @@ def test_the_choice_does_not_depend_on_the_number_of_threads(name, weights, n_cl
 
 def test_scorers_of_scikit_learn_are_those_of_single_fits(small_problem):
     X, Y, X_new, _ = small_problem
-    axes = {**AXES, "kernel": ["rbf"], "width_scale": [1.0]}
+    axes = {**AXES, "gamma": [0.1], "kernel": ["rbf"], "width_scale": [1.0]}
 
     def mean_score(estimator, X, y):
         return float(np.mean(estimator.decision_function(X) * (2 * y - 1)))
